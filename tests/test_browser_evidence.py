@@ -1,5 +1,7 @@
 """What is one click away, in a real browser: windows of numbers, filters, copies, figures on demand, tooltips."""
 
+import csv
+import io
 import shutil
 
 import pytest
@@ -93,6 +95,33 @@ def test_a_button_copies_the_table(browser, report):
     click(browser, "button[data-copy]")
     browser.evaluate("new Promise(done => setTimeout(done, 300))")
     assert browser.evaluate("document.querySelector('button[data-copy]').textContent") == "copied"
+
+
+COPIED = """(async () => {
+  let taken = '';
+  navigator.clipboard.writeText = async text => { taken = text };
+  document.querySelector('#cost_table .files button:nth-child(%d)').click();
+  await new Promise(done => setTimeout(done, 100));
+  return taken;
+})()"""
+WITHOUT = """[...document.querySelectorAll('table')].filter(table => !(
+  table.closest('figure')?.nextElementSibling?.matches('.files') ||
+  table.nextElementSibling?.matches('.files')
+)).length"""
+
+
+def test_a_table_without_files_is_copied_as_it_is_shown(browser, report):
+    browser.open(report, 1280)
+    assert browser.evaluate(WITHOUT) == 0
+    rows = browser.evaluate("[...document.querySelectorAll('#cost_table tbody th')].map(head => head.textContent)")
+    text, tex, markdown = (browser.evaluate(COPIED % place) for place in (1, 2, 3))
+    read = list(csv.reader(io.StringIO(text)))
+    assert [row[0] for row in read[1:]] == rows and read[0][:3] == ["Strategy", "Parameters", "Memory"]
+    assert markdown.splitlines()[1].count("--:|") == len(read[0]) - 1 and len(markdown.splitlines()) == len(read) + 1
+    assert tex.startswith("\\begin{tabular}{lrr") and r"R\&D\_50\%" in tex
+    assert browser.happened("Runtime.exceptionThrown") == []
+    browser.evaluate("document.querySelector('#filters label input').click()")
+    assert len(browser.evaluate(COPIED % 1)) < len(text), "what a filter hides is copied"
 
 
 @pytest.mark.parametrize("width", [390, 1280])

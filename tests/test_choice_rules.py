@@ -60,6 +60,8 @@ def test_regret_and_cost_by_hand(tmp_path):
     cells = [[cell.text for cell in row.cells] for row in table.groups[0].rows]
     assert cells[0] == ["0.0", "0.0", "0.0 [0.0, 0.0]", "1.00 (1.00)", "–"]
     assert cells[2] == ["5.0", "5.0", "5.0 [5.0, 5.0]", "1.62 (1.50)", "0.500"], "two tasks have four flips"
+    linked = [table.anchor(table.groups[0].rows[2], index) for index in range(5)]
+    assert linked == ["odd.all.tiny.linear", "even.all.tiny.linear", "", "", ""], "all runs of the task are behind it"
 
 
 def test_a_run_on_a_stalled_machine_makes_no_rule_cheap(tmp_path):

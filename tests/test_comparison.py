@@ -8,6 +8,7 @@ import forked
 from thaw.api import run_comparison
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_parquet
+from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.target_kinds import TARGET_KINDS
 
 GOLD = ["yes", "no"] * 6
@@ -67,13 +68,13 @@ def test_only_examples_that_both_were_scored_on_are_compared(tmp_path):
 def test_slices_hold_all_examples_and_their_means(pair):
     frame = run_comparison.compared(*map(run_comparison.ComparedRun.open, pair), "test")
     found = {(of, name): row for of, name, *row in run_comparison.slices(frame, ["one", "two"], "same")}
-    for of in ("label", "length", "negation", "overlap"):
+    for of in ("label", "words", "negation", "shared words, %"):
         assert sum(row[0] for (kind, _), row in found.items() if kind == of) == 12
     no = frame[frame["same"] == "no"]
     size, first, second, error = found["negation", "with"]
     assert (size, first, second) == (6, no["first"].mean(), no["second"].mean())
     assert error == pytest.approx(1.96 * np.std(no["second"] - no["first"]) / 6**0.5)
-    assert found["overlap", "most third"][0] == 6, "texts that are equal share all of their words"
+    assert found["shared words, %", "100"][0] == 6, "texts that are equal share all of their words"
 
 
 def test_settings_that_differ_are_named_by_their_path(pair):
@@ -106,3 +107,11 @@ def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):
     assert "accuracy on test: 87.5 and 66.7 (2 seeds and 1 seed)." in done.stdout
     assert "| phases.1.rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout
     assert len(pandas.read_csv(tmp_path / "flipped.csv")) == 5
+
+
+def test_slices_are_called_by_their_bounds_which_rise():
+    frame = pandas.DataFrame({"text": ["a"] * 7 + ["a b"] + ["a " * 11] * 2})
+    names = slice_names(frame, ["text"])["words"]
+    assert names == ["1"] * 7 + ["2 to 11"] * 3 and in_order(names) == ["1", "2 to 11"], "seven of ten are no third"
+    assert in_order(["10 to 12", "9", "2 to 8"]) == ["2 to 8", "9", "10 to 12"]
+    assert in_order(["without", "with"]) == ["with", "without"]

@@ -127,7 +127,7 @@ def test_calibration_compares_confidence_with_accuracy(results):
 def test_slices_are_of_length_negation_overlap_and_sentences_that_train_has(results):
     data, cells = opened(results, "odd", ["full", "frozen"])
     lines = {(line["of"], line["name"]): line for line in evidence_blocks._slices(data, cells)}
-    assert {of for of, _ in lines} == {"length", "negation", "overlap", "sentences"}
+    assert {of for of, _ in lines} == {"words", "negation", "shared words, %", "sentences"}
     assert lines["negation", "with"]["means"] == ["0.0", "0.0"] and lines["negation", "with"]["count"] == 1
     assert lines["sentences", "seen in train"]["means"] == ["100.0", "50.0"]
     assert lines["sentences", "not seen in train"]["means"] == ["75.0", "50.0"]

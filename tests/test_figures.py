@@ -1,7 +1,9 @@
 """Figures: the tables' numbers, equal bytes, what stands in a panel and in the legend, on the invented results."""
 
 import csv
+import io
 
+import numpy as np
 import pytest
 
 import invented
@@ -66,7 +68,7 @@ def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
     with open(tmp_path / "figure.csv") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "odd"]
     assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
-    ordered = sorted(rows, key=lambda row: (float(row["parameters"]), -float(row["mean"])))
+    ordered = sorted(rows, key=lambda row: (float(row["parameters"]), -float(row["validation"])))
     assert ordered[0]["pareto"] == "True" and {row["pareto"] for row in rows} == {"True", "False"}
 
 
@@ -97,11 +99,37 @@ def test_a_task_without_any_score_has_no_panel(invented_frame):
     assert [column.task for _, column, _ in strategy_panels.task_panels(found, invented.LABELS)] == ["entities"]
 
 
-def test_the_pareto_front_has_what_nothing_beats(invented_frame):
-    found = aggregate.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
-    here = found[(found["task"] == "odd") & found["fitted"]]
-    front = here.loc[cost_front.front_of(here, "seconds")]
-    assert list(front["strategy"] + front["variant"]) == ["frozenbase", "top_kk01", "top_kk03"]
+def fronts_of(frame, task: str) -> list[str]:
+    """Return what the CSV of the cost figure has on the front of a task."""
+    made = cost_front.build(OutputData("", frame), invented.shown("cost", "cost_figure"))
+    rows = [row for row in csv.DictReader(io.StringIO(made.csv)) if row["task"] == task]
+    return [row["strategy"] + row["variant"] for row in rows if row["pareto"] == "True"]
+
+
+def test_the_pareto_front_has_what_nothing_beats_on_validation_whatever_test_says(invented_frame):
+    assert fronts_of(invented_frame, "odd") == ["frozenbase", "top_kk01", "top_kk03"]
+    frame = invented_frame.copy()
+    main = (frame["task"] == "odd") & frame["main"].astype(bool)
+    best = main & (frame["variant"] == "k03")
+    frame.loc[best & (frame["role"] == "test"), "value"] = 0.999
+    assert fronts_of(frame, "odd") == fronts_of(invented_frame, "odd"), "a score on test moved the front"
+    frame.loc[best & (frame["role"] == "validation"), "value"] = 0.0
+    assert "top_kk03" not in fronts_of(frame, "odd"), "the highest on test is on the front that validation gives"
+
+
+def test_nothing_of_a_figure_of_one_panel_is_cut_off(invented_frame):
+    frame = invented_frame[invented_frame["task"] == "odd"]
+    named = {
+        **invented.LABELS,
+        "strategies": {**invented.LABELS["strategies"], "full": "Full fine-tuning (Lee et al.)"},
+    }
+    less = invented.shown("less", "layer_figure") | {"minus": "full", "labels": named}
+    for kind, spec in ((cost_front, invented.shown("cost", "cost_figure")), (layer_curve, less)):
+        figure = kind.build(OutputData("", frame), spec).drawn
+        (axis,) = figure.axes
+        boxes = [part.get_window_extent() for part in (*figure.legends, axis.xaxis.label, axis.yaxis.label)]
+        low, high = np.min([box.min for box in boxes], axis=0), np.max([box.max for box in boxes], axis=0)
+        assert (low >= 0).all() and (high <= figure.bbox.max).all(), (kind, low, high, figure.bbox.max)
 
 
 def test_each_strategy_has_a_mark_of_its_own():

@@ -6,6 +6,7 @@ import re
 
 import pandas
 import pytest
+from matplotlib.colors import to_hex
 
 import invented
 from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
@@ -150,12 +151,22 @@ def test_each_batch_size_has_a_line_of_its_own():
         assert line["seconds_a_text"] == pytest.approx(0.002)
 
 
+def texts_of(axis) -> list:
+    """Return the texts on a panel, without the lines that lead to them."""
+    return [text for text in axis.texts if text.get_text()]
+
+
 def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
     header, line = csv.reader(io.StringIO(writers.to_csv(tables.build(data, spec))))
     links = re.findall(r'examples\.html#([^"]+)', writers.to_html(tables.build(data, spec)))
     shown = {link for link in links if not link.startswith("merge.")}
+    one = tables.build(data, spec).groups[0]
+    assert one.name.startswith("One trunk, ") and tables.build_latency(data, spec).notes[1].startswith("One trunk: ")
+    share = 100 * record["parameters"]["merged"] / record["parameters"]["separate"]
+    by_name = {row.name: [cell.text for cell in row.cells] for row in one.rows}
+    assert by_name["Parameters stored"][-1] == f"{share:.1f} %", "no share is in a column of scores"
     assert "merge.n.e.one" in links and len(shown) == 2, "a run that the experiment does not show is no link"
     row = dict(zip(header, line, strict=True))
     assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])
@@ -163,6 +174,12 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
     figure = merged_load.build(data, spec)
     figure.write(tmp_path / "load")
+    stored, times = figure.drawn.axes[1:3]
+    named = {
+        text.get_text(): to_hex(line.get_color()) for text, line in zip(texts_of(stored), stored.lines, strict=True)
+    }
+    assert list(named) == ["One model per task", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
+    assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
     drawn = pandas.read_csv(tmp_path / "load.csv")
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
     assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8

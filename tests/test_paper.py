@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 import invented
+from thaw.core.home import HOME
+from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.tables import writers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
@@ -51,3 +53,9 @@ def test_it_compiles(folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stdout[-2000:]
     assert (folder / "paper.pdf").stat().st_size > 20_000
+
+
+def test_latex_knows_every_sign_that_tables_are_written_with():
+    written = "".join(path.read_text(encoding="utf-8") for path in (HOME / "scripts/thaw/outputs/tables").glob("*.py"))
+    unknown = [sign for sign in dict.fromkeys(written) if not wording.tex(sign).isascii()]
+    assert not unknown, "pdflatex stops at these"

@@ -69,6 +69,17 @@ def test_each_row_has_the_printed_number_ours_and_the_difference(made):
     assert lines["Gain", "reproduced"].startswith(f"{means['full'] - means['frozen']:.1f} [")
 
 
+def test_a_reproduced_number_leads_to_its_runs(made):
+    table = drawn(made)
+    rows = {(group.name, row.name): row for group in table.groups for row in group.rows}
+    frozen, full = (f"odd.run.all.tiny.linear.{strategy}.base" for strategy in ("frozen", "full"))
+    assert table.anchor(rows["Frozen", "reproduced"], 0) == frozen
+    assert [anchor for _, anchor in table.runs(rows["Gain", "reproduced"], 0)] == [full, frozen], "of both its sides"
+    assert table.runs(rows["Gain", "reproduced"], 0)[0][0] == "R&D_50%: Full"
+    assert table.anchor(rows["Frozen", "difference"], 0) == frozen
+    assert not table.anchor(rows["Frozen", "published"], 0), "a paper's number has no runs here"
+
+
 def test_differences_speak_by_the_papers_own_rule(made):
     rule = {"beyond": 1.0, "above": "tuning", "below": "features"}
     rows = beside()["rows"][:2]

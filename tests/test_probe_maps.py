@@ -6,7 +6,7 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures import layer_mix, probe_heatmap
+from thaw.outputs.figures import figure_style, layer_mix, probe_heatmap
 from thaw.outputs.frame.output_data import OutputData
 
 LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
@@ -88,7 +88,7 @@ def test_a_figure_of_mixes(tmp_path):
         layer_mix.build(OutputData(""), spec)
 
 
-def test_a_map_of_layers_by_task(tmp_path):
+def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
     trees = record("trees", {1: [0.2, 0.65]}, main="uuas", more=("dspr", "nspr", "root"))
     run = {"task": "pos", "head": "linear", "strategy": "full", "variant": "base"}
     records = [record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}), trees, record("pos", {1: [0.1, 0.2]}, run=run)]
@@ -115,5 +115,9 @@ def test_a_map_of_layers_by_task(tmp_path):
     texts = {text.get_text(): text.get_fontweight() for text in axes[0].texts}
     assert texts["80.0"] == "bold" and texts["60.0"] == "normal"
     assert (tmp_path / "map.csv").is_file() and (tmp_path / "map.svg").stat().st_size > 1000
+    both = axes[0].get_figure().get_figheight()
+    monkeypatch.setattr(figure_style, "MOST", 1)
+    (first,) = drawn(probe_heatmap, paths, spec, tmp_path / "first")
+    assert first.get_figure().get_figheight() < 0.7 * both, "a panel that is not drawn takes room"
     with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
         probe_heatmap.build(OutputData(""), spec)

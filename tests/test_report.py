@@ -71,7 +71,7 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     rows = [(claim, "tiny", answer) for claim, found in by_claim.items() for answer in found]
     lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
     assert methods.claims(lines) == (
-        "Published claims about these strategies, each tested over seeds. Holds: 1 (“Deep wins”). "
+        "Claims of papers about these strategies, each tested over the seeds of these runs. Holds: 1 (“Deep wins”). "
         "Fails: 1 (“Wide wins”). Undecided: 1. Not testable: 2."
     )
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])

@@ -5,7 +5,7 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures import speedup
+from thaw.outputs.figures import figure_style, speedup
 from thaw.outputs.frame.output_data import OutputData
 
 SPEC = invented.shown("savings", "saving_figure", whole="full")
@@ -33,3 +33,12 @@ def test_the_figure_and_its_numbers(invented_frame, tmp_path):
     assert list(pandas.read_csv(tmp_path / "savings.csv")["alone"])[0] == 11.25
     with pytest.raises(UserError, match="needs runs of all_of_it"):
         speedup.build(OutputData("", invented_frame), SPEC | {"whole": "all_of_it"})
+
+
+def test_panels_that_are_not_drawn_take_no_room(invented_frame, monkeypatch):
+    frame = pandas.concat([invented_frame, invented_frame.assign(subset="half")])
+    two = speedup.build(OutputData("", frame), SPEC).drawn
+    monkeypatch.setattr(figure_style, "MOST", 1)
+    one = speedup.build(OutputData("", frame), SPEC).drawn
+    assert (len(two.axes), len(one.axes)) == (2, 1)
+    assert one.get_figheight() < 0.7 * two.get_figheight()

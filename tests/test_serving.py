@@ -52,6 +52,9 @@ def test_the_choices_their_scores_and_what_they_execute(frame):
     assert float(near["relative"]) == pytest.approx(100 * 81 / 82, abs=1e-3)
     (row,) = (row for row in table.groups[0].rows if row.name == "k = 2 for all")
     assert [cell.text for cell in row.cells] == ["78.0 (2)", "86.0 (2)", "82.0", "100.0", "8 of 12", "66.7"]
+    linked = [table.anchor(row, index) for index in range(6)]
+    assert linked == [f"{task}.run.all.tiny.linear.top.k02" for task in SCORES] + [""] * 4
+    assert table.anchor(table.groups[0].rows[0], 1) == "odd.run.all.tiny.linear.all.base"
 
 
 def test_the_plan_says_how_many_layers_an_encoder_has(home, tmp_path):

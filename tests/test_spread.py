@@ -51,6 +51,8 @@ def test_what_belongs_to_initialisation_and_order_by_hand():
     assert float(lines["initialisation"][1]) == pytest.approx(8 / chi2.ppf(0.975, 1), rel=1e-3)
     assert all(line[3] == "" for line in lines.values()) and "No shares" in made.notes[3]
     assert "2 × 2" in writers.to_markdown(made)
+    behind = [(f"a, order = {o}", f"odd.run.a.tiny.linear.full.order{o:02d}") for o in (1, 2)]
+    assert made.runs(row, 5) == behind and all(anchor in writers.to_html(made) for _, anchor in behind)
 
 
 def test_three_levels_have_shares():

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pandas
 import pytest
@@ -182,6 +183,16 @@ def test_latex_is_escaped_and_whole(table):
     body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
     lines = [line for line in body.splitlines() if line.endswith(r"\\")]
     assert all(len(re.findall(r"(?<!\\)&", line)) == len(invented.TASKS) for line in lines)
+    assert text.count("{") == text.count("}")
+
+
+def test_latex_has_the_intervals_below_the_scores(table):
+    (row,) = (row for group in table.groups for row in group.rows if row.name == "Full")
+    assert r"\scriptsize {[" not in writers.to_tex(table), "a table without intervals has no line for them"
+    cells = [replace(row.cells[0], low=-1.25, high=90.0), row.cells[1]]
+    text = writers.to_tex(replace(table, groups=[Group("", [], [replace(row, cells=cells)])]))
+    _, below = (line for line in text.splitlines() if line.startswith(("Full &", r" & \scriptsize {")))
+    assert below == r" & \scriptsize {[$-$1.2, 90.0]} &  \\[2pt]"
     assert text.count("{") == text.count("}")
 
 

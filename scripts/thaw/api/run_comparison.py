@@ -15,7 +15,7 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
-from thaw.evaluation.example_slices import slice_names
+from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.evaluation.target_kinds import target_of
 
@@ -138,7 +138,8 @@ def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, fl
     keys = {"label": list(frame[target])} if isinstance(frame[target].iloc[0], str) else {}
     rows = []
     for of, names in (keys | slice_names(frame, texts)).items():
-        for name, part in frame.groupby(np.array(names), sort=True):
+        for name in in_order(names):
+            part = frame[np.array(names) == name]
             difference = part["second"] - part["first"]
             error = 1.96 * difference.std(ddof=0) / np.sqrt(len(part))
             rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))

@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 2,
     "latency": 3,
     "collect": 9,
-    "table": 10,
-    "figure": 11,
-    "report": 13,
+    "table": 11,
+    "figure": 12,
+    "report": 14,
 }

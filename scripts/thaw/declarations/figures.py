@@ -15,7 +15,8 @@ FIGURES = {
     ),
     "cost_figure": OutputKind(
         "thaw.outputs.figures.cost_front:build",
-        "score against the cost of training or of a prediction, a panel for each task, with the Pareto front",
+        "score against the cost of training or of a prediction, a panel for each task, with the Pareto front of "
+        "validation",
         options.CostOptions,
         adds=(Addition.DRAWS,),
     ),

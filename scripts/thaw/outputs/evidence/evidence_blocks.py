@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.evaluation.example_slices import slice_names
+from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.outputs import wording
 from thaw.outputs.evidence import disagreements, label_errors
 from thaw.outputs.evidence.calibration import calibration
@@ -150,9 +150,9 @@ def _slices(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:
     scored = ~np.isnan(credits).all(0)
     for of, names in keys.items():
         names = np.array(names)
-        for name in np.unique(names[scored]):
+        for name in in_order(names[scored].tolist()):
             mine = scored & (names == name)
             means = np.nanmean(credits[:, mine], axis=1) * (-1 if data.is_score else 100)
             text = [wording.number(float(mean), 2 if data.is_score else 1) for mean in means]
-            lines.append({"of": of, "name": str(name), "count": int(mine.sum()), "means": text})
+            lines.append({"of": of, "name": name, "count": int(mine.sum()), "means": text})
     return lines

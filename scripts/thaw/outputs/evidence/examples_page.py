@@ -14,7 +14,7 @@ from thaw.outputs.evidence import evidence_blocks
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions, read_cell, task_of
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names
+from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names, section_anchor
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
 
@@ -93,7 +93,7 @@ class _Reader:
         baselines = aggregate.of_column(aggregate.baselines_of(summary, group), column)
         rows = [row for part in (baselines, fitted, beyond) for row in part.itertuples()]
         section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
-        section |= {"anchor": ".".join([column.task, *group]), "rows": [self._row(row) for row in rows]}
+        section |= {"anchor": section_anchor(column.task, group), "rows": [self._row(row) for row in rows]}
         predicted = [row for part in (fitted, beyond) for row in part.itertuples()]
         try:
             data, cells = self._predictions(column, predicted)

@@ -1,8 +1,8 @@
-"""Figure: score against the cost of training or of a prediction, with the Pareto front."""
+"""Figure: score against the cost of training or of a prediction, with the Pareto front of validation."""
 
-import itertools
 import textwrap
 from functools import partial
+from math import nan
 
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
@@ -22,6 +22,7 @@ COSTS = {
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
+    The front is that of validation, whatever split is shown: one chosen on test would be a claim from its maximum.
     Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
     the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV
     alone.
@@ -29,6 +30,8 @@ def build(data, spec: dict) -> panels.Figure:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
     summary["line"] = summary["fitted"].cumsum() - 1  # of the CSV, which the report reads
+    validated = aggregate.validation_means(data.runs)
+    summary["validation"] = [validated.get((row.task, *aggregate.row_key(row)), nan) for row in summary.itertuples()]
     marks = strategy_panels.strategy_marks(summary, spec)
     fronts, parts, drawn = [], [], []
     for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
@@ -40,13 +43,13 @@ def build(data, spec: dict) -> panels.Figure:
     direct = all(len(fitted) <= NAMED for *_, fitted, _ in parts)
     for title, draw, fitted, front in parts:
         names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
-        label = partial(_label, rows=fitted, front=front, cost=cost, names=names)
+        label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)
         drawn.append(panels.Panel(title, draw, label))
-    line = panels.entry("Pareto front: nothing is cheaper and better", (figure_style.GREY, None), linewidth=0.8)
+    line = panels.entry("Pareto front of validation", (figure_style.GREY, None), linewidth=0.8)
     named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
-    extra = ["inference", "pareto"] if cost == "inference" else ["pareto"]
+    extra = ["inference"] * (cost == "inference") + ["validation", "pareto"]
     return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
 
 
@@ -54,7 +57,7 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
     """Draw the points of one panel and their front. Args: names of the cost and of the metric."""
     _cost_axes(axis, fitted[cost], names[0])
     axis.set_ylabel(f"{names[1]} × 100")
-    axis.step(front[cost], front["mean"], where="post", color=figure_style.GREY, linewidth=0.8, zorder=2)
+    axis.plot(front[cost], front["mean"], color=figure_style.GREY, linewidth=0.8, zorder=2)
     empty = strategy_panels.hollow(fitted)
     for row in fitted[fitted["mean"].notna()].itertuples():
         colour, marker = marks[row.strategy]
@@ -65,9 +68,9 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
 
 
 def front_of(rows, cost: str) -> list:
-    """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
-    rows = rows[rows["mean"].notna()].sort_values(cost)
-    return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
+    """Return the index of the rows on the Pareto front of validation and cost; what has no score is not on it."""
+    rows = rows[rows["mean"].notna() & rows["validation"].notna()].sort_values(cost)
+    return list(rows.index[pareto([{"cost": row[cost], "score": -row["validation"]} for _, row in rows.iterrows()])])
 
 
 def _cost_axes(axis, values, name: str) -> None:
@@ -89,10 +92,9 @@ def _names(rows, labels: dict, direct: bool) -> list[str]:
     return [textwrap.fill(name, LETTERS, break_long_words=False) for name in names]
 
 
-def _label(axis, rows, front, cost: str, names: list[str]) -> None:
-    """Name points, clear of all marks and of the front. Args: names of the rows with a score."""
+def _label(axis, rows, front, cost: str, names: list[str], marks: dict) -> None:
+    """Name points in their colours, clear of all marks and of the front. Args: names of the rows with a score."""
     rows = rows[rows["mean"].notna()]
     points = list(zip(rows[cost], rows["mean"], strict=True))
-    steps = list(zip(front[cost], front["mean"], strict=True))
-    corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
-    label_placement.label_points(axis, points, names, [corners])
+    path = list(zip(front[cost], front["mean"], strict=True))
+    label_placement.label_points(axis, points, names, [path], [marks[strategy][0] for strategy in rows["strategy"]])

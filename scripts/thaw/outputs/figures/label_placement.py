@@ -13,7 +13,7 @@ DISTANCES = (5, 8, 13, 19, 26, 34, 44, 56)
 NEAR = 8
 DARK = 0.42  # lightness of a coloured text, 0 to 1
 LOOK = {"fontsize": 7, "color": "#30353b", "ha": "center", "va": "center", "zorder": 6}
-LEADER = {"arrowstyle": "-", "color": "#6b7280", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
+LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
 
 
 @dataclass
@@ -34,8 +34,8 @@ def label_points(axis, points: list[tuple[float, float]], texts: list[str], path
     """Label points so that no label covers another label, a point, or a line through the corners of one of `paths`.
 
     Greedy: each label takes the cheapest position around its point, in the order given. A thin line connects a distant
-    label with its point. With `colours`, of the points, each text has that of its point, dark enough to be read. Call
-    it when layout and limits are final.
+    label with its point. With `colours`, of the points, each text and its line has that of its point, dark enough to be
+    read. Call it when layout and limits are final.
     """
     scale = axis.get_figure().dpi / 72
     centres = np.array([axis.transData.transform(point) for point in points])
@@ -55,7 +55,8 @@ def label_points(axis, points: list[tuple[float, float]], texts: list[str], path
             end = _nearest(box, centres[i])
             scene.take(_beads(centres[i], end, scale))
             offset = tuple((end - centres[i]) / scale)
-            axis.annotate("", points[i], xytext=offset, textcoords="offset points", arrowprops=LEADER)
+            look = LEADER | {"color": label.get_color()}
+            axis.annotate("", points[i], xytext=offset, textcoords="offset points", arrowprops=look)
 
 
 def _dark(colour: str) -> tuple:

@@ -26,7 +26,8 @@ def build(data, spec: dict) -> panels.Figure:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     if minus := spec.get("minus"):
         summary = _less(summary, minus)
-    of = f" less {wording.label(spec['labels'], 'strategies', minus)}" if minus else ""
+    less = f"less {wording.label(spec['labels'], 'strategies', minus)}" if minus else ""
+    of = "\n".join(["", *textwrap.wrap(less, LETTERS)])
     summary["line"] = range(len(summary))  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())

@@ -1,5 +1,6 @@
 """Figures of merged folders: layers, stored parameters and time against the number of tasks; score against storage."""
 
+import textwrap
 from functools import partial
 
 from thaw.core import branch_counts
@@ -12,6 +13,8 @@ MOST = 16  # tasks that closed forms are drawn up to
 LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices of d x d (Hu et al. 2021)
 ADAPTER = 64  # size of the two adapters of a layer (Houlsby et al. 2019)
 MIB_FP32 = 4 / 2**20
+SEPARATE, MERGED = "One model per task", "Merged"
+LETTERS = 18  # of a line of a name next to a line
 
 
 def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
@@ -27,8 +30,8 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
     heads = [(record["parameters"]["separate"] - separate) // known] * tasks
     lora, adapters = LORA * width * layers, 2 * (2 * ADAPTER * width + ADAPTER + width) * layers
     return {
-        "One model per task": branch_counts.stored_separate(size, heads),
-        "Merged": branch_counts.stored_merged(_branches(record, tasks), size, heads),
+        SEPARATE: branch_counts.stored_separate(size, heads),
+        MERGED: branch_counts.stored_merged(_branches(record, tasks), size, heads),
         "Adapters": branch_counts.stored_inserted(size, [adapters] * tasks, heads),
         "LoRA": branch_counts.stored_inserted(size, [lora] * tasks, heads),
     }
@@ -37,7 +40,7 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
 def executed_by_way(record: dict, tasks: int) -> dict[str, int]:
     """Return the executed layers of some tasks on one text; what is inserted in all layers shares none of them."""
     whole = tasks * record["encoder"]["layers"]
-    return {"One model per task, LoRA, adapters": whole, "Merged": branch_counts.executed(_branches(record, tasks))}
+    return {f"{SEPARATE}, LoRA, adapters": whole, MERGED: branch_counts.executed(_branches(record, tasks))}
 
 
 def _branches(record: dict, tasks: int) -> list[BranchSize]:
@@ -62,7 +65,8 @@ def build(data, spec: dict) -> panels.Figure:
         for unit, (what, factor, counted) in COUNTS.items():
             values = {tasks: counted(record, tasks) for tasks in range(1, MOST + 1)}
             lines = {way: [factor * values[tasks][way] for tasks in values] for way in values[1]}
-            drawn.append(panels.Panel(f"{title}: {unit}", partial(_lines, x=list(values), lines=lines, name=what)))
+            draw, names = partial(_lines, x=list(values), lines=lines, name=what), partial(_names, lines=lines)
+            drawn.append(panels.Panel(f"{title}: {unit}", draw, names))
             for way, ys in lines.items():
                 rows += [[subset, encoder, name, unit, way, tasks, y] for tasks, y in zip(values, ys, strict=True)]
         times = _times(data.latencies[subset, encoder, name]["rows"])
@@ -121,18 +125,31 @@ def _times(rows: list[dict]) -> dict[tuple[str, str], list[tuple[int, float]]]:
 
 
 def _lines(axis, x: list[int], lines: dict[str, list[float]], name: str) -> None:
-    for number, (way, ys) in enumerate(lines.items()):
-        axis.plot(x, ys, color=f"C{number}", label=way)
+    for (_, ys), colour in zip(lines.items(), _colours(), strict=False):
+        axis.plot(x, ys, color=colour)
     axis.set_xlabel("Tasks")
     axis.set_ylabel(name)
 
 
+def _colours() -> list[str]:
+    """Return the colours of the ways to serve several tasks, those of `stored_by_way` in order."""
+    return [colour for colour, _ in figure_style.marks([SEPARATE, MERGED, "Adapters", "LoRA"]).values()]
+
+
+def _names(axis, lines: dict[str, list[float]]) -> None:
+    """Name the lines of a panel at their last points, in their colours."""
+    ends = [(MOST, ys[-1]) for ys in lines.values()]
+    paths = [list(enumerate(ys, start=1)) for ys in lines.values()]
+    names = [textwrap.fill(way, LETTERS) for way in lines]
+    label_placement.label_points(axis, ends, names, paths, _colours())
+
+
 def _time_lines(axis, lines: dict) -> None:
-    names = {"merged": "Merged", "separate": "One model per task"}
+    looks = dict(zip(("separate", "merged"), zip((SEPARATE, MERGED), _colours(), strict=False), strict=True))
     for (way, kind), points in lines.items():
         style = "-" if kind == "median" else ":"
-        colour = "C1" if way == "merged" else "C0"
-        label = names[way] + ("" if kind == "median" else ", P99")
+        name, colour = looks[way]
+        label = name + ("" if kind == "median" else ", P99")
         axis.plot(*zip(*points, strict=True), color=colour, linestyle=style, marker="o", label=label)
     axis.set_xticks(sorted({tasks for points in lines.values() for tasks, _ in points}))
     axis.set_xlabel("Tasks")

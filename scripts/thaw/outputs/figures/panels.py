@@ -50,14 +50,14 @@ def compose(
     """Return the figure of some panels: the first ones where there are too many to read, which it says below them.
 
     Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
-    panels in a row; width and height in inches; the name of the colours that all panels share. A figure is
-    laid out once for all formats, which is most of the time that many panels take.
+    many panels are in a row; the figure's width and a row's height in inches; the name of the colours that all panels
+    share. A figure is laid out once for all formats, which is most of the time that many panels take.
     """
     every, panels = len(panels), panels[: figure_style.MOST]
     with figure_style.style():
         figure, axes = figure_style.grid([panel.title for panel in panels], wide)
         if size:
-            figure.set_size_inches(*size)
+            figure.set_size_inches(size[0], size[1] * axes[0].get_gridspec().nrows)
         for axis, panel in zip(axes, panels, strict=True):
             panel.draw(axis)
         if colours:

@@ -30,7 +30,7 @@ def build(data, spec: dict) -> panels.Figure:
         )
         for (encoder, run), part in shown
     ]
-    size = (2.6 + 0.5 * len(layers), (1.1 + 0.27 * rows) * len(shown))
+    size = 2.6 + 0.5 * len(layers), 1.1 + 0.27 * rows
     return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
 
 

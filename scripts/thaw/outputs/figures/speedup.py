@@ -36,7 +36,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = [panels.Panel(name, partial(draw, rows=rows)) for name, rows in shown.items()]
     legend = [panels.entry(WAYS[way], mark) for way, mark in looks.items()]
     legend.append(panels.entry("Ten times", **panels.REFERENCE))
-    size = (WIDTH, len(drawn) * (FRAME + LINE * max(map(len, shown.values()))))
+    size = WIDTH, FRAME + LINE * max(map(len, shown.values()))
     return panels.compose(drawn, panels.csv_of(frame), legend, wide=1, size=size)
 
 

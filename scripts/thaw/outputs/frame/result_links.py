@@ -28,6 +28,11 @@ def cell_anchor(task: str, key: dict) -> str:
     return ".".join([task, *(str(key[name]) or "-" for name in ROW)])
 
 
+def section_anchor(task: str, group: tuple) -> str:
+    """Return the id of a task's section on the page of examples. Args: subset, encoder and head."""
+    return ".".join([task, *group])
+
+
 def row_anchor(row) -> str:
     """Return the id of the cell of a row of a summary."""
     return cell_anchor(row.task, row._asdict())

@@ -154,7 +154,7 @@ def claims(lines) -> str:
         named = [claim.rstrip(".") for (claim, _), given in by_claim.items() if given == answer]
         which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
         counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
-    return f"Published claims about these strategies, each tested over seeds.{''.join(counts)}"
+    return f"Claims of papers about these strategies, each tested over the seeds of these runs.{''.join(counts)}"
 
 
 def pairs(summary, spec: dict) -> list[tuple[str, str]]:

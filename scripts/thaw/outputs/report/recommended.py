@@ -76,20 +76,18 @@ def _shown(line: dict, labels: dict) -> dict:
 def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     """Return what is said where nothing can be recommended."""
     shown, near = _shown(best, labels), []
-    why = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
+    why = short = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
     if best["reason"] == FEW_SEEDS:
-        seeds = wording.plural(int(best["seeds"]), "seed")
-        why = (
-            f"{seeds} cannot support one: an interval over seeds needs {FEWEST_OF_INTERVAL}, a significance test "
-            f"{FEWEST_SEEDS}."
-        )
+        short = f"{wording.plural(int(best['seeds']), 'seed')} cannot support one."
+        needs = f"an interval over seeds needs {FEWEST_OF_INTERVAL}, a significance test {FEWEST_SEEDS}"
+        why = f"{short.removesuffix('.')}: {needs}."
         near = [_near(lines, best, labels)]
     highest = f"Highest on validation: {shown['name']} ({shown['validation']}); on test it scores {shown['score']}."
     return shown | {
         "recommended": False,
         "why": why,
         "lines": [*near, (_open(lines, None, labels), "", "")],
-        "abstract": [why, highest],
+        "abstract": [short, highest],
     }
 
 
@@ -179,7 +177,7 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     parts = []
     for needed, names in lacks.items():
         rest = len(names) - NAMED
-        shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken else []
+        shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken or len(lacks) > 1 else []
         parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
     what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
     return f"{what}: {'; '.join(parts)}." if parts else ""

@@ -34,9 +34,10 @@ from thaw.core.runtime import log, machine_size
 from thaw.declarations import citations
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
+from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.result_links import cell_anchor, relative
+from thaw.outputs.frame.result_links import cell_anchor, relative, row_anchor
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, recommended, seen_in_figures
 from thaw.outputs.tables import writers
@@ -65,6 +66,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     fitted = runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
     chosen = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
+    for entry in chosen:
+        entry["lines"] += _warning(entry, summary)
     made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
     tables = itertools.count(2)  # the tasks are table 1
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
@@ -98,6 +101,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
         "cell_files": cell_files(runs, results),
+        "unseen": bool((runs["role"] == "unseen").any()),
+        "scored_training_rows": SCORED_TRAINING_ROWS,
         "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels)],
         "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
@@ -110,6 +115,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }
+
+
+def _warning(entry: dict, summary) -> list[tuple[str, str, str]]:
+    """Return the line of a recommendation that says what is suspicious about its runs; none where nothing is."""
+    own = [row for row in summary.itertuples() if row.flagged and row_anchor(row) == entry["anchor"]]
+    flags = [wording.flag_label(flag) for row in own[:1] for flag in row.flags.split(";")]
+    return [(f"Warning: {wording.listing(flags)}.", "", "")] if flags else []
 
 
 def bibliography(content: dict) -> str:

@@ -60,7 +60,8 @@ def _sweeps(rows: list[dict], labels: dict) -> str:
         above = sum(rise > RISE for rise in rises.values())
         named = [f"{_task(panel, labels)} {'+' * (rise > 0)}{wording.number(rise)}" for panel, rise in rises.items()]
         which = f" ({', '.join(named)})" if len(named) <= FEW else ""
-        said.append(f"{name}: from k = {low} to k = {high} the mean rises in {above} of {len(rises)} panels{which}.")
+        panels_above = f"{above} of {wording.plural(len(rises), 'panel')}{which}"
+        said.append(f"{name}: from k = {low} to k = {high} the mean rises in {panels_above}.")
     return " ".join(said)
 
 

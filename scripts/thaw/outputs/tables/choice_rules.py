@@ -11,6 +11,7 @@ from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.choice_points import Points, points_of
+from thaw.outputs.frame.result_links import section_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.sign_flips import max_t
 
@@ -33,7 +34,7 @@ def build(data, spec: dict) -> TextTable:
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
             rules = [(label, outcomes) for label, outcomes in rules if len(outcomes) == len(points)]
-            groups += [Group(name, [], _rows(rules, tasks))] if rules else []
+            groups += [Group(name, [], _rows(rules, tasks, group))] if rules else []
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
         raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
@@ -54,8 +55,11 @@ def _line(task: str, seeds: int, *numbers: float) -> list:
     return [task, seeds, *("" if np.isnan(number) else f"{number:.4f}" for number in numbers)]
 
 
-def _rows(rules: list[tuple[str, dict]], tasks: list[str]) -> list[Row]:
-    """Return the lines of the rules: regret by task, their mean with its interval, mean cost, and p over tasks."""
+def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple) -> list[Row]:
+    """Return the lines of the rules: regret by task, their mean with its interval, mean cost, and p over tasks.
+
+    A regret is of all runs of its task and group, so it leads to all of them.
+    """
     regrets = np.array([[outcome[2] for outcome in outcomes.values()] for _, outcomes in rules])  # [m, t]
     regrets = regrets[:, ~np.isnan(regrets).any(0)]
     tested = len(rules) > 1 and regrets.size
@@ -63,14 +67,17 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str]) -> list[Row]:
     rows = []
     for place, (label, outcomes) in enumerate(rules):
         cells = [
-            TextCell(wording.number(outcomes[task][2]), outcomes[task][2]) if task in outcomes else None
-            for task in tasks
+            _regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks
         ]
         alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
         p = wording.number(adjusted[place - 1] if place else None, 3)
         cells += [_mean(regrets[place]), TextCell(f"{alone:.2f} ({shared:.2f})", alone), TextCell(p)]
         rows.append(Row({}, label, cells))
     return rows
+
+
+def _regret(points: float, anchor: str) -> TextCell:
+    return TextCell(wording.number(points), points, link=anchor)
 
 
 def _mean(regrets: np.ndarray) -> TextCell:

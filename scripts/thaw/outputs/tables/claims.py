@@ -143,6 +143,8 @@ def _notes() -> list[str]:
         "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Both need p at most 0.05, "
         "six seeds or more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it "
         "assumes the same mean and standard deviations.",
+        "All answers are about these runs: a claim that fails with another encoder, fewer rows or another split than "
+        "the paper's does not contradict the paper.",
         "Not testable where half of a strategy's runs or more are underfit: on their own training rows more than a "
         "point below the linear probe of the same head, or still improving when they ended.",
     ]

@@ -18,11 +18,9 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     within = ", within its group" if _groups(summary) > 1 else ""
     bold = [f"Bold: the highest mean on validation of each column{within}."]
-    brackets, marks = (marks[:1], marks[1:]) if marks else ([], bold)
-    short = [_numbers(columns, fitted, role), *marks, *_synthetic(columns)]  # LaTeX has no brackets
-    lines = [_numbers(columns, fitted, role), *brackets, *marks, *_synthetic(columns)]
-    lines += [wording.COST_NOTE] * bool(spec.get("costs"))
-    lines += [*_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
+    short = [_numbers(columns, fitted, role), *(marks or bold), *_synthetic(columns)]
+    short += [wording.COST_NOTE] * bool(spec.get("costs"))
+    lines = [*short, *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]

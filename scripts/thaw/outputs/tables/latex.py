@@ -2,7 +2,8 @@
 
 Packages: booktabs, threeparttable, and for sentences array and longtable. A float of numbers spans both columns of a
 two-column page where it has more than NARROW columns. In a column of scores the ± are aligned: a standard deviation is
-padded to the longest one, an invisible one takes the place of none, and marks take no room.
+padded to the longest one, an invisible one takes the place of none, and marks take no room. Intervals are in a line of
+their own below the scores.
 """
 
 from thaw.outputs import wording
@@ -105,7 +106,10 @@ def _sd(cell) -> str:
 
 def _row(row: Row, widest: list[str]) -> str:
     cells = (_cell(cell, wide) for cell, wide in zip(row.cells, widest, strict=True))
-    return " & ".join([wording.tex(row.name), *cells]) + END
+    line = " & ".join([wording.tex(row.name), *cells]) + END
+    intervals = [wording.tex(cell.interval) if cell else "" for cell in row.cells]
+    below = " & ".join(f"\\scriptsize {{{text}}}" if text else "" for text in ["", *intervals])
+    return f"{line}\n{below}{END}[2pt]" if any(intervals) else line
 
 
 def _cell(cell, widest: str) -> str:

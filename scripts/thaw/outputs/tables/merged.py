@@ -20,30 +20,27 @@ def build(data, spec: dict) -> TextTable:
         rows = []
         for task, one in tasks.items():
             label = wording.task_name(spec["labels"], task)
-            facts = [f"{one['strategy']} {one['variant']}", f"{one['frozen']} + {one['own']}"]
-            row = text_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])])
+            strategy = wording.strategy_name(spec["labels"], one["strategy"], one["variant"])
+            scores = [wording.number(one["validation"]), wording.number(one["test"])]
+            row = text_row(label, [strategy, f"{one['frozen']} + {one['own']}", *scores, ""])
             rows.append(_linked(row, _shown_anchor(one["run"], data.runs), 2))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
-            share = f"{100 * group['executed'] / group['of']:.1f} %"
-            names = ", ".join(wording.task_name(spec["labels"], task) for task in group["tasks"])
-            rows.append(text_row(f"Layers, {reads}", [names, f"{group['executed']} of {group['of']}", share, ""]))
+            names = wording.listing(wording.task_name(spec["labels"], task) for task in group["tasks"])
+            rows.append(_whole(f"Layers, {reads}: {names}", group["executed"], group["of"]))
         overhead = 100 * layers["executed"] / layers["of"]
-        total = f"{layers['executed']} of {layers['of']}"
-        rows.append(text_row("Layers, all tasks on one text", ["", total, f"{overhead:.1f} %", ""]))
-        share = f"{100 * stored['merged'] / stored['separate']:.1f} %"
-        counts = f"{wording.count(stored['merged'])} of {wording.count(stored['separate'])}"
-        rows.append(text_row("Parameters stored", ["", counts, share, ""]))
-        rows.append(text_row("Mean", ["", "", "", wording.number(mean)]))
+        rows.append(_whole("Layers, all tasks on one text", layers["executed"], layers["of"]))
+        rows.append(_whole("Parameters stored", stored["merged"], stored["separate"]))
+        rows.append(text_row("Mean over tasks", ["", "", "", wording.number(mean), ""]))
         for row in rows[len(tasks) :]:
             _linked(row, _anchor("merge", subset, encoder, name), 1)
-        groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
+        groups.append(Group(_title(subset, encoder, name, spec), [], rows))
         branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
         shown = "" if mean is None else f"{mean:.4f}"
         lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"]])
-    titles = ["Run", "Layers: shared + own", "Validation", "Test"]
+    titles = ["Strategy", "Layers: shared + own", "Validation", "Test", "Of separate models"]
     notes = [
         "Scores × 100; validation: mean over seeds, by which the branch was chosen; test: of the run that is served. "
         "Layers are counted for one text: tasks that read the same input share one pass of the frozen layers. "
@@ -67,11 +64,23 @@ def build_latency(data, spec: dict) -> TextTable:
             numbers = [row[key] for key in ("way", "tasks", "copies", "batch", "tokens", "layers")]
             seconds = [f"{row[key]:.6f}" for key in ("median", "p95", "p99")]
             lines.append([subset, encoder, name, *numbers, *seconds, f"{row['queries_per_second']:.2f}"])
-        groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
-        notes.append(_facts(record))
+        groups.append(Group(_title(subset, encoder, name, spec), [], rows))
+        notes.append(f"{spec['merges'].get(name, name)}: {_facts(record)}")
     titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
     notes.insert(0, "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn.")
     return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
+
+
+def _whole(name: str, merged: int, separate: int) -> Row:
+    """Return a line of what all tasks take together, merged and as separate models."""
+    counts = f"{wording.count(merged)} of {wording.count(separate)}"
+    return text_row(name, ["", counts, "", "", f"{100 * merged / separate:.1f} %"])
+
+
+def _title(subset: str, encoder: str, name: str, spec: dict) -> str:
+    """Return a merge in print, with its encoder and subset."""
+    places = [wording.label(spec["labels"], "encoders", encoder), wording.label(spec["labels"], "subsets", subset)]
+    return ", ".join([spec["merges"].get(name, name), *places])
 
 
 def _linked(row: Row, anchor: str, first: int) -> Row:
@@ -94,7 +103,7 @@ def _shown_anchor(folder: str, runs) -> str:
 def _facts(record: dict) -> str:
     sizes, peak = record["bytes"], record["peak_mib"]
     return (
-        f"Stored: {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model per task; peak "
-        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB. {record['threads']} threads, "
-        f"{record['hardware']['device']}."
+        f"stored {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model per task; peak "
+        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB; "
+        f"{wording.plural(record['threads'], 'thread')}, {record['hardware']['device']}."
     )

@@ -1,15 +1,16 @@
 """A paper's table: published numbers, reproduced numbers with their 95 % CI, differences, and protocol notes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from thaw.outputs import wording
-from thaw.outputs.frame.aggregate import Column
+from thaw.outputs.frame.aggregate import ROW, Column
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables import protocol_notes
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, linked_cell
 from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
 from thaw.statistics.bootstrap import interval, least_interval
 
@@ -26,7 +27,8 @@ class Reproduced:
     """A reproduced number on the paper's scale, its 95 % CI, and the number by the paper's aggregation of seeds.
 
     draws [D]: the resampled numbers, None where no predictions were kept. rows: of runs.csv, one for each seed, with
-    metric and split, None of what is computed from other numbers.
+    metric and split, None of what is computed from other numbers. behind: {anchor: (task, strategy, variant)} of the
+    runs that it is from.
     """
 
     value: float
@@ -36,6 +38,7 @@ class Reproduced:
     seeds: int
     draws: np.ndarray | None = None
     rows: tuple | None = None
+    behind: dict[str, tuple] = field(default_factory=dict)
 
 
 def build(data, spec: dict) -> TextTable:
@@ -53,7 +56,7 @@ def build(data, spec: dict) -> TextTable:
     groups, lines = [], []
     for index, row in enumerate(comparison["rows"]):
         numbers = [reproduced.get((index, column)) for column in range(len(columns))]
-        groups.append(Group(row["label"], [], _rows(row, numbers, comparison)))
+        groups.append(Group(row["label"], [], _rows(row, numbers, comparison, spec["labels"])))
         lines += [
             _line(row, entry, *both) for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
         ]
@@ -103,7 +106,8 @@ class Measured:
         sides = [mean(scores), AGGREGATIONS[self.comparison["aggregation"]](scores)]
         scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
         ci = interval(float(scaled[0]), scaled[2])
-        return Reproduced(float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2], (rows, *at[5:]))
+        numbers = (float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2])
+        return Reproduced(*numbers, (rows, *at[5:]), _behind(rows))
 
     def _difference(self, first: Reproduced, second: Reproduced, scale: str) -> Reproduced:
         """Return one number less another, over the seeds that both have; an ensemble has no seeds of its own."""
@@ -118,7 +122,8 @@ class Measured:
         times = float(_scaled(np.array(1.0), scale) - _scaled(np.array(0.0), scale))
         made = self.predictions.resampled([(times, sides[0]), (-times, sides[1])], *first.rows[1:])
         ci = interval(made.value, made.draws)
-        return Reproduced(made.value, first.rule - second.rule, ci.low, ci.high, made.spread.seeds, made.draws)
+        numbers = (made.value, first.rule - second.rule, ci.low, ci.high, made.spread.seeds, made.draws)
+        return Reproduced(*numbers, behind=first.behind | second.behind)
 
     def _least(self, cell: dict, share: float) -> Reproduced | None:
         """Return the smallest k of a sweep from which on every k reaches a share of the full model; by the paper's
@@ -141,7 +146,8 @@ class Measured:
         drawn = {k: self.predictions.draws(rows, *at[5:]) for k, rows in points.items()}
         ci = least_interval(values[0], drawn, whole, share)
         beyond = [np.nan if value is None else float(value) for value in (*values, ci["low"], ci["high"])]
-        return Reproduced(*beyond, len(full))
+        behind = {anchor: cell for rows in (full, *points.values()) for anchor, cell in _behind(rows).items()}
+        return Reproduced(*beyond, len(full), behind=behind)
 
     def _chance(self, at: list[str]) -> float:
         """Return the score of the majority class, 0 if it is undefined or not part of the experiment."""
@@ -172,14 +178,21 @@ def _combined(parts: list[Reproduced], way) -> Reproduced:
     """Return a number computed from others, with its 95 % CI if all of them have draws."""
     value, rule = (float(way(*(getattr(part, name) for part in parts))) for name in ("value", "rule"))
     seeds = min(part.seeds for part in parts)
+    behind = {anchor: cell for part in parts for anchor, cell in part.behind.items()}
     if any(part.draws is None for part in parts):
-        return Reproduced(value, rule, None, None, seeds)
+        return Reproduced(value, rule, None, None, seeds, behind=behind)
     draws = way(*(part.draws for part in parts))
     ci = interval(value, draws)
-    return Reproduced(value, rule, ci.low, ci.high, seeds, draws)
+    return Reproduced(value, rule, ci.low, ci.high, seeds, draws, behind=behind)
 
 
-def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict) -> list[Row]:
+def _behind(rows) -> dict[str, tuple]:
+    """Return {anchor: (task, strategy, variant)} of rows of runs.csv."""
+    cells = rows[["task", *ROW]].drop_duplicates().itertuples()
+    return {row_anchor(cell): (cell.task, cell.strategy, cell.variant) for cell in cells}
+
+
+def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels: dict) -> list[Row]:
     """Return the lines of one row of the paper: published, reproduced, by the paper's rule, and the difference."""
     scales = [column["scale"] for column in comparison["columns"]]
     printed = [_printed(cell["printed"]) for cell in row["cells"]]
@@ -188,15 +201,15 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict) -> list
         lines["published favours"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
     every = list(zip(numbers, row["cells"], scales, strict=True))
     if any(numbers):
-        lines["reproduced"] = [_reproduced(*entry) for entry in every]
+        lines["reproduced"] = [_reproduced(*entry, labels) for entry in every]
         if rule:
             lines["reproduced favours"] = [_favoured(one.value if one else None, rule) for one in numbers]
     if any(numbers) and comparison["aggregation"] != "mean":
         lines["reproduced, by the paper's rule"] = [
-            _number(one.rule, scale) if one else TextCell(wording.DASH) for one, _, scale in every
+            _number(one.rule, one, scale, labels) if one else TextCell(wording.DASH) for one, _, scale in every
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
-        lines["difference"] = [_difference(*entry) for entry in every]
+        lines["difference"] = [_difference(*entry, labels) for entry in every]
     return [Row({}, name, cells) for name, cells in lines.items()]
 
 
@@ -214,25 +227,34 @@ def _favoured(difference: float | None, rule: dict) -> TextCell:
     return TextCell(rule["above"] if difference > 0 else rule["below"])
 
 
-def _reproduced(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
-    """Return a reproduced number with its 95 % CI and the marks of protocol differences."""
+def _reproduced(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> TextCell:
+    """Return a reproduced number with its 95 % CI, the marks of protocol differences, and the runs that it is from."""
     if one is None:
         return TextCell(wording.DASH)
     text = wording.number(one.value, DIGITS[scale])
     if one.low is not None:
         text += f" {wording.interval(one.low, one.high, DIGITS[scale])}"
-    return TextCell(text + "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", [])), one.value)
+    text += "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", []))
+    return linked_cell(text, one.value, _named(one, labels))
 
 
-def _number(value: float, scale: str) -> TextCell:
-    return TextCell(wording.number(value, DIGITS[scale]), value)
+def _named(one: Reproduced, labels: dict) -> list[tuple[str, str]]:
+    """Return name and anchor of the runs that a number is from."""
+    return [
+        (f"{wording.task_name(labels, task)}: {wording.strategy_name(labels, *point)}", anchor)
+        for anchor, (task, *point) in one.behind.items()
+    ]
 
 
-def _difference(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
+def _number(value: float, one: Reproduced, scale: str, labels: dict) -> TextCell:
+    return linked_cell(wording.number(value, DIGITS[scale]), value, _named(one, labels))
+
+
+def _difference(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> TextCell:
     """Return the reproduced number, aggregated by the paper's rule, minus the published one."""
     if one is None or cell["printed"] is None:
         return TextCell(wording.DASH)
-    return _number(one.rule - cell["printed"], scale)
+    return _number(one.rule - cell["printed"], one, scale, labels)
 
 
 def _metric(comparison: dict, column: int, labels: dict) -> str:

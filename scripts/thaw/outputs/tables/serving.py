@@ -11,6 +11,7 @@ from thaw.core import branch_counts
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
 HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
@@ -18,12 +19,16 @@ HEADER = "encoder head subset choice tasks thawed mean relative layers of overhe
 
 @dataclass(frozen=True)
 class Point:
-    """A task with k thawed layers: scores x 100 on validation and test; shared: the layers below are the encoder's."""
+    """A task with k thawed layers: scores x 100 on validation and test; shared: the layers below are the encoder's.
+
+    anchor: where the page of examples lists its runs.
+    """
 
     k: int
     validation: float
     test: float
     shared: bool
+    anchor: str = ""
 
 
 def executed(thawed: list[int], layers: int) -> int:
@@ -50,6 +55,8 @@ def build(data, spec: dict) -> TextTable:
         for choice, chosen in _choices(by_task, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
             rows.append(text_row(choice, _cells(chosen, numbers)))
+            for cell, point in zip(rows[-1].cells[: len(chosen)], chosen, strict=True):
+                cell.link = point.anchor
             thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
             plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
             counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
@@ -70,7 +77,8 @@ def _points(validation, test, spec: dict) -> dict[str, list[Point]]:
         chosen = validation[same & (validation["variant"] == row.variant)]["mean"]
         if row.strategy in (spec["sweep"], spec["whole"]) and row.mean == row.mean and len(chosen):
             shared = row.strategy == spec["sweep"]
-            by_task.setdefault(row.task, []).append(Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared))
+            point = Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared, row_anchor(row))
+            by_task.setdefault(row.task, []).append(point)
     by_task = {task: sorted(points, key=lambda point: point.k) for task, points in by_task.items()}
     return {task: points for task, points in by_task.items() if {point.shared for point in points} == {True, False}}
 

@@ -156,6 +156,14 @@ def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
     return [mean, sd, cell.seeds, int(bool(cell.warnings)), cell.missing, low, high, mark]
 
 
+def linked_cell(text: str, mean: float | None, behind: list[tuple[str, str]]) -> TextCell:
+    """Return a cell that leads to the runs behind it. Args: their names and anchors; of several there is a list."""
+    anchors = dict.fromkeys(anchor for _, anchor in behind)
+    if len(anchors) == 1:
+        return TextCell(text, mean, link=next(iter(anchors)))
+    return TextCell(text, mean, runs=behind)
+
+
 def text_row(name: str, texts) -> Row:
     """Return a row of cells that are written already."""
     return Row({}, name, [TextCell(text) for text in texts])

@@ -5,7 +5,8 @@ from math import prod, sqrt
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.frame.result_links import row_anchor
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, linked_cell, text_table
 from thaw.statistics import variance_components
 from thaw.statistics.variance_components import Component
 
@@ -26,10 +27,10 @@ def build(data, spec: dict) -> TextTable:
     if not components:
         raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
     labels, groups, lines = spec["labels"], {}, []
-    for key, (factors, parts) in components.items():
+    for key, (factors, parts, behind) in components.items():
         at, shares = dict(zip(RUNS, key, strict=True)), _shares(factors, parts)
         group = (at["encoder"], at["head"], at["train_rows"])
-        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts, shares)))
+        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts, shares, behind)))
         for factor, part in parts.items():
             cell = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
             ends = [f"{end:.6f}" for end in part.interval()] if factor in factors else ["", ""]
@@ -38,12 +39,14 @@ def build(data, spec: dict) -> TextTable:
             lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
     titles = [*FACTORS.values(), "Rest", "Runs"]
     made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
-    two = any(2 in factors.values() for factors, _ in components.values())
+    two = any(2 in factors.values() for factors, *_ in components.values())
     return text_table(spec, titles, made, _notes(two, uneven), HEADER, lines, of="Task and strategy")
 
 
 def _split(runs, spec: dict) -> tuple[dict, int]:
-    """Return by RUNS ({factor: levels}, {factor or rest: component in squared points}), and how many are unbalanced."""
+    """Return by RUNS ({factor: levels}, {factor or rest: component in squared points}, the names and anchors of the
+    runs), and how many are unbalanced.
+    """
     chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == spec["split"])]
     chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
     swept = chosen["variant"].str.fullmatch(BY_ORDER)
@@ -58,8 +61,17 @@ def _split(runs, spec: dict) -> tuple[dict, int]:
             columns = ["seed" if name == seed else name for name in factors]
             keys = rows[columns].itertuples(index=False, name=None)
             scores = dict(zip(keys, 100 * rows["value"], strict=True))
-            components[key] = factors, variance_components.split(scores, tuple(factors))
+            components[key] = factors, variance_components.split(scores, tuple(factors)), _behind(rows, spec["labels"])
     return components, uneven
+
+
+def _behind(rows, labels: dict) -> list[tuple[str, str]]:
+    """Return name and anchor of the runs of a line, which are of one strategy: subset, and place in its sweep."""
+    named = []
+    for row in rows.drop_duplicates(["subset", "variant"]).itertuples():
+        name = [wording.label(labels, "subsets", row.subset), wording.point(row.variant)]
+        named.append((", ".join(part for part in name if part), row_anchor(row)))
+    return named
 
 
 def _name(at: dict, labels: dict) -> str:
@@ -84,8 +96,11 @@ def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, f
     return {name: max(0.0, part.variance) / total for name, part in parts.items()}
 
 
-def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[str, float]) -> list[TextCell]:
-    """Return the standard deviation of each factor in points with its share of the variance, the rest, and the runs."""
+def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[str, float], behind) -> list[TextCell]:
+    """Return the standard deviation of each factor in points with its share of the variance, the rest, and the runs.
+
+    Args: behind, the names and anchors of the runs.
+    """
     cells = []
     for name in [*FACTORS, "rest"]:
         shown = name in factors or (name == "rest" and len(factors) > 1)
@@ -93,7 +108,7 @@ def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[st
         share = f" ({100 * shares[name]:.0f} %)" if shown and name in shares else ""
         cells.append(TextCell(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
     size = " × ".join(str(size) for size in factors.values())
-    return [*cells, TextCell(size)]
+    return [*cells, linked_cell(size, None, behind)]
 
 
 def _notes(two: bool, uneven: int) -> list[str]:

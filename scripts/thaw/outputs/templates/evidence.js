@@ -1,24 +1,6 @@
-// Buttons that copy, figures that are drawn on demand, and the window of a number: its runs and the command that makes
-// them. Without a script numbers are links to the runs, and files are one link away.
+// Figures that are drawn on demand, and the window of a number: its runs and the command that makes them. Without a
+// script numbers are links to the runs.
 {
-  const copy = async (text, button) => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = Object.assign(document.createElement("textarea"), { value: text });
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-    const name = button.textContent;
-    button.textContent = "copied";
-    setTimeout(() => (button.textContent = name), 1200);
-  };
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => copy(document.getElementById(button.dataset.copy).content.textContent, button));
-  }
   for (const button of document.querySelectorAll("button.draw")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
@@ -51,9 +33,7 @@
       const runs = Object.assign(document.createElement("a"), { href: link.href, textContent: "Runs, logs, predictions and examples" });
       const code = document.createElement("code");
       code.textContent = `${command} ${files[anchor]}`;
-      const button = Object.assign(document.createElement("button"), { type: "button", textContent: "copy command" });
-      button.addEventListener("click", () => copy(code.textContent, button));
-      open.append(runs, code, button);
+      open.append(runs, code, copying("copy command", () => code.textContent));
       document.body.append(open);
       const box = link.getBoundingClientRect();
       open.style.top = `${box.bottom + scrollY + 6}px`;
