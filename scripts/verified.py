@@ -16,8 +16,8 @@ HEAD = """# What is verified, method by method
 
 For each method of the papers: tests that compare it with something that is not its own code, and the page with numbers
 on real text. **{holding} of {all} hold**: they have both, and nothing is known to be missing; of the others the last
-column says what is. This page is made by `python scripts/verified.py` from [verified.yaml](../tests/verified.yaml); a
-test finds out whether all that it names exists. To repeat a row, run its experiment, or its tests:
+column says what is. `python scripts/verified.py` makes this page from [verified.yaml](../tests/verified.yaml), which
+names each test; a test finds out whether all that it names exists. To repeat a row, run its experiment, or its tests:
 
     thaw run config/experiments/layer_combinations.yaml --config data_dir=path/to/data
     pytest tests/test_layers.py -k test_layers_are_combined
@@ -49,8 +49,8 @@ def page() -> str:
 
 
 def _cells(entry: dict) -> list[str]:
-    tests = [test.partition("::") for test in entry.get("oracle", [])]
-    named = ", ".join(f'[{number}](../tests/{file} "{name}")' for number, (file, _, name) in enumerate(tests, start=1))
+    files = dict.fromkeys(test.partition("::")[0] for test in entry.get("oracle", []))
+    named = ", ".join(f"[{Path(file).stem}](../tests/{file})" for file in files)
     experiment, shown = entry.get("experiment"), entry.get("shown")
     return [
         entry["what"],
