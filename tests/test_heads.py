@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
+from transformers import RobertaConfig
+from transformers.models.roberta.modeling_roberta import RobertaClassificationHead
 
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch, packed, unpacked
@@ -152,6 +154,27 @@ def test_kaiming_starts_every_matrix_by_the_number_of_its_inputs():
     assert scorer.output.bias.tolist() == [0.0] * 300
     plain = build(HeadConfig(kind="mlp"), 400, 300, "classification")
     assert plain.output.weight.std().item() == pytest.approx(0.02, rel=0.02)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_an_mlp_with_tanh_is_the_head_of_roberta(training):
+    """Value for value that of transformers with the same weights, and the same values are dropped in training."""
+    sizes = {"hidden_size": WIDTH, "num_labels": 3, "hidden_dropout_prob": 0.1, "num_attention_heads": 1}
+    theirs = RobertaClassificationHead(RobertaConfig(**sizes)).train(training)
+    options = {"size": "encoder", "activation": "tanh"}
+    ours = build(HeadConfig(kind="mlp", pooling="first", options=options, dropout=0.1), WIDTH, 3, "classification")
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_()
+    named = theirs.state_dict().items()
+    renamed = {name.replace("dense", "hidden").replace("out_proj", "output"): value for name, value in named}
+    ours.train(training).load_state_dict(renamed)
+    batch = batch_of([3, 5, 1])
+    states = states_of(batch)
+    torch.manual_seed(7)
+    expected = theirs(states)
+    torch.manual_seed(7)
+    assert torch.allclose(ours(states, batch), expected, atol=1e-6)
 
 
 def test_a_batch_in_which_no_word_is_seen_has_loss_0():

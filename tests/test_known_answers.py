@@ -7,9 +7,12 @@ at commit 4c40497c.
 import csv
 from collections import defaultdict
 
+import numpy as np
+import pandas
 import pytest
 
 from thaw.core.errors import UserError
+from thaw.outputs.tables.reproduction import Measured
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
 from thaw.statistics import aggregation, layer_location
@@ -70,6 +73,43 @@ def test_the_thresholds_of_lee_et_al_come_out_exactly(runs, printed, model, shar
     assert found == {task: due[task] for task in tasks}
     # the paper leaves CoLA out: a ratio of correlations that can be near 0 says little
     assert max(k for task, k in found.items() if task != "cola") == due["most"]
+
+
+class NoSpread:
+    """Predictions of which every draw has the score itself: the authors published none, and the number is asked."""
+
+    @staticmethod
+    def draws(rows, metric: str, split: str) -> np.ndarray:
+        """Return the mean score, as often as there are draws."""
+        return np.full(10, rows["value"].mean())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_papers_table_gives_the_thresholds_from_the_authors_runs(runs, printed, model):
+    """The same through what a report calls: rows of runs.csv in, a row of the paper's table out."""
+    due = printed("lee2019", "thresholds")
+    tasks = [task for task, k in due[f"{model}_90"].items() if task != "most" and k is not None]
+    address = {"subset": "all", "encoder": model, "head": "linear", "metric": "score", "split": "test", "kind": "run"}
+    frame = pandas.DataFrame(
+        address | {"task": task, "strategy": "full", "variant": "base", "seed": seed, "value": score}
+        if row == "full"
+        else address | {"task": task, "strategy": "top_k", "variant": row, "seed": seed, "value": score}
+        for row, by_task in runs[model].items()
+        for task in tasks
+        for seed, score in enumerate(by_task[task])
+    )
+    sweep = {row: int(row[1:]) for row in runs[model] if row != "full"}
+    cells = [
+        {"printed": 1, "at": [task, model, "linear", "top_k", "k00", "score", "test"], "sweep": sweep, "full": "full"}
+        for task in tasks
+    ]
+    columns = [{"label": task, "scale": "number", "over": None} for task in tasks]
+    rows = [{"label": share, "least": share / 100, "cells": cells} for share in (90, 95)]
+    comparison = {"subset": "all", "columns": columns, "rows": rows, "aggregation": "lee2019"}
+    found = Measured(frame, comparison, NoSpread()).all()
+    for number, share in enumerate((90, 95)):
+        by_rule = {task: found[number, column].rule for column, task in enumerate(tasks)}
+        assert by_rule == {task: due[f"{model}_{share}"][task] for task in tasks}
 
 
 def test_the_plain_mean_changes_a_conclusion(runs):

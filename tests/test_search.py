@@ -127,21 +127,23 @@ def test_what_cannot_be_searched_is_refused(home, tmp_path, entry, message):
         planned(home, tmp_path / "my", entry, ["like_one" if "like_one" in entry else "one"])
 
 
-def trial(folder, score: float | None, **changes) -> str:
+def trial(folder, score: float | None, train: float | None = None) -> str:
     """Write a trial's record; return its digest."""
     spec = {"made": folder.name}
-    record = {"spec": spec, "digest": digest(spec), "scores": {"validation": {"accuracy": score}}} | changes
+    scores = {"train": {"accuracy": train}, "validation": {"accuracy": score}}
+    record = {"spec": spec, "digest": digest(spec), "scores": scores}
     write_json(folder / "metrics.json", record)
     return digest(spec)
 
 
-def select(tmp_path, scores: list[list]) -> dict:
-    """Let step select choose among trials with these scores by seed."""
+def select(tmp_path, scores: list[list], train: list[list] | None = None, **settings) -> dict:
+    """Let step select choose among trials with these scores by seed. Args: those on train; more of its spec."""
     task = {"id": "t", "corpus": "c", "target": "label", "type": "classification", "metrics": ["accuracy"]}
-    spec, files = {"version": 1, "task": task, "trials": []}, []
-    for number, by_seed in enumerate(scores):
+    spec, files = {"version": 1, "task": task, "trials": []} | settings, []
+    for number, (by_seed, of_train) in enumerate(zip(scores, train or scores, strict=True)):
         folders = [tmp_path / f"trial{number}seed{seed}" for seed in range(len(by_seed))]
-        runs = {str(i): trial(folder, score) for i, (folder, score) in enumerate(zip(folders, by_seed, strict=True))}
+        pairs = zip(folders, by_seed, of_train, strict=True)
+        runs = {str(seed): trial(*written) for seed, written in enumerate(pairs)}
         spec["trials"].append({"settings": {"rate": number + 1.0}, "runs": runs})
         files += [folder / "metrics.json" for folder in folders]
     out = tmp_path / "chosen.json"
@@ -156,6 +158,37 @@ def select(tmp_path, scores: list[list]) -> dict:
 def test_the_mean_over_seeds_decides(tmp_path, scores, best):
     found = select(tmp_path, scores)
     assert found["trial"] == best and found["settings"] == {"rate": float(best)} and len(found["trials"]) == len(scores)
+
+
+def test_the_gap_to_train_is_taken_off_in_the_step(tmp_path):
+    """Against a loop over the numbers; nothing is added where train is below validation."""
+    scores, train = (
+        [[0.82, 0.78], [0.75, 0.75], [0.78, 0.78], [0.70, 0.70]],
+        [[0.9, 1], [0.8, 0.74], [0.9, 0.86], [0, 0]],
+    )
+    counted = []
+    for of_validation, of_train in zip(scores, train, strict=True):
+        validation, trained = sum(of_validation) / 2, sum(of_train) / 2
+        counted.append(validation - (trained - validation if trained > validation else 0))
+    assert counted == pytest.approx([0.65, 0.73, 0.68, 0.70])
+    plain, penalised = select(tmp_path / "plain", scores, train), select(tmp_path / "gap", scores, train, penalty="gap")
+    assert (plain["trial"], penalised["trial"]) == (1, 1 + counted.index(max(counted)))
+    assert [one["train"] for one in penalised["trials"]] == pytest.approx([0.95, 0.77, 0.88, 0.0])
+
+
+def test_a_search_over_heads_takes_the_gap_off_that_its_trials_have_alone(tmp_path):
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
+    spec = bench.spec({"head_rate": None, "epochs": 1})
+    grid = [{"rate": 1e-3, "epochs": 1}, {"rate": 1e-2, "epochs": 4}, {"rate": 1.0, "epochs": 6}]
+    whole = {key: spec[key] for key in spec.keys() - {"seed"}} | {"grid": grid, "seeds": [1], "penalty": "gap"}
+    found = read_json(bench.step("search_heads", whole | {"trial": True}, tmp_path / "search") / "chosen.json")
+    main, counted = spec["task"]["metrics"][0], []
+    for settings_of, trial in zip(grid, found["trials"], strict=True):
+        alone = bench.train(spec | {"phases": [spec["phases"][0] | settings_of], "seed": 1})[1].outcome["scores"]
+        train, validation = alone["train"][main], alone["validation"][main]
+        assert (trial["train"], trial["mean"]) == (train, validation)
+        counted.append(validation - (train - validation if train > validation else 0))
+    assert len(set(counted)) > 1 and found["trial"] == 1 + counted.index(max(counted))
 
 
 def test_a_trial_is_scored_on_validation_alone_and_its_settings_train_the_run(tmp_path):

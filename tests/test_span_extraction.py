@@ -426,7 +426,7 @@ def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
             {"strategies": ["hinton"]},
             "teacher: compares texts or words, and squad is span extraction; say only: for it",
         ),
-        ({"strategies": ["full_coral_stsb"]}, "coral: compares vectors of texts, and squad is span extraction"),
+        ({"strategies": ["full_coral_stsb"]}, "coral: compares vectors of texts, and squad is span extraction ("),
         ({"baselines": ["random_encoder"]}, "random_encoder has a linear head, and squad is span extraction; name"),
         ({"tasks": ["squad", "sick_e"], "heads": ["start_end"]}, "start_end is for span extraction, and task sick_e"),
         (

@@ -145,10 +145,19 @@ def test_stop_by_gap_and_by_score(bench):
     assert [note["train"] for note in trained.history if "train" in note] == [
         trained.outcome["scores"]["train"]["accuracy"]
     ] * 2
-    _, trained = bench.train(bench.spec(still | {"epochs": 3, "stop": {"gap": 1e-9}}))
-    scores = trained.outcome["scores"]
-    apart = abs(scores["train"]["accuracy"] - scores["validation"]["accuracy"]) > 1e-9
-    assert trained.outcome["chosen"] == {"epochs": [1 if apart else 3], "stopped": ["gap" if apart else None]}
+
+
+def test_a_gap_ends_a_phase_at_the_first_epoch_that_has_it(bench):
+    """Against a loop over the scores of the same run without a stop that could happen."""
+    phase = {"train": ["head", {"top": 1}], "rate": 1e-3, "head_rate": 1e-2, "epochs": 8, "pick": "last"}
+    _, whole = bench.train(bench.spec(phase | {"stop": {"gap": 1.0}}))
+    gaps = [abs(row["train"] - row["validation"]) for row in whole.history if "train" in row]
+    assert len(gaps) == 8 and len(set(gaps) - {0.0}) > 1
+    for allowed in sorted(set(gaps) - {0.0}):
+        above = [epoch for epoch, gap in enumerate(gaps, start=1) if gap > allowed]
+        _, trained = bench.train(bench.spec(phase | {"stop": {"gap": allowed}}))
+        due = {"epochs": above[:1], "stopped": ["gap"]} if above else {"epochs": [8], "stopped": [None]}
+        assert trained.outcome["chosen"] == due, (allowed, gaps)
 
 
 def test_history_of_a_stopped_run_shows_both_scores(bench, tmp_path):

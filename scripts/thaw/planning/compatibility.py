@@ -8,7 +8,15 @@ from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.task_types import EXTRACTION_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
+from thaw.declarations.task_types import (
+    EXTRACTION_TYPES,
+    PROBED_TYPES,
+    TARGET_OF_TYPE,
+    TEXT_TYPES,
+    TEXTS_OF_TYPE,
+    TYPE_LABELS,
+    WORD_TYPES,
+)
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -68,12 +76,22 @@ def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place:
     )
 
 
+def _check_coral(strategy: StrategyConfig, task: str, task_type: str, place: str) -> None:
+    """Find out whether a task has what CORAL compares, one vector of each text."""
+    if task_type not in TEXT_TYPES and any(phase.coral for phase in strategy.phases):
+        raise UserError(
+            f"{place}: coral: compares vectors of texts, and {task} is {TYPE_LABELS[task_type]}; say only: for it, or "
+            "take a strategy without coral"
+        )
+
+
 def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyConfig, views: tuple, place: str) -> None:
     """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
 
     Args: ids of head and task; the strategy; views; place, file and line of the strategy.
     """
     task_type = catalogue.get("tasks", task, "tasks").type
+    _check_coral(strategy, task, task_type, place)
     chosen = catalogue.head(name, task_type)
     if chosen is None:  # a set of heads with none for this type of task, on which it is not run
         return

@@ -30,8 +30,6 @@ def check_extraction(catalogue: Catalogue, strategy: StrategyConfig, task: str, 
     right = "say only: for it, or take a strategy without"
     if strategy.teacher:
         raise UserError(f"{place}: teacher: compares texts or words, and {task} is span extraction; {right} a teacher")
-    if any(phase.coral for phase in strategy.phases):
-        raise UserError(f"{place}: coral: compares vectors of texts, and {task} is span extraction; {right} coral")
     if strategy.fits_to_convergence:
         raise UserError(
             f"{place}: lbfgs fits a linear head on vectors of texts or words, and {task} is span extraction; use "

@@ -262,6 +262,8 @@ class PhaseConfig(ConfigModel):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
         if self.coral and list(self.train) == ["head"] and not self.insert:
             raise ValueError("coral adapts the encoder; let some of it train, as train: [head, {top: 2}]")
+        if self.coral and (self.distil or self.replace):
+            raise ValueError("coral sets the loss of a phase, as distil and replace do; leave all but one out")
         check_length(self.updates, self.judge, self.unfreeze)
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")

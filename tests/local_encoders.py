@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Make two small encoders from the training texts that lie in results/data, where no published ones can be had.
+
+    PYTHONPATH=scripts:tests python tests/local_encoders.py results/local trec sick mrpc stsb sst2_sentences
+
+writes, in minutes on one core and from texts of train alone, without a label:
+
+    vectors.txt     100 numbers for each word that is there three times or more: positive pointwise mutual information
+                    of words at most five apart, its contexts smoothed by 0.75, and a truncated SVD with the roots of
+                    the singular values (Levy, Goldberg and Dagan 2015)
+    decoder/        GPT-2's architecture, 4 layers of width 128, trained as a language model from random weights
+    encoders.yaml   a catalogue with both, local_vectors and local_decoder, and the decoder before training
+    made.json       how many words, and the decoder's loss on a twentieth of the texts, before and after
+
+Both are far from what is published under these names; tables call them local.
+"""
+
+import argparse
+import collections
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import svds
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from thaw.core.files import write_json, write_text
+from thaw.data.corpus import Corpus
+from thaw.encoders.word_vectors import word_boundaries
+
+WIDTH, WINDOW, LEAST, SMOOTHED = 100, 5, 3, 0.75
+END, VOCABULARY, BLOCK, BATCH, RATE = "<|endoftext|>", 4000, 64, 32, 1e-3
+SIZES = {"n_layer": 4, "n_embd": 128, "n_head": 4, "n_positions": 512}
+ENTRIES = """encoders:
+  local_vectors:
+    label: Local word vectors (100d)
+    kind: word_vectors
+    file: {folder}/vectors.txt
+    layers: 0
+    width: 100
+    cased: false
+    objective: word co-occurrence
+    pretraining: [training texts of {corpora}]
+
+  local_decoder:
+    label: Local decoder (GPT-2's architecture, 4 layers)
+    folder: {folder}/decoder
+    layers: 4
+    width: 128
+    cased: true
+    objective: language model, left to right
+    pretraining: [training texts of {corpora}]
+
+  local_decoder_random:
+    base: local_decoder
+    label: Local decoder, random weights
+    weights: random
+"""
+
+
+def texts_of(folder: Path) -> list[str]:
+    """Return the different training texts of a prepared dataset, in order."""
+    corpus = Corpus(folder)
+    frame = corpus.frame("train")
+    columns = [frame[name] for name in corpus.texts] or [frame[corpus.words].map(" ".join)]
+    return list(dict.fromkeys(text for column in columns for text in column))
+
+
+def vectors(texts: list[str]) -> tuple[list[str], np.ndarray]:
+    """Return words, the most frequent first, and their vectors [V, d]."""
+    vocabulary, positive = information(texts)
+    left, sizes, _ = svds(positive, WIDTH, random_state=0)
+    return vocabulary, left * np.sqrt(sizes)
+
+
+def information(texts: list[str]) -> tuple[list[str], csr_matrix]:
+    """Return words, the most frequent first, and the positive pointwise mutual information [V, V], nats, of two words.
+
+    Of a word and a context it is log(p(word, context) / (p(word) q(context))), with q the smoothed shares of contexts.
+    """
+    cut = word_boundaries()
+    split = [[word for word, _ in cut.pre_tokenize_str(text.lower())] for text in texts]
+    counts = collections.Counter(word for words in split for word in words)
+    vocabulary = [word for word, count in counts.most_common() if count >= LEAST]
+    places = {word: place for place, word in enumerate(vocabulary)}
+    pairs = collections.Counter()
+    for words in split:
+        known = [places[word] for word in words if word in places]
+        for place, word in enumerate(known):
+            pairs.update((word, other) for other in known[max(0, place - WINDOW) : place])
+    rows, columns = np.array(list(pairs)).T
+    together = csr_matrix((list(pairs.values()), (rows, columns)), (len(vocabulary), len(vocabulary)), dtype=float)
+    together = (together + together.T).tocoo()
+    of_word, of_context = np.asarray(together.sum(1)).ravel(), np.asarray(together.sum(0)).ravel() ** SMOOTHED
+    shared = np.log(together.data * of_context.sum() / (of_word[together.row] * of_context[together.col]))
+    return vocabulary, csr_matrix((shared.clip(min=0), (together.row, together.col)), together.shape)
+
+
+def decoder(texts: list[str], folder: Path, epochs: int) -> dict:
+    """Train a decoder, write it, and return its loss on texts that it has not seen, in nats per token."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(
+        texts, trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=alphabet)
+    )
+    order = np.random.default_rng(0).permutation(len(texts))
+    ids = [np.array([*tokenizer.encode(texts[place]).ids, 0]) for place in order]
+    stream, rest = (
+        torch.from_numpy(np.concatenate(part)) for part in (ids[len(ids) // 20 :], ids[: max(1, len(ids) // 20)])
+    )
+    blocks, unseen = (part[: len(part) // BLOCK * BLOCK].view(-1, BLOCK) for part in (stream, rest))
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=tokenizer.get_vocab_size(), bos_token_id=0, eos_token_id=0, **SIZES))
+    before = _loss(model, unseen)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+    steps = epochs * math.ceil(len(blocks) / BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
+    for _ in range(epochs):
+        for batch in blocks[torch.randperm(len(blocks))].split(BATCH):
+            optimizer.zero_grad()
+            model(input_ids=batch, labels=batch).loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=END, eos_token=END).save_pretrained(folder)
+    return {"tokens": stream.numel(), "epochs": epochs, "before": before, "after": _loss(model, unseen)}
+
+
+@torch.no_grad()
+def _loss(model: GPT2LMHeadModel, blocks: torch.Tensor) -> float:
+    model.eval()
+    losses = [model(input_ids=batch, labels=batch).loss.item() * len(batch) for batch in blocks.split(BATCH)]
+    model.train()
+    return sum(losses) / len(blocks)
+
+
+def main() -> None:
+    """Make both from the named datasets, and the catalogue."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("corpora", nargs="+", help="ids of datasets that were prepared")
+    parser.add_argument("--data", type=Path, default=Path("results/data"))
+    parser.add_argument("--epochs", type=int, default=5)
+    given = parser.parse_args()
+    texts = [text for corpus in given.corpora for text in texts_of(given.data / corpus)]
+    given.out.mkdir(parents=True, exist_ok=True)
+    words, matrix = vectors(texts)
+    lines = (f"{word} {' '.join(f'{value:.5f}' for value in row)}\n" for word, row in zip(words, matrix, strict=True))
+    write_text(given.out / "vectors.txt", f"{len(words)} {WIDTH}\n" + "".join(lines))
+    made = {"corpora": given.corpora, "texts": len(texts), "words": len(words)}
+    made["decoder"] = decoder(texts, given.out / "decoder", given.epochs)
+    write_text(given.out / "encoders.yaml", ENTRIES.format(folder=given.out, corpora=", ".join(given.corpora)))
+    write_json(given.out / "made.json", made)
+    print(made)
+
+
+if __name__ == "__main__":
+    main()
