@@ -91,6 +91,9 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     config = configuration([*files, *given.configfile], given.config)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    # Threads that wait for each other sleep: where other programs have the cores, those that spin use up the time in
+    # which the other one could come to its part (docs/explanation/costs.md). It changes no number.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if threads := threads_of_jobs_here(config, further):
         fork_server.start(PACKAGE.parent, threads, ("models",))
     sys.stdout.flush()
