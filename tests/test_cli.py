@@ -1,5 +1,6 @@
 """The command `thaw`: it starts quickly, each sub-command has help and an exit code, a mistake is one sentence."""
 
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import yaml
 
 import forked
 import thaw
-from thaw.cli import list_command, show_command
+from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import leading_files
@@ -130,6 +131,17 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     *before, last = done.stderr.strip().splitlines()
     assert done.returncode == 1 and last.startswith("error: ") and sentence in last
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
+
+
+@pytest.mark.parametrize("own_policy, policy", [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_jobs_sleep_while_they_wait_unless_the_user_says_otherwise(home, monkeypatch, own_policy, policy):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    environment = dict(os.environ) | ({"OMP_WAIT_POLICY": own_policy} if own_policy else {})
+    monkeypatch.setattr(run_command.os, "environ", environment)
+    replaced = []
+    monkeypatch.setattr(run_command.os, "execve", lambda path, command, given: replaced.append(dict(given)))
+    run_command.become_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
+    assert replaced[0]["OMP_WAIT_POLICY"] == policy
 
 
 LISTED = {

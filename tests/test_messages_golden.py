@@ -50,6 +50,7 @@ IN_AN_EXPERIMENT = {
         "- qqqq",
     ): "mine.yaml:7: strategies: no 'qqqq' in strategies; `thaw list strategies` has those that exist",
     ("- frozen", "- frozen: [1]"): "mine.yaml:7: strategies: frozen has no sweep; write - frozen",
+    ("- top_k: [1]", "- full: {rate: 0.1}"): "mine.yaml:8: strategies.1.full: expected a list (it is {'rate': 0.1})",
     ("[1]\nseeds", "[9]\nseeds"): "mine.yaml:8: strategies: top_k: 9 is not in its sweep for minilm: [0, 1, 2, 3, 4, "
     "5, 6]",
     ("main_table", "main_tabel"): "mine.yaml:10: outputs: no 'main_tabel' in outputs; did you mean 'main_table'?",
@@ -104,19 +105,35 @@ COMMANDS = {
     "plan reviews.csv": "reviews.csv:1: expected a mapping of keys",
     "plan mine.yaml --config seeds": "--config seeds: expected KEY=VALUE, as data_dir=path",
     "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
+    "plan mine.yaml --config budget=soon": "--config: budget: expected a number with its unit, as 90s, 30m or 2h "
+    "(it is 'soon')",
     "plan mine.yaml --config seed=1": "--config: seed: unknown key; did you mean 'seeds'?",
     "plan mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
     "plan mine.yaml --config store.max_gib=3": "--config store.max_gib=3: no key has a dot; write --config "
     "'store={max_gib: 3}'",
     "plan mine.yaml over.yaml": "over.yaml:2: outputs: no 'tabel' in outputs; `thaw list outputs` has those that exist",
     "run absent.yaml": "absent.yaml: No such file or directory",
+    "plan mine.yml": "mine.yml: no such file; did you mean 'mine.yaml'?",
+    "run mien.yaml": "mien.yaml: no such file; did you mean 'mine.yaml'?",
+    "run mine": "mine: an experiment is named by its file, as thaw run mine.yaml",
+    "run qqqq --cores 2": "qqqq: there is no such experiment; name its file first, as thaw run my.yaml",
+    "run reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
+    "run --cores 2 mine.yaml": "mine.yaml: the experiment comes first, as thaw run mine.yaml --cores ...",
+    "run mine.yaml --strategy frozen": "--strategy: is a key of an experiment and no option; write --config "
+    "'strategies=[...]'",
+    "run mine.yaml --data-dir=elsewhere": "--data-dir: is a key of an experiment and no option; write --config "
+    "'data_dir=...'",
     "run mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
     "doctor absent.yaml": "absent.yaml: No such file or directory",
     "list strategies qqqq": "no line of `thaw list strategies` contains 'qqqq'",
     "new task absent.csv": "absent.csv: no such file",
+    "new task https://a.org/b.csv": "https://a.org/b.csv: is an address; download the file, or name a data set of the "
+    "Hub, as hub:a/b",
     "new task my": "my: is a folder; name a file in it",
     "new task broken.csv": "broken.csv:4: 1 field, expected 2, as in the header; check the separator inside a text and "
     "quoting: none",
+    "new task reviews.csv --label text": "reviews.csv: no column besides 'text', the one to predict, holds texts of "
+    "several words; write the entry by hand (config/tasks.yaml says how)",
     "new task reviews.csv --label star": "reviews.csv: has no column 'star'; did you mean 'stars'?",
     "new experiment other": "--tasks names the tasks of the experiment; thaw list tasks says which there are",
     "show other": "results has no report; thaw run my.yaml makes one",
@@ -172,6 +189,27 @@ def test_a_mistake_in_a_catalogue_has_its_line(place, case):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_mistake_on_the_command_line_is_one_sentence(place, command):
     assert message(command.split()) == f"error: {COMMANDS[command]}"
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    {
+        "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder', 'experiment')",
+        "new task": "the following arguments are required: source",
+        "plan mine.yaml --strategies frozen": "unrecognized arguments: --strategies frozen",
+    }.items(),
+)
+def test_a_wrong_word_is_one_sentence_without_the_list_of_options(place, capsys, command, sentence):
+    with pytest.raises(SystemExit) as caught:
+        main(command.split())
+    assert caught.value.code == 2
+    name = command.split()[0]
+    assert capsys.readouterr().err == f"error: thaw {name}: {sentence}; thaw {name} --help describes it\n"
+
+
+def test_the_columns_that_were_taken_are_shown(place, capsys):
+    main(["new", "task", "reviews.csv", "--name", "films"])
+    assert "  text: text\n  label: stars (2 labels: 0, 1)\n" in capsys.readouterr().out
 
 
 def test_a_label_that_one_row_has_is_shown(place, capsys):

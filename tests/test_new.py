@@ -209,6 +209,13 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
 
 
+def test_the_file_of_a_task_is_named_without_a_leading_dot_of_which_snakemake_would_warn(place, home):
+    (place / "own.csv").write_text((place / "data/rte.csv").read_text())
+    new_command.main(["task", "own.csv"])
+    assert "data_dir: .\n" in (place / "own.yaml").read_text()
+    assert plan_of("own.yaml", home).jobs["prepare"]["own"].inputs["files"] == ["own.csv"]
+
+
 def test_nothing_is_overwritten_or_left_half_written(place, capsys):
     with pytest.raises(UserError, match="--name rte: exists already; my_rte is free. To replace it"):
         new_command.main(["task", "data/rte.csv", "--name", "rte"])

@@ -25,7 +25,7 @@ COMMANDS = {
     "predict": "label new text with an exported model",
     "check": "test a head, selector, metric or probe of your own",
 }
-HELP, VERSION = ("-h", "--help"), ("-V", "--version")
+HELP, VERSION = ("-h", "--help", "help"), ("-V", "--version", "version")
 USAGE = "usage: thaw COMMAND [options]; thaw COMMAND --help describes one"
 
 

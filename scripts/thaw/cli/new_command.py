@@ -64,6 +64,8 @@ def _task(given: argparse.Namespace) -> None:
     if given.source.startswith(HUB):
         data_dir = None
         draft = draft_of_hub(given.source.removeprefix(HUB), given.config, given.revision, taken, wishes)
+    elif "://" in given.source:
+        raise UserError(f"{given.source}: is an address; download the file, or name a data set of the Hub, as hub:a/b")
     else:
         path = Path(given.source)
         inside = path.resolve().is_relative_to(Path.cwd())
@@ -75,6 +77,8 @@ def _task(given: argparse.Namespace) -> None:
     extraction = draft.kind in EXTRACTION_TYPES
     _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, extraction)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
+    for key, column in draft.columns.items():
+        print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
         print(f"  guessed {key}: {guess}")
     _next(experiment, given.out)

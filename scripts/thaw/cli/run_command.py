@@ -13,14 +13,16 @@ import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import get_origin
 
 from pydantic import ValidationError
 
-from thaw.cli.selection import DEFAULT, configuration, leading_files, parser_of, with_flags
+from thaw.cli.selection import DEFAULT, SUFFIXES, configuration, leading_files, misspelt, parser_of, with_flags
 from thaw.core import fork_server
+from thaw.core.errors import UserError
 from thaw.core.home import HOME, PACKAGE
 from thaw.core.runtime import machine_size
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import ComputeConfig, ExperimentConfig
 
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
@@ -34,12 +36,44 @@ def main(words: list[str]) -> None:
         print(__doc__)
         return
     files, further = leading_files(words)
+    _refuse_words_of_nobody(files, further)
     named = files or any(word.startswith("--configfile") for word in further)
     if not named and DEFAULT.is_file():
         files = [str(DEFAULT)]
     elif not named:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
     become_snakemake(files, further)
+
+
+def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
+    """Raise UserError for words that Snakemake would take for a file to make, or answer with a page of its options."""
+    if not files and further and not further[0].startswith("-") and "/" not in further[0]:
+        raise UserError(f"{further[0]}: {_no_experiment(further[0])}")
+    if not files and not any(word.startswith("--configfile") for word in further):
+        for word in further:
+            if word.endswith(SUFFIXES) and "=" not in word and Path(word).is_file():
+                raise UserError(f"{word}: the experiment comes first, as thaw run {word} {further[0]} ...")
+    for word in further:
+        option = word.partition("=")[0]
+        if option.startswith("--") and (key := _key_of(option.removeprefix("--").replace("-", "_"))):
+            value = "[...]" if get_origin(ExperimentConfig.model_fields[key].annotation) is list else "..."
+            raise UserError(f"{option}: is a key of an experiment and no option; write --config '{key}={value}'")
+
+
+def _no_experiment(word: str) -> str:
+    """Return what is right where a word stands in place of the experiment's file."""
+    if Path(word).is_file():
+        return f"is no experiment; thaw new task {word} writes one, if these are your data"
+    if near := misspelt(Path(word)):
+        return f"an experiment is named by its file, as thaw run {near}"
+    return "there is no such experiment; name its file first, as thaw run my.yaml"
+
+
+def _key_of(option: str) -> str | None:
+    """Return the key of an experiment that an option was meant to be, in the singular or the plural."""
+    keys = ExperimentConfig.model_fields
+    plurals = (option, f"{option}s", f"{option.removesuffix('y')}ies")
+    return next((key for key in plurals if key in keys), None)
 
 
 def demo(words: list[str]) -> None:
@@ -57,6 +91,9 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     config = configuration([*files, *given.configfile], given.config)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    # Threads that wait for each other sleep: where other programs have the cores, those that spin use up the time in
+    # which the other one could come to its part (docs/explanation/costs.md). It changes no number.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if threads := threads_of_jobs_here(config, further):
         fork_server.start(PACKAGE.parent, threads, ("models",))
     sys.stdout.flush()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from thaw.core.errors import UserError
+from thaw.core.errors import UserError, nearest
 from thaw.core.home import HOME
 from thaw.planning.configuration import read_config
 
@@ -13,9 +13,17 @@ DEFAULT = Path("config/config.yaml")
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
+class _Parser(argparse.ArgumentParser):
+    """A command line of which a mistake is one sentence; the usage is in --help."""
+
+    def error(self, message: str):
+        """Print the mistake and exit with 2."""
+        self.exit(2, f"error: {self.prog}: {message}; {self.prog} --help describes it\n")
+
+
 def parser_of(name: str, description: str) -> argparse.ArgumentParser:
     """Return the command line of a sub-command, described by the docstring of its module."""
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"thaw {name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,6 +64,9 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
 
 def configuration(files: list[str], given: list[str]) -> dict:
     """Merge the configuration files and single keys of the command line."""
+    for file in files:
+        if not Path(file).exists() and (near := misspelt(Path(file))):
+            raise UserError(f"{file}: no such file; did you mean '{near}'?")
     overrides = {}
     for item in given:
         key, equals, value = item.partition("=")
@@ -69,6 +80,13 @@ def configuration(files: list[str], given: list[str]) -> dict:
             outer, _, inner = key.partition(".")
             raise UserError(f"--config {item}: no key has a dot; write --config '{outer}={{{inner}: {value}}}'")
     return read_config(files or [default_file()], overrides)
+
+
+def misspelt(file: Path) -> Path | None:
+    """Return the experiment of a file's folder that its name is nearly; the suffix alone makes none alike."""
+    stems = {other.stem: other.name for other in sorted(file.parent.glob("*")) if other.suffix in SUFFIXES}
+    near = nearest(file.stem, list(stems))
+    return file.with_name(stems[near]) if near else None
 
 
 def selected(arguments: argparse.Namespace) -> dict:

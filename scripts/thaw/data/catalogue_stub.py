@@ -17,6 +17,7 @@ from thaw.schema.corpora import CorpusConfig
 from thaw.schema.entry import free_id
 
 FEWEST_ROWS = 20
+SHOWN_LABELS = 6
 SHARES = {"validation": 0.1, "test": 0.2}  # of train, for a split that is not there
 CARVED = {
     ("validation", "test"): "one file, so all but train is held out from it; name your own files under splits if you "
@@ -46,6 +47,7 @@ class Draft:
     task: str
     kind: str
     rows: int
+    columns: dict[str, str]  # what was taken as the text and as the target, in words
     guesses: dict[str, str]
 
     @property
@@ -120,7 +122,18 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
-    return Draft(name, corpus, f"  {name}:\n{_lines(4, task, {})}", task["type"], profile.rows, guesses)
+    return Draft(
+        name, corpus, f"  {name}:\n{_lines(4, task, {})}", task["type"], profile.rows, _columns(roles), guesses
+    )
+
+
+def _columns(roles: Roles) -> dict[str, str]:
+    """Return which columns of the file became the text and the target, with the first few labels."""
+    texts, targets = roles.texts or [roles.words], roles.indicators or [roles.target]
+    labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
+    counted = f" ({len(roles.values)} labels: {labels})" if roles.values and not roles.indicators else ""
+    of_text = "text" if roles.texts else "words"
+    return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, targets)) + counted}
 
 
 def _rare(values: list) -> list[str]:

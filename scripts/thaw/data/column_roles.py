@@ -78,7 +78,7 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         return _tagged(sentences)
     if not texts:
         rest = {name: values for name, values in columns.items() if name != target}
-        texts, guesses = _texts(FileProfile(profile.keys, rest), path)
+        texts, guesses = _texts(FileProfile(profile.keys, rest), path, f" besides '{target}', the one to predict,")
     if target is None:
         target, kind, guess = _target(profile, texts, path)
         guesses |= guess
@@ -168,7 +168,7 @@ def _tagged(lists: dict[Name, list[list[str]]]) -> Roles:
     return Roles([], words, target, "tags", sorted(values), scheme, bool(spans), guesses)
 
 
-def _texts(profile: FileProfile, path: str) -> tuple[list[Name], dict[str, str]]:
+def _texts(profile: FileProfile, path: str, besides: str = "") -> tuple[list[Name], dict[str, str]]:
     """Return the text column, or the two of a pair, and what was guessed of it."""
     wordy = {}
     for name, values in profile.columns.items():
@@ -177,7 +177,7 @@ def _texts(profile: FileProfile, path: str) -> tuple[list[Name], dict[str, str]]
             if words >= 2 and len(set(values)) >= len(values) / 4 or words > 1 and _has_word(name, TEXTS):
                 wordy[name] = words
     if not wordy:
-        raise UserError(f"{path}: no column holds texts of several words; write the entry by hand ({HAND})")
+        raise UserError(f"{path}: no column{besides} holds texts of several words; write the entry by hand ({HAND})")
     if pair := next(([a, b] for a in wordy for b in wordy if _are_pair(str(a).lower(), str(b).lower())), None):
         return pair, {}
     unnamed = all(isinstance(name, int) for name in profile.columns)

@@ -1,5 +1,7 @@
 """What all jobs read: corpora, encoders and stores of features, each made once for all that read it. No torch."""
 
+from os.path import normpath
+
 from thaw.core.versions import VERSIONS
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
@@ -32,7 +34,7 @@ class UpstreamJobs:
             kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
             spec = {"version": VERSIONS["prepare"], "corpus": task.corpus, "entry": kept, "source": source}
             spec["files"] = files
-            inputs = {"files": [f"{data_dir}/{relative}" for relative in sorted(files)]}
+            inputs = {"files": [normpath(f"{data_dir}/{relative}") for relative in sorted(files)]}
             self.table.add("prepare", task.corpus, spec, inputs)
         return task
 

@@ -64,7 +64,11 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
         if folded := re.sub(r"[^a-z0-9]+", "_", mistake["input"].rpartition("/")[2].lower()).strip("_"):
             message += f", as {folded:.60}"
-    if mistake["type"] == "list_type":
+    if mistake["type"] == "string_pattern_mismatch" and "[smh]" in message:
+        message = "expected a number with its unit, as 90s, 30m or 2h"
+    if mistake["type"] == "list_type" and isinstance(mistake["input"], dict):
+        message = "expected a list"
+    elif mistake["type"] == "list_type":
         message = f"expected a list, as [{', '.join(str(mistake['input']).split()):.60}]"
     shown = "" if mistake["type"] == "value_error" else f" (it is {mistake['input']!r:.60})"
     return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
