@@ -38,8 +38,8 @@ MUCH = 1.2  # times the seconds of a run, from which on those with the whole fea
 COST_RULE = (
     "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
     "the rows that it reads. Where its seconds with the whole extraction are "
-    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds: other "
-    "work on the machine makes them too high. "
+    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds: "
+    "other work on the machine makes them too high. "
     "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from; those "
     "of a linear probe contain one pass of the encoder over its training texts. "
     "Recommendations add the trials of the search that chose a strategy's settings."
