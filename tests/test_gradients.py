@@ -6,6 +6,7 @@ import torch
 
 import invented
 from thaw.core.errors import UserError
+from thaw.core.files import write_json
 from thaw.outputs.figures.gradient_norms import build, norms
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import CELL
@@ -49,7 +50,8 @@ def test_noting_gradients_changes_no_number(bench):
     assert found == [set().union(*layers[: place + 1]) for place in range(5)], "each epoch thaws one more"
 
 
-def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(invented_frame, tmp_path):
+@pytest.mark.parametrize("length, label", [({"epochs": 2}, "Epoch"), ({"updates": 40}, "Epoch, or evaluation")])
+def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(invented_frame, tmp_path, length, label):
     chosen = (invented_frame["task"] == "odd") & (invented_frame["strategy"] == "full")
     runs = invented_frame[(invented_frame["kind"] == "run") & chosen]
     spec = {"labels": invented.LABELS}
@@ -63,6 +65,7 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
         noted["gradient/layer.1"] = [None, None, None, 0.5]
         (tmp_path / row["folder"]).mkdir(parents=True)
         pandas.DataFrame(noted).to_csv(tmp_path / row["folder"] / "history.csv", index=False)
+        write_json(tmp_path / row["folder"] / "metrics.json", {"spec": {"phases": [length, {"epochs": 1}]}})
     found = norms(OutputData(tmp_path, runs))
     first = found[(found["layer"] == "head") & (found["passed"] == 1)].iloc[0]
     assert (first["low"], first["high"], first["seeds"]) == (1, len(seeds), len(seeds)) and len(found) == 4
@@ -71,6 +74,7 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
     (axis,) = figure.drawn.get_axes()
     curves = [line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "o"]
     assert [point[0] for point in curves[0]] == [1, 2, 3] and curves[1] == [[3, 0.5]]
+    assert axis.get_xlabel() == label
     assert axis.get_yscale() == "log" and (tmp_path / "figure.csv").stat().st_size
 
 

@@ -61,7 +61,7 @@ def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
 
 
 def _no_experiment(word: str) -> str:
-    """Return what is right where a word stands in place of the experiment's file."""
+    """Return what is right where a word that names no file is in place of the experiment."""
     if Path(word).is_file():
         return f"is no experiment; thaw new task {word} writes one, if these are your data"
     if near := misspelt(Path(word)):

@@ -173,7 +173,9 @@ class RulesOptions(WholeSplitOptions):
     rules: list[Rule] = Field(
         min_length=1,
         description="the rules, each with a label and the strategies among which it chooses; the others are compared "
-        "with the first",
+        "with the first. The way is best (trains all and takes the best, the default), halving (trains the better half "
+        "further), or advisor, as thaw advise, with the probes that it fits first, the price of one full fine-tuning "
+        "in points, and its budget in full fine-tunings",
     )
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
@@ -32,7 +33,7 @@ def build(data, spec: dict) -> panels.Figure:
         words = [wording.strategy_name(names.labels, cell["strategy"], cell["variant"])]
         words += names.several(cell, "subset", "encoder", "head")
         drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
-    numbers = frame.drop(columns="passed").to_csv(index=False, lineterminator="\n", float_format="%.6g")
+    numbers = frame.drop(columns=["passed", "by_updates"]).to_csv(index=False, lineterminator="\n", float_format="%.6g")
     return panels.compose(drawn, numbers, _legend(looks, frame))
 
 
@@ -46,14 +47,15 @@ def _axes(axis, frame) -> None:
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_ylabel("Gradient norm")
-    axis.set_xlabel("Epoch")
+    axis.set_xlabel("Epoch, or evaluation" if frame["by_updates"].any() else "Epoch")
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 
 def norms(data):
     """Return a row for each cell, epoch and layer: mean, low and high over seeds, and `passed`, epochs of all phases.
 
-    Layers that no run of a cell trained in an epoch have no row. Raises UserError if no run recorded gradients.
+    Of a run that has a phase with `updates` (`by_updates`) an epoch is the part between two evaluations. Layers
+    that no run of a cell trained in an epoch have no row. Raises UserError if no run recorded gradients.
     """
     import pandas
 
@@ -66,6 +68,8 @@ def norms(data):
             last = history.groupby(["phase", "epoch"], as_index=False).last()
             last["passed"] = range(1, len(last) + 1)
             long = last.melt(["phase", "epoch", "passed"], columns, "layer", "norm").dropna()
+            phases = read_json(data.folder(row) / "metrics.json")["spec"].get("phases", [])
+            long["by_updates"] = any(phase.get("updates") for phase in phases)
             noted.append(long.assign(**{name: row[name] for name in CELL}))
     if not noted:
         raise UserError(
@@ -73,7 +77,7 @@ def norms(data):
         )
     table = pandas.concat(noted)
     table["layer"] = table["layer"].str.removeprefix(GRADIENT)
-    groups = table.groupby([*CELL, "phase", "epoch", "passed", "layer"], sort=False)["norm"]
+    groups = table.groupby([*CELL, "phase", "epoch", "passed", "layer", "by_updates"], sort=False)["norm"]
     return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()
 
 
