@@ -16,16 +16,18 @@ class Stopwatch:
 
     def __init__(self):
         self.start, self.device = time.perf_counter(), None
+        self.processor = 0.0  # seconds that the threads of this process worked in all parts together
         self.parts: dict[str, float] = {"load": 0.0, "train": 0.0, "evaluate": 0.0}
 
     @contextlib.contextmanager
     def __call__(self, part: str):
         """Add the time spent inside to a part; CUDA work is waited for."""
-        begin = time.perf_counter()
+        begin, worked = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
             _wait_for_device()
+            self.processor += time.process_time() - worked
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
     @contextlib.contextmanager
@@ -44,12 +46,16 @@ class Stopwatch:
 def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     """Return the cost of a run as cost.json has it: seconds, peak memory, versions, hardware, date.
 
+    The processor's seconds are those of all threads of this process: far fewer than the seconds by the clock where other
+    work had the cores.
+
     Of several runs in one job each has an equal share of its seconds, and says how many they were. On a GPU it says
     whether all kernels were deterministic; on the CPU all are.
     """
     return {
         **({"runs_in_job": runs} if runs > 1 else {}),
         "seconds": watch.seconds(runs),
+        "processor_seconds": round(watch.processor / runs, 3),
         "peak_memory_mb": peak_memory_mb(device),
         "versions": {"thaw": release(), **versions(device)},
         "hardware": hardware(device),

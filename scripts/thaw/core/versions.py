@@ -22,7 +22,7 @@ VERSIONS = {
     "ensemble": 1,
     "merge": 2,
     "latency": 3,
-    "collect": 9,
+    "collect": 10,
     "table": 11,
     "figure": 12,
     "report": 14,

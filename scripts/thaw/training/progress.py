@@ -84,6 +84,7 @@ class Progress:
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
+        self.watch.processor += self.state.get("processor", 0.0)
         log(f"resumes after update {self.state['steps']} of phase {self.phase}, from {self.path.name}")
 
     @torch.no_grad()
@@ -131,7 +132,7 @@ class Progress:
         kept, values = run_state.kept or (None, {})
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
-        state |= {"relaxed": relaxed()} if relaxed() else {}
+        state |= {"processor": self.watch.processor} | ({"relaxed": relaxed()} if relaxed() else {})
         state |= {"paused": paused} if paused else {}
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
         state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]

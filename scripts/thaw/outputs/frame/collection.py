@@ -200,6 +200,7 @@ def _costs(result: CollectedResult, results) -> dict:
     return spent | {
         "train_seconds": value(record, path, "seconds", "train"),
         "total_seconds": value(record, path, "seconds", "total"),
+        "processor_seconds": record.get("processor_seconds", ""),
         "flops": value(record, path, "flops"),
         "trained_parameters": value(record, path, "parameters", "trained"),
         "peak_memory_mb": value(record, path, "peak_memory_mb"),

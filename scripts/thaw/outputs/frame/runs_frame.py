@@ -18,6 +18,7 @@ One row per result, split and metric.
     truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
     train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
                         pretraining that it started from
+    processor_seconds   that all threads worked during total_seconds; empty where a run did not note them
     extraction_seconds  the run's share, by the rows that it reads, of the encoder passes that wrote the boundaries
                         which it and its neighbours in this experiment read; 0 where it read none.
                         extraction_whole_seconds: what its rows took of those passes, undivided
@@ -41,11 +42,11 @@ TEXT = (
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
     "split role metric main value n train_rows truncated train_seconds after_seconds search_seconds total_seconds "
-    "extraction_seconds extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb "
+    "processor_seconds extraction_seconds extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb "
     "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
 ).split()
 # columns that a table of runs from before them lacks
-LATER = ("inference_layers", "inference_flops", "search_seconds", "updates")
+LATER = ("inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 

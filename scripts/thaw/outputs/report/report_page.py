@@ -111,7 +111,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
-        "cost_rule": wording.COST_RULE,
+        "cost_rule": " ".join([wording.COST_RULE, *busy_note(present)]),
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }

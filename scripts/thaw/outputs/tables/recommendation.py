@@ -80,7 +80,8 @@ def build(data, spec: dict) -> TextTable:
                 fewest = min(fewest, len(answer.best.seeds))
         groups.append(Group(name, [], rows))
     titles = _without_dashes(groups)
-    notes = _notes(margin, fewest, any(predicting), "Cost" in titles) + _unrun(runs, labels)
+    notes = _notes(margin, fewest, any(predicting), "Cost" in titles)
+    notes += (busy_note(runs) if "Cost" in titles else []) + _unrun(runs, labels)
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
