@@ -24,6 +24,7 @@ COST = [
     "after_seconds",
     "search_seconds",
     "total_seconds",
+    "processor_seconds",
     "extraction_seconds",
     "extraction_whole_seconds",
     "peak_memory_mb",

@@ -46,8 +46,8 @@ class Stopwatch:
 def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     """Return the cost of a run as cost.json has it: seconds, peak memory, versions, hardware, date.
 
-    The processor's seconds are those of all threads of this process: far fewer than the seconds by the clock where other
-    work had the cores.
+    The processor's seconds are those of all threads of this process: far fewer than those by the clock where other work
+    had the cores.
 
     Of several runs in one job each has an equal share of its seconds, and says how many they were. On a GPU it says
     whether all kernels were deterministic; on the CPU all are.

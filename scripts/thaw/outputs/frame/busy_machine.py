@@ -15,6 +15,6 @@ def busy_note(runs) -> list[str]:
     if not waited:
         return []
     return [
-        f"Seconds cannot be compared: in {waited} of {len(noted)} runs the processor worked for less than half of them, "
-        "since the machine was busy with other work. Compare FLOPs, or measure again on an idle machine."
+        f"Seconds cannot be compared: in {waited} of {len(noted)} runs the processor worked for less than half of "
+        "them, since the machine was busy with other work. Compare FLOPs, or measure again on an idle machine."
     ]

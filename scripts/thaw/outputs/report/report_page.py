@@ -37,6 +37,7 @@ from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.busy_machine import busy_note
 from thaw.outputs.frame.result_links import cell_anchor, relative, row_anchor
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, recommended, seen_in_figures

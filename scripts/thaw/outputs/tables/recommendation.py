@@ -11,6 +11,7 @@ import numpy as np
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.busy_machine import busy_note
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.result_links import row_anchor
