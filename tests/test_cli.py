@@ -167,6 +167,8 @@ def test_a_word_chooses_among_what_is_listed(capsys):
     list_command.main(["strategies", "LoRA"])
     listed = capsys.readouterr().out
     assert "lora" in listed and "bitfit" not in listed
+    list_command.main(["strategy", "LoRA"])
+    assert capsys.readouterr().out == listed
     with pytest.raises(UserError, match="no line of `thaw list tasks` contains 'nothing_like_it'"):
         list_command.main(["tasks", "nothing_like_it"])
     with pytest.raises(SystemExit) as caught:

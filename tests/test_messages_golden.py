@@ -127,6 +127,7 @@ COMMANDS = {
     "doctor absent.yaml": "absent.yaml: No such file or directory",
     "list strategies qqqq": "no line of `thaw list strategies` contains 'qqqq'",
     "new task absent.csv": "absent.csv: no such file",
+    "new task reviews.csv --name Help-Desk": "--name 'Help-Desk': an id has only a-z, 0-9 and _, as help_desk",
     "new task https://a.org/b.csv": "https://a.org/b.csv: is an address; download the file, or name a data set of the "
     "Hub, as hub:a/b",
     "new task my": "my: is a folder; name a file in it",

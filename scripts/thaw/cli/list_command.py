@@ -19,7 +19,7 @@ Row = tuple[str, ...]
 def main(words: list[str]) -> None:
     """Print the entries of one kind, a line each."""
     parser = parser_of("list", __doc__)
-    parser.add_argument("kind", choices=COLUMNS)
+    parser.add_argument("kind", choices=COLUMNS, type=_plural)
     parser.add_argument("word", nargs="?", default="", help="list only lines that contain it")
     parser.add_argument("--catalogues", nargs="+", default=[], metavar="FOLDER", help="folders of your own")
     parser.add_argument("--data-dir", default="data", metavar="FOLDER", help="where local data sets are (tasks)")
@@ -31,6 +31,11 @@ def main(words: list[str]) -> None:
     if not rows:
         raise UserError(f"no line of `thaw list {given.kind}` contains '{given.word}'")
     _print([names, *rows])
+
+
+def _plural(word: str) -> str:
+    """Return the kind that a word in the singular means, as strategy; any other word as it is."""
+    return next((kind for kind in (f"{word}s", f"{word[:-1]}ies") if kind in COLUMNS), word)
 
 
 def _print(rows: list[Row]) -> None:

@@ -13,6 +13,7 @@ nothing.
 
 import argparse
 import os
+import re
 from os.path import relpath
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from thaw.cli.experiment_file import add_entries, known, write_experiment
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import EXTRACTION_TYPES
+from thaw.declarations.value_types import ID
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import free_id
 
@@ -125,6 +127,10 @@ def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
 
 
 def _is_free(name: str | None, taken: set[str]) -> None:
+    """Raise UserError where a name that the user gives cannot be an id, or is one already."""
+    if name and not re.fullmatch(ID, name):
+        folded = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:60]
+        raise UserError(f"--name '{name}': an id has only a-z, 0-9 and _{f', as {folded}' if folded else ''}")
     if name in taken:
         raise UserError(
             f"--name {name}: exists already; {free_id(name, taken)} is free. To replace it on purpose, say override: "

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
+ID = r"^[a-z0-9_]{1,60}$"
+Id = Annotated[str, Field(pattern=ID)]
 Text = Annotated[str, Field(min_length=1)]
 
 
