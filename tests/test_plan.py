@@ -12,6 +12,7 @@ from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
+from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import command
 
@@ -70,6 +71,9 @@ def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below(home)
     spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs["demo"] if run.task == "acceptability"}
     assert cacheable_layers(6, 384, tokens, "bf16", room) == [3, 6]
     assert [spec[v]["phases"][0]["boundary"] for v in ("k00", "k01", "k04")] == [6, 3, None]
+    (sentence,) = [line for line in cost_estimate.left_out(plan) if "acceptability" in line]
+    assert "holds b3 b6 of minilm/acceptability/joint; what starts elsewhere computes the layers below it" in sentence
+    assert cost_estimate.left_out(planned(home)) == []
 
 
 def test_nothing_is_stored_without_room():

@@ -59,6 +59,8 @@ def print_store(plan: Plan) -> None:
         how = "counted" if store.exact else "from the catalogue" if stated else "estimated from the files"
         print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
     print(f"  {'total':<36} {readable(sum(store.bytes for store in stores))}")
+    for sentence in cost_estimate.left_out(plan):
+        print(f"  {sentence}")
 
 
 def print_time(plan: Plan) -> None:

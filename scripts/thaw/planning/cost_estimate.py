@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
-from thaw.core.boundaries import BYTES
+from thaw.core.boundaries import BYTES, cacheable_layers
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.data.sources import count_texts
@@ -71,6 +71,22 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
     count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)  # pooled: of all rows, an upper limit
     size = count * encoder.width * BYTES[spec["dtype"]]
     return StoreEstimate(key, boundaries, vectors, tokens, exact, size)
+
+
+def left_out(plan: Plan) -> list[str]:
+    """Return a sentence for each encoder and corpus of which an experiment's `max_gib` lets fewer layers be cached."""
+    sentences = []
+    for key in plan.jobs["features"]:
+        entry, size = entry_of(plan, key), plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+        for store in (experiment.store for experiment in plan.experiments):
+            held = cacheable_layers(entry.layers, entry.width, size and size.tokens, store.dtype, store.max_gib)
+            if len(held) <= entry.layers:
+                kept = " ".join(f"b{n}" for n in held) or "no boundary"
+                sentences.append(
+                    f"store: max_gib: {store.max_gib:g} holds {kept} of {key}; what starts elsewhere computes the "
+                    "layers below it each time"
+                )
+    return list(dict.fromkeys(sentences))
 
 
 def entry_of(plan: Plan, key: str):
