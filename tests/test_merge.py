@@ -213,7 +213,7 @@ def test_runs_that_do_not_fit_are_refused(merged, runs, rooms, tmp_path, mistake
     assert mistake == "there" or not target.exists()
 
 
-@pytest.mark.parametrize("family", ["modernbert", "deberta_v2_conv", "gpt2"])
+@pytest.mark.parametrize("family", ["modernbert", "deberta_v2_conv", "mpnet", "gpt2"])
 @pytest.mark.slow
 def test_other_architectures_are_merged_to_the_bit(rooms, tmp_path, family):
     one = rooms(family)

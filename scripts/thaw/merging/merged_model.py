@@ -131,8 +131,9 @@ class MergedModel:
         whole = AutoModel.from_config(config, dtype=torch.float32).eval()
         if hasattr(whole, "pooler"):
             whole.pooler = None
-        trunk = _filled(whole, folder / "trunk.safetensors")
-        self.trunk = Trunk(trunk.to(self.device), self._anatomy, about["trunk"]["layers"])
+        # branches too read what the trunk's file has beside its layers, as DeBERTa's embeddings of distances
+        whole = _filled(whole, folder / "trunk.safetensors").to(self.device)
+        self.trunk = Trunk(_sharing(whole), self._anatomy, about["trunk"]["layers"])
         self.branches = {task: self._branch(whole, folder, task) for task in about["tasks"]}
         self._lock = threading.Lock()
 
@@ -197,9 +198,14 @@ class MergedModel:
 Model = MergedModel  # as in the folder of one task
 
 
+def _sharing(whole: nn.Module) -> nn.Module:
+    """Return a copy of a model that shares its parameters."""
+    return copy.deepcopy(whole, {id(parameter): parameter for parameter in whole.parameters()})
+
+
 def _filled(whole: nn.Module, path: Path) -> nn.Module:
     """Return a copy of a model with the tensors of a file in place; all others it shares with the original."""
-    model = copy.deepcopy(whole, {id(parameter): parameter for parameter in whole.parameters()})
+    model = _sharing(whole)
     unknown = model.load_state_dict(load_file(path), strict=False, assign=True).unexpected_keys
     if unknown:
         raise ValueError(f"{path}: the model of config.json has no {unknown[0]}")
