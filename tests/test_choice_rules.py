@@ -64,6 +64,20 @@ def test_regret_and_cost_by_hand(tmp_path):
     assert linked == ["odd.all.tiny.linear", "even.all.tiny.linear", "", "", ""], "all runs of the task are behind it"
 
 
+def test_a_rule_may_take_one_point_of_a_sweep(tmp_path, home):
+    runs = runs_of(SCORES)
+    runs = pd.concat([runs, runs[runs["strategy"] == "top_k"].assign(variant="k02", value=0.5)])
+    alone = {"label": "Top 2", "among": ["top_k"], "variant": "k02"}
+    _, lines = drawn(tmp_path, runs, [RULES[0], alone])
+    assert float(lines["Top 2", "odd"]["regret"]) == 40 and float(lines["Top 2", "odd"]["cost"]) == 9 / 16
+    (tmp_path / "outputs.yaml").write_text(
+        "outputs:\n  mine: {kind: rule_table, reference: full, label: Mine, caption: Mine., rules: "
+        "[{label: Top 9, among: [top_k], variant: k09}]}\n"
+    )
+    with pytest.raises(UserError, match="rule 'Top 9': variant: k09 is none of k02"):
+        planned(home, catalogues=[str(tmp_path)], outputs=["mine"], strategies=["full", {"top_k": [2]}])
+
+
 def test_a_run_on_a_stalled_machine_makes_no_rule_cheap(tmp_path):
     runs = runs_of(SCORES)
     runs.loc[(runs["strategy"] == "full") & (runs["seed"] == 3), "train_seconds"] = 999.0

@@ -22,7 +22,7 @@ class Taken:
 def best(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     """Train all points of a rule and take the best on validation. Args: the rule; Points by task; full's strategy."""
     points = tasks[task]
-    among = points.of(rule["among"])
+    among = [point for point in points.of(rule["among"]) if rule.get("variant") in (None, point[1])]
     if not among:
         return None
     cost = points.seconds(among) / points.seconds(points.of([whole]))

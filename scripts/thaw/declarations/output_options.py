@@ -149,6 +149,7 @@ class Rule(OutputOptions):
 
     label: Text = Field(description="its name in print")
     among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
+    variant: Id | None = Field(None, description="of strategies with a sweep this point alone, as k02")
     way: Literal["best", "halving", "advisor"] = Field(
         "best",
         description="best: trains all and takes the best; halving: trains the better half further after each of four "
@@ -164,6 +165,8 @@ class Rule(OutputOptions):
     def _advisor_has_probes(self):
         if (self.way == "advisor") != bool(self.probes):
             raise ValueError("probes belong to a rule with way: advisor, which needs one or more")
+        if self.variant and self.way != "best":
+            raise ValueError("variant belongs to a rule with way: best")
         return self
 
 
@@ -172,10 +175,10 @@ class RulesOptions(WholeSplitOptions):
 
     rules: list[Rule] = Field(
         min_length=1,
-        description="the rules, each with a label and the strategies among which it chooses; the others are compared "
-        "with the first. The way is best (trains all and takes the best, the default), halving (trains the better half "
-        "further), or advisor, as thaw advise, with the probes that it fits first, the price of one full fine-tuning "
-        "in points, and its budget in full fine-tunings",
+        description="the rules, each with a label and the strategies among which it chooses, or one variant of a "
+        "sweep; the others are compared with the first. The way is best (trains all and takes the best, the default), "
+        "halving (trains the better half further), or advisor, as thaw advise, with the probes that it fits first, "
+        "the price of one full fine-tuning in points, and its budget in full fine-tunings",
     )
 
 

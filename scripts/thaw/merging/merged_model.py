@@ -131,7 +131,7 @@ class MergedModel:
         whole = AutoModel.from_config(config, dtype=torch.float32).eval()
         if hasattr(whole, "pooler"):
             whole.pooler = None
-        # branches too read what the trunk's file has beside its layers, as DeBERTa's embeddings of distances
+        # branches too read what the trunk has outside its layers, as DeBERTa's embeddings of distances
         whole = _filled(whole, folder / "trunk.safetensors").to(self.device)
         self.trunk = Trunk(_sharing(whole), self._anatomy, about["trunk"]["layers"])
         self.branches = {task: self._branch(whole, folder, task) for task in about["tasks"]}

@@ -163,6 +163,9 @@ def _rules(entry: OutputConfig, context: OutputContext) -> str:
                     f"rule '{rule.label}' trains {name}, which is none of the experiment's strategies "
                     f"({', '.join(context.strategies)}); add it, or define the output with rules: about those"
                 )
+        points = {run.variant for run in context.runs if run.strategy in rule.among}
+        if rule.variant and rule.variant not in points:
+            return f"rule '{rule.label}': variant: {rule.variant} is none of {', '.join(sorted(points))}"
     return ""
 
 
