@@ -11,10 +11,11 @@ everything up to the closing line is written here:
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
     <!-- scores: read_before_thaw/small -->
+    <!-- times: read_before_thaw_cost/frozen_all_layers -->
     <!-- end -->
 
 A note that two tables of a page share is written below the first of them. `scores` is a table of a few tasks and
-strategies of runs.csv, which SMALL names.
+strategies of runs.csv, which SMALL names; `times` says how many times as much full fine-tuning takes as a strategy.
 
 tests/test_documents.py compares pages and records.
 """
@@ -32,6 +33,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
+from thaw.schema.catalogue import Catalogue, shipped
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
@@ -39,7 +41,7 @@ PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
-SHOWN = re.compile(r"(<!-- (table|notes|scores): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What the README shows of a record: its tasks and strategies by their ids, with the names that it prints.
 SMALL = {
@@ -100,7 +102,8 @@ def with_records(page: str) -> str:
 
     def written(match: re.Match) -> str:
         kind, experiment, name = match[2], match[3], match[4]
-        rows = small(experiment, **SMALL[name]) if kind == "scores" else part(experiment, name, kind)
+        own = {"scores": lambda: small(experiment, **SMALL[name]), "times": lambda: times(experiment, name)}
+        rows = own[kind]() if kind in own else part(experiment, name, kind)
         if kind == "notes":
             lines = [line for line in rows.splitlines(keepends=True) if line not in noted]
             noted.extend(lines)
@@ -132,6 +135,32 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
         costs = [rows[key].mean() for key in COSTS]
         shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]
         lines.append([label, *scores, *shown])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def times(experiment: str, strategy: str) -> str:
+    """Return as Markdown, by task, how many times as much full fine-tuning takes as a strategy.
+
+    Of training alone and of memory from runs.csv; with the extraction of features, shared and whole, from the table of
+    the way to full fine-tuning (draws_way).
+    """
+    runs = pd.read_csv(RECORDS / experiment / "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
+    runs = runs.pivot_table(index="task", columns="strategy", values=["train_seconds", "peak_memory_mb"])
+    way = pd.read_csv(RECORDS / experiment / "tables/draws_way.csv")
+    way = way[way["strategy"] == strategy].drop_duplicates("task").set_index("task")
+    columns = {
+        "Head alone": runs["train_seconds"]["grid_full"] / runs["train_seconds"][strategy],
+        "With a share of the features": 100 / way["cost_shared"],
+        "With all features": 100 / way["cost_alone"],
+        "Peak memory": runs["peak_memory_mb"]["grid_full"] / runs["peak_memory_mb"][strategy],
+    }
+    lines = [["Full fine-tuning takes this many times as much", *columns], [":--", *["--:"] * len(columns)]]
+    labels = Catalogue(shipped(HOME))
+    for task in sorted(way.index, key=lambda task: -columns["With a share of the features"][task]):
+        numbers = [
+            f"{values[task]:,.0f}" if values[task] >= 10 else f"{values[task]:.1f}" for values in columns.values()
+        ]
+        lines.append([labels.get("tasks", task, "record").label, *numbers])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

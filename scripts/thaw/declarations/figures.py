@@ -32,7 +32,7 @@ FIGURES = {
         "thaw.outputs.figures.learning_curve:build",
         "score and seconds of training against the number of training examples, for an experiment with several "
         "subsets; draws of a size and seeds are put together",
-        options.SplitOptions,
+        options.SizeOptions,
         needs=(Requirement.SIZES,),
     ),
     "load_figure": OutputKind(

@@ -19,6 +19,12 @@ class SplitOptions(OutputOptions):
     split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
 
 
+class SizeOptions(SplitOptions):
+    """Scores by the number of training rows."""
+
+    train: bool = Field(False, description="whether the scores on the training rows are shown too")
+
+
 class LayerOptions(SplitOptions):
     """Scores by the number of layers that train."""
 

@@ -1,4 +1,7 @@
-"""Figure: score and seconds of training against the number of training rows, a line for each point of a strategy."""
+"""Figure: score and seconds of training against the number of training rows, a line for each point of a strategy.
+
+With `train` the scores on the training rows too: how far these are above the others says what was memorised.
+"""
 
 import itertools
 from functools import partial
@@ -15,9 +18,12 @@ def build(data, spec: dict) -> panels.Figure:
     """Return, for each task, the score and the seconds against the training rows, both axes of the seconds logarithmic.
 
     A line joins the means over all draws of a size and all seeds; bars go from the lowest to the highest. Baselines are
-    broken lines. One size alone is a UserError.
+    broken lines, scores on training rows dotted ones. One size alone is a UserError.
     """
+    import pandas
+
     frame = sizes(data.runs, spec)
+    trained = sizes(data.runs, spec | {"split": "train"}) if spec.get("train") else frame[:0]
     if frame["train_rows"].nunique() < 2:
         raise UserError("a size_figure needs several sizes: name two subsets or more in the experiment")
     names, lines = panels.Names(spec, frame), _lines_of(frame, spec)
@@ -29,14 +35,20 @@ def build(data, spec: dict) -> panels.Figure:
         rows = aggregate.of_column(frame, column)
         rows = rows[rows["encoder"].isin(["", group.encoder]) & rows["head"].isin(["", group.head])]
         shared = {"rows": rows, "lines": lines, "ticks": ticks}
-        drawn.append(panels.Panel(title, partial(_scores, **shared, name=f"{column.metric} × 100")))
+        mine = (trained[["task", "encoder", "head"]] == [column.task, group.encoder, group.head]).all(axis=1)
+        scored = {"trained": trained[mine], "name": f"{column.metric} × 100"}
+        drawn.append(panels.Panel(title, partial(_scores, **shared, **scored)))
         drawn.append(panels.Panel(title, partial(_seconds, **shared)))
     legend = [panels.entry(name, (colour, marker), linestyle=style) for name, colour, marker, style in lines.values()]
-    return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
+    legend += [] if trained.empty else [panels.entry("On training rows", (figure_style.GREY, ""), linestyle=":")]
+    return panels.compose(drawn, panels.csv_of(pandas.concat([frame, trained])), legend, wide=2)
 
 
-def _scores(axis, rows, lines: dict, ticks: list, name: str) -> None:
+def _scores(axis, rows, lines: dict, ticks: list, trained, name: str) -> None:
     _draw_lines(axis, rows, lines, "mean", ("low", "high"))
+    for (_, strategy, variant), line in trained.sort_values("train_rows").groupby(["kind", "strategy", "variant"]):
+        if look := lines.get(("run", strategy, variant)):
+            axis.plot(line["train_rows"], line["mean"], color=look[1], linestyle=":", linewidth=1.2)
     axis.set_ylabel(name)
     _rows_axis(axis, ticks)
 
