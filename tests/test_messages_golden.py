@@ -95,6 +95,8 @@ IN_A_CATALOGUE = {
         "type: multi_label_classification, metrics: [f1_micro]",
     ): "my/tasks.yaml:4: tasks.reviews.target: type multi_label_classification expects a target of kind "
     "label_set; stars is a label",
+    ("tasks", CORPUS + TASK, "delimiter: ';'", "delimiter: ';', columns: {stars: star}"): "reviews.csv:1: column "
+    "'star': is missing; did you mean 'stars'?",
     ("tasks", CORPUS + TASK, "delimiter: ';'", "separators: {stars: ';'}"): "my/tasks.yaml:2: corpora.mine: "
     "separators: stars is no target of kind label_set",
 }

@@ -41,6 +41,11 @@ def drawn(folder, frame, first=None):
     return table, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
 
+def parts(cell) -> list[str]:
+    """Return what a cell prints, line by line."""
+    return [cell.text, cell.interval, cell.below]
+
+
 def test_share_and_costs_by_hand(tmp_path):
     frame = runs_of(tmp_path, RATES)
     table, (line,) = drawn(tmp_path, frame)
@@ -54,8 +59,12 @@ def test_share_and_costs_by_hand(tmp_path):
     assert (float(line["cost_alone"]), float(line["cost_shared"]), line["inference"]) == (12, 8, "")
     (row,) = table.groups[0].rows
     ends = f"[{float(line['low']):.1f}, {float(line['high']):.1f}]"
-    assert row.cells[0].text == f"{float(line['share']):.1f} % {ends}; cost 12.0 % (8.0 %)"
-    assert row.cells[1].text == f"{float(line['share']):.1f} % over 1 task; cost 12.0 % (8.0 %)"
+    share, cost = f"{float(line['share']):.1f} %", "cost 12.0 % (8.0 %)"
+    assert parts(row.cells[0]) == [share, ends, cost] and parts(row.cells[1]) == [share, "over 1 task", cost]
+    assert f"| {share} {ends}; {cost} | {share} over 1 task; {cost} |" in writers.to_markdown(table)
+    assert f"<small>{ends}</small><small>{cost}</small>" in writers.to_html(table)
+    small = [text for text in writers.to_tex(table).splitlines() if text.startswith(r" & \scriptsize")]
+    assert len(small) == 2 and ends in small[0] and r"cost 12.0 \% (8.0 \%)" in small[1]
 
 
 def test_a_run_on_a_stalled_machine_makes_no_strategy_cheap(tmp_path):
@@ -80,7 +89,9 @@ def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
         for at, (row, share) in enumerate(zip(rows, shares.values(), strict=True))
     }
     row = share_of_way._row(ways, len(ways), {"strategies": {"top_k": "Top"}})
-    assert row.cells[-1].text == "40.0 % over 3 tasks; cost 40.0 % (1.0 %)", "30, 40 and 90, where four splits have 45"
+    assert parts(row.cells[-1]) == ["40.0 %", "over 3 tasks", "cost 40.0 % (1.0 %)"], (
+        "30, 40 and 90, where four splits have 45"
+    )
 
 
 def test_pairs_of_seeds_and_examples_make_the_interval(tmp_path):
@@ -104,7 +115,7 @@ def test_there_is_no_share_where_full_fine_tuning_is_not_clearly_better(tmp_path
     table, (line,) = drawn(tmp_path, runs_of(tmp_path, RATES | {FULL: 0.61}))
     assert (line["far_enough"], line["share"], line["low"]) == ("0", "", "")
     (row,) = table.groups[0].rows
-    assert row.cells[0].text.startswith("–; cost 12.0 %") and row.cells[1] is None
+    assert parts(row.cells[0]) == ["–", "", "cost 12.0 % (8.0 %)"] and row.cells[1] is None
     with pytest.raises(UserError, match="needs runs of frozen, full and of other strategies"):
         drawn(tmp_path, runs_of(tmp_path, {TOP: 0.8, FULL: 0.9}))
 

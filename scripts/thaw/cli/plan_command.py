@@ -15,8 +15,10 @@ from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
 from thaw.cli.selection import files_of, selected, selecting
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
+from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
@@ -132,6 +134,15 @@ def draw_rates(config: dict, files: list[str], strategies: list[str], path: str)
     draw(rates, layers, path)
 
 
+def check_files(plan: Plan) -> None:
+    """Raise UserError where `prepare` would for the columns of the user's files."""
+    for key in plan.jobs["prepare"]:
+        spec = plan.job("prepare", key).spec
+        if spec["source"] == "files" and not plan.is_current("prepare", key):
+            entry, files = canonical(spec["entry"]), tuple(spec["files"])
+            sources.check_files(key, entry, files, plan.experiments[0].data_dir)
+
+
 def main(words: list[str]) -> None:
     """Load the plan and print it, or draw rates."""
     given = arguments(words)
@@ -142,6 +153,7 @@ def main(words: list[str]) -> None:
     plan = load_plan(config, HOME, files=files_of(given))
     if given.specs:
         return print_specs(plan)
+    check_files(plan)
     for experiment in plan.experiments:
         runs = plan.runs[experiment.experiment]
         print(f"experiment {experiment.experiment}: {experiment.title}")

@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 2,
     "latency": 3,
     "collect": 10,
-    "table": 11,
+    "table": 12,
     "figure": 12,
     "report": 14,
 }

@@ -82,6 +82,20 @@ def count_texts(name: str, entry: str, files: tuple[str, ...], data_dir: str) ->
     return SizeConfig(examples=examples, tokens=round(PIECES * words) + (len(names) + 1) * examples)
 
 
+def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) -> None:
+    """Read local files as `prepare` will, unless they are large; one that is broken or lacks a column is a UserError.
+
+    Args: as of `count_texts`.
+    """
+    from thaw.data.readers import read
+
+    corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
+    if sum((folder / file).stat().st_size for file in files) <= MOST_BYTES:
+        paths, _ = _locate_all(name, corpus.files, folder)
+        for split, path in paths.items():
+            read(folder / path, corpus.files.of_split(split), wanted_columns(corpus, corpus.files))
+
+
 def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[str]:
     """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by.
 

@@ -79,12 +79,16 @@ def _closing(table: Table) -> list[str]:
 def _widths(table: Table) -> str:
     """Return columns of a table of sentences, broken into lines, wider where texts are longer."""
     rows = [row for group in table.groups for row in group.rows]
-    texts = [[row.name, *(cell.text if cell else "" for cell in row.cells)] for row in rows]
+    texts = [[row.name, *(_longest(cell) if cell else "" for cell in row.cells)] for row in rows]
     texts.append([table.of, *(column.label for column in table.columns)])
     roots = [_need(column) for column in zip(*texts, strict=True)]
     room = 0.99 - 0.026 * len(roots)  # the gaps between columns take the rest
     shares = (room * root / sum(roots) for root in roots)
     return "".join(f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares)
+
+
+def _longest(cell) -> str:
+    return max((cell.text, cell.interval, cell.below), key=len)
 
 
 def _need(column: tuple[str, ...]) -> float:
@@ -107,9 +111,11 @@ def _sd(cell) -> str:
 def _row(row: Row, widest: list[str]) -> str:
     cells = (_cell(cell, wide) for cell, wide in zip(row.cells, widest, strict=True))
     line = " & ".join([wording.tex(row.name), *cells]) + END
-    intervals = [wording.tex(cell.interval) if cell else "" for cell in row.cells]
-    below = " & ".join(f"\\scriptsize {{{text}}}" if text else "" for text in ["", *intervals])
-    return f"{line}\n{below}{END}[2pt]" if any(intervals) else line
+    below = [[wording.tex(getattr(cell, part)) if cell else "" for cell in row.cells] for part in ("interval", "below")]
+    small = [
+        " & ".join(f"\\scriptsize {{{text}}}" if text else "" for text in ["", *texts]) for texts in below if any(texts)
+    ]
+    return "\n".join([line, *(f"{texts}{END}" for texts in small)]) + "[2pt]" * bool(small)
 
 
 def _cell(cell, widest: str) -> str:

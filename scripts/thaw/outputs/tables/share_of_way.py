@@ -115,7 +115,7 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     cells: list[TextCell | None] = [None] * (columns + 1)
     for at, way in ways.items():
         costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
-        ends = "" if share is None else f" {wording.interval(share.low, share.high)}"
+        ends = "" if share is None else wording.interval(share.low, share.high)
         cells[at] = _cell(share and share.value, ends, costs, row_anchor(way.row))
     far: dict[str, list[Way]] = {}
     for way in ways.values():
@@ -124,14 +124,14 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     if far:
         share = median(mean(way.share.value for way in splits) for splits in far.values())
         costs = tuple(median(mean(getattr(way, cost) for way in splits) for splits in far.values()) for cost in COSTS)
-        cells[-1] = _cell(share, f" over {wording.plural(len(far), 'task')}", costs)
+        cells[-1] = _cell(share, f"over {wording.plural(len(far), 'task')}", costs)
     return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
 
 
 def _cell(share: float | None, more: str, costs: tuple[float, float], link: str = "") -> TextCell:
     alone, shared = map(wording.number, costs)
-    text = wording.DASH if share is None else f"{wording.number(share)} %{more}"
-    return TextCell(f"{text}; cost {alone} % ({shared} %)", share, link=link)
+    text = wording.DASH if share is None else f"{wording.number(share)} %"
+    return TextCell(text, share, interval=more, link=link, below=f"cost {alone} % ({shared} %)")
 
 
 def _line(way: Way) -> list:

@@ -27,6 +27,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     mark: str = ""
+    below = ""  # of a TextCell
 
     @property
     def marks(self) -> str:
@@ -122,7 +123,8 @@ def caption(table: Table) -> str:
 class TextCell:
     """A cell that is written already; `mean` is what it is sorted by, `link` the anchor of the runs behind it.
 
-    runs: names and anchors of what a sentence is about, where it is about several.
+    interval and below, what more is said of it, are lines of their own where there is room. runs: names and anchors of
+    what a sentence is about, where it is about several.
     """
 
     text: str
@@ -131,6 +133,7 @@ class TextCell:
     interval: str = ""
     link: str = ""
     runs: list[tuple[str, str]] = field(default_factory=list)
+    below: str = ""
 
 
 @dataclass

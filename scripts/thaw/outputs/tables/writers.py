@@ -34,12 +34,13 @@ def to_markdown(table: Table) -> str:
 
 
 def _markdown_row(row, mark: str = "") -> str:
-    texts = (
-        ("**%s**" if cell.best else "%s") % cell.text + f" {cell.interval}" * bool(cell.interval) if cell else ""
-        for cell in row.cells
-    )
-    cells = (text.replace("|", r"\|") for text in texts)  # a bar would end the cell
+    cells = (_markdown_cell(cell).replace("|", r"\|") if cell else "" for cell in row.cells)  # a bar would end the cell
     return f"| {mark}{wording.markdown(row.name)}{mark} | {' | '.join(cells)} |"
+
+
+def _markdown_cell(cell) -> str:
+    text = f"**{cell.text}**" if cell.best else cell.text
+    return text + f" {cell.interval}" * bool(cell.interval) + f"; {cell.below}" * bool(cell.below)
 
 
 def to_html(table: Table) -> str:
