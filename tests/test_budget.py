@@ -133,6 +133,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
     tested = tested.assign(main=True, role="test", optimizer="adamw", synthetic=False, train_seconds=1.0)
     for name in ("extraction_seconds", "extraction_whole_seconds", "after_seconds", "flops", "after_flops"):
         tested[name] = 0.0
+    tested = tested.assign(total_seconds=1.0, processor_seconds=1.0)
     tested = tested.assign(thawed=0, embeddings=False, peak_memory_mb=1.0, trained_parameters=1.0)
     frame = pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
     for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "pruned, 40.0 points below")):

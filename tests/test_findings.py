@@ -145,7 +145,9 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much(tmp_path):
     assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]
     mean = sum(a - 0.99 * b for a, b in zip(*SCORES.values(), strict=True)) / 8
     assert float(lines[2][header.index("contrast")]) == pytest.approx(mean, abs=1e-3)
-    assert r"R\&D" in writers.to_tex(table) and "not testable" in writers.to_html(table)
+    page = writers.to_html(table)
+    assert r"R\&D" in writers.to_tex(table) and "not testable" in page
+    assert page.count("<div>R&amp;D_50%: holds (") == 2, "each task has a line of its own"
 
 
 def test_seeds_that_lack_a_score_are_left_out(tmp_path):

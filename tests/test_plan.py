@@ -176,14 +176,14 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     assert "MiB" in printed and "time, roughly" in printed
 
 
-def test_what_is_drawn_already_is_not_forecast(home):
-    outputs = home / "results/outputs/demo"
+def test_what_is_drawn_already_is_not_forecast(home, tmp_path):
+    outputs = tmp_path / "results/outputs/demo"
     command = ["thaw.cli.main", "plan", home / "tests/base.yaml"]
-    before = forked.run(command, home).stdout
+    before = forked.run(command, tmp_path).stdout
     (outputs / "tables").mkdir(parents=True)
     for file in [outputs / "runs.csv", outputs / "tables/main_table.html"]:
         file.write_text("no JSON")
-    done = forked.run(command, home)
+    done = forked.run(command, tmp_path)
     assert done.returncode == 0, done.stderr
     lines = zip(before.splitlines(), done.stdout.splitlines(), strict=True)
     told = [(one.split(), two.split()) for one, two in lines if one != two and "GFLOP" not in one]

@@ -40,19 +40,19 @@ def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tm
     assert set(numbers["train_rows"]) == {100, 1000} and "our_lstm" not in set(numbers["strategy"])
 
 
-def test_scores_on_training_rows_are_dotted_and_in_the_numbers(frame, tmp_path):
+def test_scores_on_training_rows_have_hollow_marks_and_are_in_the_numbers(frame, tmp_path):
     tests = frame[(frame["role"] == "test") & (frame["kind"] == "run")]
     trained = tests.assign(role="train", split="train", value=0.99)
     whole = pandas.concat([frame[frame["role"] != "train"], trained])
     figure = learning_curve.build(OutputData("", whole), SPEC | {"train": True})
     figure.write(tmp_path / "sizes")
     axis = figure.drawn.get_axes()[0]
-    dotted = [line for line in axis.get_lines() if line.get_linestyle() == ":"]
-    assert dotted and all(set(line.get_ydata()) == {99.0} for line in dotted)
+    hollow = [line for line in axis.get_lines() if line.get_markerfacecolor() == "none"]
+    assert hollow and all(set(line.get_ydata()) == {99.0} for line in hollow)
     numbers = pandas.read_csv(tmp_path / "sizes.csv")
     assert set(numbers["split"]) > {"train"} and (numbers.loc[numbers["split"] == "train", "mean"] == 99).all()
     plain = learning_curve.build(OutputData("", whole), SPEC)
-    assert not [line for line in plain.drawn.get_axes()[0].get_lines() if line.get_linestyle() == ":"]
+    assert not [line for line in plain.drawn.get_axes()[0].get_lines() if line.get_markerfacecolor() == "none"]
 
 
 def test_one_size_is_no_curve(invented_frame):

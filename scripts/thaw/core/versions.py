@@ -24,6 +24,6 @@ VERSIONS = {
     "latency": 3,
     "collect": 10,
     "table": 12,
-    "figure": 12,
+    "figure": 13,
     "report": 14,
 }

@@ -11,6 +11,7 @@ from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 
+TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores
 LINE = ["task", "split", "encoder", "head", "kind", "strategy", "variant"]
 
 
@@ -18,7 +19,7 @@ def build(data, spec: dict) -> panels.Figure:
     """Return, for each task, the score and the seconds against the training rows, both axes of the seconds logarithmic.
 
     A line joins the means over all draws of a size and all seeds; bars go from the lowest to the highest. Baselines are
-    broken lines, scores on training rows dotted ones. One size alone is a UserError.
+    broken lines, scores on training rows thin ones with hollow marks. One size alone is a UserError.
     """
     import pandas
 
@@ -40,7 +41,7 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(title, partial(_scores, **shared, **scored)))
         drawn.append(panels.Panel(title, partial(_seconds, **shared)))
     legend = [panels.entry(name, (colour, marker), linestyle=style) for name, colour, marker, style in lines.values()]
-    legend += [] if trained.empty else [panels.entry("On training rows", (figure_style.GREY, ""), linestyle=":")]
+    legend += [] if trained.empty else [panels.entry("On training rows", (figure_style.GREY, "o"), **TRAINED)]
     return panels.compose(drawn, panels.csv_of(pandas.concat([frame, trained])), legend, wide=2)
 
 
@@ -48,14 +49,18 @@ def _scores(axis, rows, lines: dict, ticks: list, trained, name: str) -> None:
     _draw_lines(axis, rows, lines, "mean", ("low", "high"))
     for (_, strategy, variant), line in trained.sort_values("train_rows").groupby(["kind", "strategy", "variant"]):
         if look := lines.get(("run", strategy, variant)):
-            axis.plot(line["train_rows"], line["mean"], color=look[1], linestyle=":", linewidth=1.2)
+            axis.plot(line["train_rows"], line["mean"], color=look[1], marker=look[2], **TRAINED)
     axis.set_ylabel(name)
     _rows_axis(axis, ticks)
 
 
 def _seconds(axis, rows, lines: dict, ticks: list) -> None:
+    from matplotlib.ticker import LogFormatter
+
     _draw_lines(axis, rows[rows["kind"] == "run"], lines, "seconds")
     axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(LogFormatter())
+    axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
     axis.set_ylabel("Training time in s (log scale)")
     _rows_axis(axis, ticks)
 

@@ -87,6 +87,7 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
     row = text_row(entry["claim"], [entry["paper"], answer, detail])
+    row.cells[-1].parts = tasks
     row.cells[-1].runs = [
         (f"{_place(test, tests, labels)}: {wording.strategy_name(labels, *point[1:])}", run_anchor(cell))
         for test in tests

@@ -27,7 +27,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     mark: str = ""
-    below = ""  # of a TextCell
+    below, parts = "", ()  # of a TextCell
 
     @property
     def marks(self) -> str:
@@ -124,7 +124,7 @@ class TextCell:
     """A cell that is written already; `mean` is what it is sorted by, `link` the anchor of the runs behind it.
 
     interval and below, what more is said of it, are lines of their own where there is room. runs: names and anchors of
-    what a sentence is about, where it is about several.
+    what a sentence is about, where it is about several. parts: those of a long text, which HTML prints line by line.
     """
 
     text: str
@@ -134,6 +134,7 @@ class TextCell:
     link: str = ""
     runs: list[tuple[str, str]] = field(default_factory=list)
     below: str = ""
+    parts: list[str] = field(default_factory=list)
 
 
 @dataclass
