@@ -118,6 +118,50 @@ def test_the_weights_of_published_code_become_ours():
     assert torch.allclose(ours, tiny.float(), atol=1e-6)
 
 
+def test_hidden_states_are_those_of_published_code_over_all_layers():
+    """PKD's code: the mean over batch, layers and width; TextBrewer, as its paper: the sum over layers and width."""
+    draw, mask = torch.Generator().manual_seed(4), torch.ones(3, 5, dtype=torch.bool)
+    student, teacher = (torch.randn(2, 3, 5, 8, generator=draw) for _ in range(2))  # two layers
+    both = zip(student, teacher, strict=True)
+    ours = torch.stack([state_distance(*one, mask, "first", "mse", True) for one in both]).mean()
+    scaled = [functional.normalize(x[:, :, 0].transpose(0, 1), dim=2) for x in (student, teacher)]
+    assert ours.item() == pytest.approx(functional.mse_loss(*scaled).item(), rel=1e-5)
+    assert ours.item() * 8 * 2 == pytest.approx((scaled[0] - scaled[1]).square().sum((1, 2)).mean().item(), rel=1e-5)
+
+
+def test_relations_of_another_width_are_minilms_formula():
+    """1 / (A |x|) times the sum over heads and tokens of KL(teacher || student), Wang W. et al. 2020, equation 2."""
+    draw, lengths, heads = torch.Generator().manual_seed(5), [4, 2], 3
+    student, teacher = (torch.randn(2, 4, heads * size, generator=draw) for size in (2, 5))
+    mask = torch.arange(4) < torch.tensor(lengths)[:, None]
+    total = 0.0
+    for text, length in enumerate(lengths):
+        for head in range(heads):
+            rows = [x[text, :length, head * d : (head + 1) * d] for x, d in ((student, 2), (teacher, 5))]
+            ours, theirs = ((x @ x.T / x.shape[1] ** 0.5).softmax(-1) for x in rows)
+            total += (theirs * (theirs / ours).log()).sum().item()
+    values = (student, student), (teacher, teacher)
+    assert relation_distance(*values, mask, heads, "shares").item() == pytest.approx(
+        total / (heads * sum(lengths)), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("form", ["shares", "scores"])
+def test_padding_has_no_gradient_in_relations(form):
+    draw, mask = torch.Generator().manual_seed(6), torch.tensor([[True, True, False]])
+    student, teacher = (torch.randn(1, 3, 8, generator=draw) for _ in range(2))
+    student.requires_grad_()
+    relation_distance((student, student), (teacher, teacher), mask, 2, form).backward()
+    assert (student.grad[~mask] == 0).all() and (student.grad[mask] != 0).any()
+    longer = [torch.cat([x.detach(), torch.full((1, 4, 8), 7.0)], 1) for x in (student, teacher)]
+    more = torch.cat([mask, torch.zeros(1, 4, dtype=torch.bool)], 1)
+    short, long = (
+        relation_distance((one, one), (two, two), some, 2, form)
+        for one, two, some in ((student.detach(), teacher, mask), (*longer, more))
+    )
+    assert long.item() == pytest.approx(short.item(), rel=1e-6)
+
+
 def test_relations_are_the_attention_that_transformers_gives(tmp_path):
     """With the encoder's heads, the shares of qk are those of `output_attentions`, and padding changes nothing."""
     from transformers import AutoModel

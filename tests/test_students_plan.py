@@ -5,6 +5,7 @@ import pytest
 from thaw.core.errors import UserError
 from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import left_out
 from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig
 
@@ -138,6 +139,16 @@ def test_what_does_not_train_is_matched_to_nothing():
         (f"teacher: ful, {TRAIN}", "no 'ful' in strategies; did you mean 'full'?"),
         (f"teacher: mine, {TRAIN}", "after or teacher leads back to mine"),
         (f"teacher: {{strategy: top_k, variant: k99}}, {TRAIN}", "top_k has no variant k99; there are k00"),
+        (f"teacher: top_k, {TRAIN}", "strategies.mine.teacher: top_k has a run for each of k00, k01"),
+        (f"teacher: {{strategy: top_k, variant: k}}, {TRAIN}", "or add sweep: {k: [...]} for the same point"),
+        (
+            f"teacher: {{strategy: top_k, variant: 3}}, {TRAIN}",
+            "variant: 3 is a number; write the id of the point, as k03",
+        ),
+        (
+            f"teacher: {{strategy: full, variant: k03}}, {TRAIN}",
+            "full has no sweep, so no variant k03; leave out variant:",
+        ),
         ("teacher: full, phases: [{train: [all]}]", "teacher: no phase reads it"),
         (TRAIN, "distil: logits: needs a teacher; name a strategy as teacher:"),
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),
@@ -155,6 +166,15 @@ def test_what_does_not_train_is_matched_to_nothing():
         ("student: {layers: [1, 99]}, phases: [{train: [all]}]", "99 is none of the encoder's layers 1 to"),
         ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "must rise, each layer once"),
         ("student: {layers: [1], keep: top}, phases: [{train: [all]}]", "keep has no meaning with a list of layers"),
+        ("student: {layers: [0, 2]}, phases: [{train: [all]}]", "layers.0: input should be greater than or equal to 1"),
+        (
+            "student: {layers: 2}, reads: {layers: {layer: 5}}, phases: [{train: [all]}]",
+            "strategies.mine.student: head linear reads layer 5, which the student drops",
+        ),
+        (
+            f"teacher: full, {OF_ALL} {{hidden: {{project: sharde}}}}}}]",
+            "hidden.project: input should be False, True or 's",
+        ),
         ("student: {layers: 1}, phases: [{train: [{top: 1}]}]", "and nothing is left to train"),
         ("student: {layers: 1}, phases: [{train: [head], optimizer: lbfgs}]", "leave out student: and teacher:"),
         ("student: {layers: 1}, phases: [{train: [all], replace: {}}]", "replace: needs a student:, and after:"),
@@ -178,6 +198,33 @@ def test_what_does_not_train_is_matched_to_nothing():
 )
 def test_what_can_not_be_is_said_in_one_sentence(home, tmp_path, entry, sentence):
     assert sentence in refused(home, tmp_path, entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "student: {layers: [1, 3, 5, 8, 10, 12]}, phases: [{train: [all]}]",
+        "student: {layers: 2, start: [9, 10]}, phases: [{train: [all]}]",
+        f"teacher: full, {OF_ALL} {{hidden: {{map: {{8: 8}}}}}}}}]",
+        f"teacher: full, student: {{layers: 3}}, {OF_ALL} {{attention: {{map: {{3: 12}}}}}}}}]",
+    ],
+)
+def test_students_that_a_stand_in_has_no_layers_for_are_left_out_and_said(home, tmp_path, entry):
+    changes = {"encoders": ["bert_base_uncased"], "scale_down": {"stand_in": "minilm"}}
+    plan = planned(home, tmp_path, ["full", "mine"], f"  mine: {{{entry}}}\n", **changes)
+    assert "Strategy mine was left out: minilm has 6 layers only." in plan.left_out
+    assert not [key for key in plan.jobs["train"] if "/mine/" in key]
+
+
+def test_a_budget_that_holds_no_boundary_of_the_trunk_is_said(home, tmp_path):
+    """The branch then starts lower down, here from text: in its spec and in what the plan prints."""
+    for gib, boundary in ((20, 4), (1e-5, None)):
+        plan = planned(home, tmp_path, [{"wei_kd_1": [2]}], seeds=[1], store={"max_gib": gib})
+        (student,) = (job for key, job in plan.jobs["train"].items() if "/wei_kd_1/" in key)
+        assert student.spec["phases"][0].get("boundary") == boundary
+        said = [line for line in left_out(plan) if "minilm/acceptability/joint" in line]
+        expected = [f"store: max_gib: {gib:g} holds no boundary"] if gib < 1 else []
+        assert [line.partition(" of ")[0] for line in said] == expected
 
 
 def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tmp_path):

@@ -16,6 +16,7 @@ from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import named_points, variant, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.strategy import StrategyConfig
 
 RANDOM = "_random"  # ends the id of an encoder's twin with random weights
 LOCAL = ("synthetic", "files")
@@ -196,14 +197,23 @@ class Scaling:
         strategy = self.catalogue.get("strategies", name, "strategies")
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
-            if strategy.student:
-                strategy.student.shape(self.layers, variables)
+            kept = strategy.student.shape(self.layers, variables)[0] if strategy.student else range(1, self.layers + 1)
+            if not self._has_matched(strategy, list(kept)):
+                return False
             for phase in strategy.phases:
                 check_phase(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
         own = {name: variant(strategy, value) for name in strategy.sweep}  # a variant may be the own sweep's variable
         return all(self._fits_variant(other, own.get(named, named)) for other, named in strategy.needed.values())
+
+    def _has_matched(self, strategy: StrategyConfig, kept: list[int]) -> bool:
+        """Return whether the stand-in has the layers that a list of pairs names. Args: the student's layers."""
+        learned = [phase.distil for phase in strategy.phases if phase.distil]
+        maps = [one.map for distil in learned for one in (distil.hidden, distil.attention) if one]
+        pairs = [pair for one in maps if isinstance(one, dict) for pair in one.items()]
+        other = strategy.teaching and strategy.teaching.encoder  # which no stand-in replaces
+        return all(own in {0, *kept, self.layers} and (other or theirs <= self.layers) for own, theirs in pairs)
 
     def _fits_variant(self, name: str, variant: str) -> bool:
         values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)

@@ -279,7 +279,7 @@ class RunPlanner:
         places = place(*said), place("strategies", run.strategy, "phases")
         read = compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
         if shape := self.shape(run):
-            shape.check_read(read, name, encoder.layers)
+            shape.check_read(read, name, encoder.layers, place("strategies", run.strategy, "student"))
         return read
 
     def head_under(self, run: RunPlan) -> HeadConfig:

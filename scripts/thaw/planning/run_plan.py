@@ -187,9 +187,19 @@ def named_point(named, values: dict[str, int | None], strategy: StrategyConfig, 
     """
     wanted = variant(strategy, point) if named.variant in strategy.sweep else named.variant
     if wanted not in values:
-        known = ", ".join(values)
-        raise UserError(f"{place}: {named.strategy} has no variant {wanted}; there are {known}; name one as variant:")
+        raise UserError(f"{place}: {named.strategy} {_no_point(wanted, values)}")
     return values[wanted]
+
+
+def _no_point(wanted: str, values: dict[str, int | None]) -> str:
+    """Return what is wrong with a variant that a strategy has not, and what would be right."""
+    known = ", ".join(values)
+    if known == "base":
+        return f"has no sweep, so no variant {wanted}; leave out variant:"
+    if wanted == "base":
+        return f"has a run for each of {known}; name one as variant:"
+    same = f", or add sweep: {{{wanted}: [...]}} for the same point" if wanted.isalpha() else ""
+    return f"has no variant {wanted}; there are {known}; name one as variant:{same}"
 
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:

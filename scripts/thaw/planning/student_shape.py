@@ -43,12 +43,12 @@ class StudentShape:
             raise UserError(f"student: drops all of {', '.join(chosen)}, and nothing is left to train")
         return [component for component in chosen if block(component) in own]
 
-    def check_read(self, read: list[int], head: str, layers: int) -> None:
+    def check_read(self, read: list[int], head: str, layers: int, place: str) -> None:
         """Raise UserError where a head reads a boundary at a dropped layer, but for the last one, the model's output.
 
-        Args: the boundaries that it reads; its id; layers L.
+        Args: the boundaries that it reads; its id; layers L; place of student:.
         """
         if missing := [n for n in read if n not in (0, *self.layers, layers)]:
             raise UserError(
-                f"student: head {head} reads layer {missing[0]}, which the student drops; keep it, or read the last"
+                f"{place}: head {head} reads layer {missing[0]}, which the student drops; keep it, or read the last"
             )

@@ -92,7 +92,7 @@ class HiddenConfig(ConfigModel):
         False, description="whether the student's last layer is matched too, whose state the head reads"
     )
     project: Annotated[
-        bool | Literal["shared"],
+        Literal[False, True, "shared"],
         Key(
             {
                 True: "after a learned projection of the student's states, one for each layer",

@@ -4,7 +4,7 @@ import re
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
@@ -35,7 +35,15 @@ def written_key(key: str) -> str:
 
 
 RunOf = Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")]
-Variant = Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")]
+
+
+def _point(variant):
+    if isinstance(variant, int):
+        raise ValueError(f"variant: {variant} is a number; write the id of the point, as k{variant:02d}")
+    return variant
+
+
+Variant = Annotated[Id, BeforeValidator(_point), Key(lambda id, *_: f"variant {id}" if id != "base" else "")]
 
 
 class StartConfig(ConfigModel):

@@ -35,9 +35,11 @@ def _also(mistakes: list[dict]) -> str:
 def _rank(mistake: dict) -> tuple:
     """Return by what the mistakes of one entry are ordered, the most telling one first.
 
-    A misspelt key is also a missing one; a mapping that might be an id too has a mistake of its own inside.
+    A misspelt key is also a missing one; a mapping or list that might be an id or a number too has a mistake of its
+    own inside.
     """
-    return mistake["type"] != "extra_forbidden", isinstance(mistake["input"], dict) and mistake["type"] == "string_type"
+    other = mistake["type"] in ("string_type", "int_type", "literal_error")
+    return mistake["type"] != "extra_forbidden", other and isinstance(mistake["input"], dict | list)
 
 
 def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dict) -> str:
