@@ -10,7 +10,8 @@ import pytest
 import invented
 from test_plan import planned
 from thaw.core.errors import UserError
-from thaw.outputs.frame.choice_points import Points
+from thaw.core.files import write_json
+from thaw.outputs.frame.choice_points import Points, points_of
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import choice_rules, writers
 
@@ -116,3 +117,57 @@ def test_unknown_strategies_are_refused(tmp_path, home):
         drawn(tmp_path, runs_of({"frozen": SCORES["frozen"]}))
     with pytest.raises(UserError, match="rule 'Always top-k, k = 2' trains grid_top_k, which is none of the"):
         planned(home, outputs=["draws_rules"], strategies=["grid_full", "frozen"])
+
+
+LOGME = [RULES[0], {"label": "By LogME", "among": ["frozen", "full"], "way": "logme"}]
+NEAR = {"near": 0.9, "far": 0.1, "also_near": 0.8, "also_far": 0.2}  # frozen is better where LogME is high
+
+
+def logme_record(folder, task: str, subset: str, gains: dict[int, float]):
+    """Write what a probe says of two layers, the last one so much above shuffled targets by seed; return the path."""
+    layers = [
+        {"layer": layer, "seed": seed, "scores": {"train": {"logme": -1 + gain * (layer == 2), "logme_shuffled": -1}}}
+        for layer in (1, 2)
+        for seed, gain in gains.items()
+    ]
+    of = {"task": task, "subset": subset, "encoder": "tiny", "probe": "logme_shuffled"}
+    spec = {"of": of, "probe": {"kind": "logme", "shuffles": 3}, "layers": 2}
+    write_json(folder / f"{task}_{subset}.json", {"spec": spec, "layers": layers})
+    return folder / f"{task}_{subset}.json"
+
+
+def test_logme_chooses_by_the_threshold_that_the_other_tasks_give(tmp_path):
+    runs = [
+        runs_of({"frozen": (70, 50 + 40 * gain, 1.0, 4.0), "full": (80, 70, 16.0, 0.0)}, [task])
+        for task, gain in NEAR.items()
+    ]
+    paths = [logme_record(tmp_path, task, "all", dict.fromkeys(SEEDS, gain)) for task, gain in NEAR.items()]
+    spec = invented.shown("r", "rule_table", whole="full", rules=LOGME)
+    table = choice_rules.build(OutputData(tmp_path, pd.concat(runs, ignore_index=True), paths), spec)
+    lines = {(line["rule"], line["task"]): line for line in csv.DictReader(io.StringIO(writers.to_csv(table)))}
+    assert [float(lines["By LogME", task]["regret"]) for task in NEAR] == [0, 0, 0, 0]
+    assert [float(lines["By LogME", task]["cost"]) for task in NEAR] == [5 / 16, 1, 5 / 16, 1]
+
+
+def test_logme_of_a_draw_belongs_to_the_runs_of_that_draw(tmp_path):
+    one, other = (runs_of({"frozen": SCORES["frozen"]}, ["odd"], (1, 2)).assign(subset=name) for name in ("d1", "d2"))
+    gains = {"d1": {1: 0.1, 2: 0.2}, "d2": {1: 0.3, 2: 0.4}}
+    paths = [logme_record(tmp_path, "odd", subset, by_seed) for subset, by_seed in gains.items()]
+    data = OutputData(tmp_path, pd.concat([one, other], ignore_index=True), paths, {"d1": "d1", "d2": "d1"})
+    points = points_of(data, "test", ("d1", "tiny", "linear"), "odd", {"logme"})
+    assert list(points.test.index) == [1, 2, 3, 4]
+    assert points.evidence == pytest.approx({1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})
+
+
+def test_a_rule_by_logme_needs_its_probe_and_two_strategies(tmp_path, home):
+    rule = "{label: By LogME, way: logme, among: [frozen, full]}"
+    entry = "outputs:\n  mine: {kind: rule_table, reference: full, label: Mine, caption: Mine., rules: [%s]}\n"
+    (tmp_path / "outputs.yaml").write_text(entry % rule)
+    chosen = {"catalogues": [str(tmp_path)], "outputs": ["mine"], "strategies": ["full", "frozen"], "seeds": [1, 2]}
+    with pytest.raises(UserError, match=r"rule 'By LogME' reads LogME of shuffled targets too; say probes: \[logme_sh"):
+        planned(home, **chosen, probes=["logme"])
+    plan = planned(home, **chosen, probes=["logme_shuffled"])
+    assert plan.probed("demo", "table", "mine") == [plan.files("probe", key)[0] for key in plan.probes["demo"]] != []
+    (tmp_path / "outputs.yaml").write_text(entry % rule.replace(", full", ""))
+    with pytest.raises(UserError, match="a rule with way: logme chooses between two strategies"):
+        planned(home, **chosen)

@@ -28,7 +28,7 @@ TRIED = {
     "control": (("classification", "spans"), FEW),
     "mdl": (("classification",), {"portions": [0.5]} | FEW),
     "mutual_information": (("classification",), {"rows": 20, "clusters": [2], "components": 2} | FEW),
-    "logme": (("classification", "regression"), {}),
+    "logme": (("classification", "regression"), {"shuffles": 2}),
     "head_importance": (("classification", "spans", "regression"), {"examples": 4} | FEW),
     "domain_divergence": (("domains",), {"domain": "genre"} | FEW),
     "edge": (("arcs", "upos"), SMALL),

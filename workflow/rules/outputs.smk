@@ -44,6 +44,7 @@ rule table:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         others=shown(),
+        probes=lambda w: PLAN.probed(w.experiment, "table", w.id),
         merges=lambda w: PLAN.merged(w.experiment, "table", w.id),
     output:
         html=report(
@@ -63,7 +64,8 @@ rule table:
     message:
         "table: {wildcards.id}"
     shell:
-        "python -m thaw.steps table --spec {params.spec:q} --runs {input.runs:q} --merges {input.merges:q}"
+        "python -m thaw.steps table --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
@@ -72,7 +74,7 @@ rule figure:
     """Draw one figure in three formats, with the CSV behind it."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        probes=lambda w: PLAN.probed(w.experiment, w.id),
+        probes=lambda w: PLAN.probed(w.experiment, "figure", w.id),
         others=shown(),
         merges=lambda w: PLAN.merged(w.experiment, "figure", w.id),
     output:

@@ -49,6 +49,29 @@ def halved(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     return Taken(taken, np.mean(costs, axis=0))
 
 
+def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
+    """Take the first of two points where LogME of the frozen layers is above a threshold, else the second.
+
+    The threshold is the one by which the other tasks' runs lose least, of several the middle one. The time that LogME
+    takes is not counted.
+    """
+    points, others = tasks[task], [one for name, one in tasks.items() if name != task]
+    if any(len(one.of(rule["among"])) != 2 or set(one.test.index) - set(one.evidence) for one in (points, *others)):
+        return None
+    values = np.unique([value for one in others for value in one.evidence.values()])
+    thresholds = [-np.inf, *(values[1:] + values[:-1]) / 2, np.inf]
+
+    def taken(one, threshold: float) -> dict:
+        first, second = one.of(rule["among"])
+        return {seed: first if one.evidence[seed] > threshold else second for seed in one.test.index}
+
+    lost = np.array([np.nanmean([one.regret(taken(one, threshold)) for one in others]) for threshold in thresholds])
+    least = np.flatnonzero(lost <= lost.min() + 1e-9)
+    chosen = taken(points, thresholds[least[len(least) // 2]])
+    unit = points.seconds(points.of([whole]))
+    return Taken(chosen, np.mean([points.seconds([point]) / unit for point in chosen.values()], axis=0))
+
+
 def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     """Let the advisor decide, which knows of the other tasks what all runs gave, and of this one only one seed.
 
@@ -96,4 +119,4 @@ def _past(task: str, points, seed, candidates: list[tuple], probes: list[int]) -
     return Past(task, np.array([seen[-1, 0], *gains[-1, probes[1:]]]), test - test[0], gains)
 
 
-WAYS = {"best": best, "halving": halved, "advisor": advised}
+WAYS = {"best": best, "halving": halved, "advisor": advised, "logme": by_evidence}

@@ -156,10 +156,12 @@ class Rule(OutputOptions):
     label: Text = Field(description="its name in print")
     among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
     variant: Id | None = Field(None, description="of strategies with a sweep this point alone, as k02")
-    way: Literal["best", "halving", "advisor"] = Field(
+    way: Literal["best", "halving", "advisor", "logme"] = Field(
         "best",
         description="best: trains all and takes the best; halving: trains the better half further after each of four "
-        "shares of the updates; advisor: as `thaw advise`, which knows what the other tasks gave",
+        "shares of the updates; advisor: as `thaw advise`, which knows what the other tasks gave; logme: the first "
+        "strategy where the last layer's LogME less that of shuffled targets is above the threshold that is best for "
+        "the other tasks, else the second",
     )
     probes: list[Id] = Field([], description="of the advisor: what is fitted first, the linear probe before others")
     price: float = Field(
@@ -173,6 +175,8 @@ class Rule(OutputOptions):
             raise ValueError("probes belong to a rule with way: advisor, which needs one or more")
         if self.variant and self.way != "best":
             raise ValueError("variant belongs to a rule with way: best")
+        if self.way == "logme" and len(self.among) != 2:
+            raise ValueError("a rule with way: logme chooses between two strategies")
         return self
 
 
@@ -183,8 +187,9 @@ class RulesOptions(WholeSplitOptions):
         min_length=1,
         description="the rules, each with a label and the strategies among which it chooses, or one variant of a "
         "sweep; the others are compared with the first. The way is best (trains all and takes the best, the default), "
-        "halving (trains the better half further), or advisor, as thaw advise, with the probes that it fits first, "
-        "the price of one full fine-tuning in points, and its budget in full fine-tunings",
+        "halving (trains the better half further), logme (takes one of two by LogME of the frozen layers), or advisor, "
+        "as thaw advise, with the probes that it fits first, the price of one full fine-tuning in points, and its "
+        "budget in full fine-tunings",
     )
 
 

@@ -44,13 +44,13 @@ class ProbeKind(Loaded):
     Attributes: source, its function, from what it reads (and but for comparisons a seed) to rows of layers.csv and the
     scores of each layer; the model of its options; what it reads; the types of task that it is for; keeps, columns
     that the corpus must keep; targets, options that each name a target of the corpus of kind label; serves, all this
-    in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None; the
-    kinds of figure that draw it.
+    in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None;
+    shown_in, the kinds of figures and tables that show it.
     """
 
     options: type[ProbeOptions]
     reads: ProbeInput
-    figures: tuple[str, ...]
+    shown_in: tuple[str, ...]
     measure: str | None = None
     types: tuple[str, ...] = PREDICTED_TYPES
     serves: str = "texts and words"
@@ -157,7 +157,9 @@ PROBES = {
         targets=("domain",),
         serves="corpora with a target {domain} of kind label",
     ),
-    "logme": ProbeKind("thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure"), "logme"),
+    "logme": ProbeKind(
+        "thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure", "rule_table"), "logme"
+    ),
     "head_importance": ProbeKind(
         "thaw.probes.head_importance:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
     ),
@@ -178,9 +180,9 @@ def plugin_kind(part: plugins.Plugin) -> ProbeKind:
     )
 
 
-def draws(figure: str, kind: str) -> bool:
-    """Return whether a kind of figure draws a kind of probe; plugins are drawn as curves by layer."""
-    return figure in (PROBES[kind].figures if kind in PROBES else CURVES)
+def draws(output: str, kind: str) -> bool:
+    """Return whether a kind of figure or table shows a kind of probe; plugins are drawn as curves by layer."""
+    return output in (PROBES[kind].shown_in if kind in PROBES else CURVES)
 
 
 def drawn_by(figure: str) -> list[str]:

@@ -135,7 +135,7 @@ TABLES = {
         "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
         options.RulesOptions,
         needs=(Requirement.FULL, Requirement.RULES),
-        adds=(*RUNS, Addition.DRAWS),
+        adds=(*RUNS, Addition.DRAWS, Addition.PROBES),
         seeds=FEWEST_OF_RULES,
     ),
     "parameter_table": OutputKind(

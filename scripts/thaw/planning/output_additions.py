@@ -25,7 +25,7 @@ def _differences(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _probes(entry: OutputConfig, context: OutputContext) -> dict:
-    """Return the digests of the probes that a figure draws, and their names in print."""
+    """Return the digests of the probes that a figure or table shows, and their names in print."""
     drawn = [job.digest for job in context.probed if draws(entry.kind, job.spec["probe"]["kind"])]
     entries = {name: context.catalogue.get("probes", name, "probes") for name in context.experiment.probes}
     names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}

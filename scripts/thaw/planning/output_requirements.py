@@ -166,6 +166,8 @@ def _rules(entry: OutputConfig, context: OutputContext) -> str:
         points = {run.variant for run in context.runs if run.strategy in rule.among}
         if rule.variant and rule.variant not in points:
             return f"rule '{rule.label}': variant: {rule.variant} is none of {', '.join(sorted(points))}"
+        if rule.way == "logme" and not any(job.spec["probe"].get("shuffles") for job in context.probed):
+            return f"rule '{rule.label}' reads LogME of shuffled targets too; say probes: [logme_shuffled]"
     return ""
 
 

@@ -202,12 +202,12 @@ class Plan:
         }
         return {"stale": sorted(folder for folder, result in there.items() if not self.records.is_made(result))}
 
-    def probed(self, name: str, output: str) -> list[str]:
-        """Return the results that a figure of probes is drawn from; with `allow_missing` those that are there.
+    def probed(self, name: str, step: str, output: str) -> list[str]:
+        """Return the results of probes that a table or figure is drawn from; with `allow_missing` those that are there.
 
-        For any other table or figure there are none.
+        For an output that shows no probes there are none.
         """
-        kind = self.job("figure", f"{name}/{output}").spec["kind"]
+        kind = self.job(step, f"{name}/{output}").spec["kind"]
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]

@@ -14,12 +14,13 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         required("--runs", "runs.csv"),
+        any_number("--probes", "metrics.json of each probe"),
         any_number("--merges", "merge.json and latency.json of each merge"),
         required("--results", "where the predictions of runs are"),
         out="path without the ending",
     )
     spec, first = arguments.spec, arguments.spec.get("first_draws")
-    data = OutputData(arguments.results, arguments.runs, first=first, merges=arguments.merges)
+    data = OutputData(arguments.results, arguments.runs, arguments.probes, first, arguments.merges)
 
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)

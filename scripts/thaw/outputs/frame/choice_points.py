@@ -10,6 +10,7 @@ import numpy as np
 from thaw.advisor.beliefs import RUNGS
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs.evidence.run_histories import learning_curve
+from thaw.outputs.frame.probe_frame import PRETRAINED
 
 POINT = ["strategy", "variant"]
 
@@ -20,7 +21,8 @@ class Points:
 
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
     extraction [a, 2], seconds of the whole pass, and of a share of it; rows that are scored on validation; rungs, by
-    (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each.
+    (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each;
+    evidence, by seed LogME of the last frozen layer less that of shuffled targets.
     """
 
     validation: object
@@ -29,6 +31,7 @@ class Points:
     extraction: object
     rows: int = 0
     rungs: dict[tuple, list[float]] | None = None
+    evidence: dict[int, float] | None = None
 
     def of(self, strategies: list[str]) -> list[tuple]:
         """Return the points of some strategies that the task has, in the order of the strategies."""
@@ -60,10 +63,11 @@ class Points:
         return float(np.mean(lost))
 
 
-def points_of(data, split: str, group: tuple, task: str, with_rungs: bool) -> Points | None:
+def points_of(data, split: str, group: tuple, task: str, ways: set[str]) -> Points | None:
     """Return the points of a task and group, in the seeds that all of them have; None where it has no runs.
 
-    Args: OutputData; the role of the splits that are scored; (subset, encoder, head); whether rungs are read.
+    Args: OutputData; the role of the splits that are scored; (subset, encoder, head); how rules choose: for all but
+    best and logme rungs are read, and for logme the probe's records.
     """
     runs, (subset, encoder, head) = data.runs, group
     mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
@@ -80,10 +84,26 @@ def points_of(data, split: str, group: tuple, task: str, with_rungs: bool) -> Po
     training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
     validated = mine[(mine["role"] == "validation") & mine["seed"].isin(both)]
     rungs = None
-    if with_rungs:
+    if ways - {"best", "logme"}:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     rows = int(validated["n"].median()) if "n" in validated else 0
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs)
+    evidence = _evidence(data, group, task) if "logme" in ways else None
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence)
+
+
+def _evidence(data, group: tuple, task: str) -> dict[int, float]:
+    """Return by seed LogME of the last layer of the pretrained encoder, less that of shuffled targets.
+
+    The draws of a size are one subset here, as in `data.runs`.
+    """
+    differences = {}
+    for record in data.probes:
+        cell, spec = record.cell, record.record["spec"]
+        place = data.shown_subset(cell["subset"]), cell["encoder"]
+        if (cell["task"], *place, cell["run"]) == (task, *group[:2], PRETRAINED) and spec["probe"].get("shuffles"):
+            real, shuffled = (data.by_seed(record, spec["layers"], name) for name in ("logme", "logme_shuffled"))
+            differences |= {seed: value - shuffled[seed] for seed, value in real.items()}
+    return differences
 
 
 def _rungs(data, row) -> list[float]:

@@ -11,13 +11,18 @@ def together(runs, first: dict[str, str]):
     """
     if not first:
         return runs
-    places = {subset: place for place, subset in enumerate(first)}
-    known = runs["seed"].notna() & runs["subset"].isin(places)
-    keys = [(places[row.subset], row.seed) for row in runs[known].itertuples()]
-    numbers = {key: number for number, key in enumerate(sorted(set(keys)), start=1)}
+    known, numbers = runs["seed"].notna() & runs["subset"].isin(first), numbered(runs, first)
     runs = runs.copy()
-    runs.loc[known, "seed"] = [numbers[key] for key in keys]
+    runs.loc[known, "seed"] = [numbers[row.subset, row.seed] for row in runs[known].itertuples()]
     return runs.assign(subset=runs["subset"].map(lambda subset: first.get(subset, subset)))
+
+
+def numbered(runs, first: dict[str, str]) -> dict[tuple[str, int], int]:
+    """Return the number that `together` gives a seed of a draw, by (subset, seed)."""
+    places = {subset: place for place, subset in enumerate(first)}
+    known = runs[runs["seed"].notna() & runs["subset"].isin(places)]
+    keys = set(zip(known["subset"], known["seed"], strict=True))
+    return {key: number for number, key in enumerate(sorted(keys, key=lambda key: (places[key[0]], key[1])), start=1)}
 
 
 def notes(first: dict[str, str]) -> list[str]:

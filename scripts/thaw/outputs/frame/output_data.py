@@ -26,10 +26,13 @@ class OutputData:
         self._runs, self._probes, self._first = runs, [Path(path) for path in probes], first or {}
 
     @cached_property
+    def _each_run(self):
+        return read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
+
+    @cached_property
     def runs(self):
         """The frame of runs.csv, see `runs_frame`."""
-        runs = read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
-        return draws.together(runs, self._first)
+        return draws.together(self._each_run, self._first)
 
     @cached_property
     def predictions(self) -> PredictionFiles:
@@ -42,6 +45,17 @@ class OutputData:
         if not self._probes:
             raise UserError("no probe of this experiment has a result yet; run the workflow first")
         return [ProbeRecord(path, read_json(path)) for path in self._probes]
+
+    def shown_subset(self, subset: str) -> str:
+        """Return the subset as which `runs` has another one: of several draws the first."""
+        return self._first.get(subset, subset)
+
+    def by_seed(self, record: ProbeRecord, layer: int, score: str) -> dict[int, float]:
+        """Return a score of a layer by seed, as `runs` numbers the seeds. Args: a score on the only split it has."""
+        numbers = draws.numbered(self._each_run, self._first) if self._first else {}
+        subset, cells = record.of["subset"], [cell for cell in record.value("layers") if cell["layer"] == layer]
+        scores = {cell["seed"]: next(iter(cell["scores"].values()))[score] for cell in cells}
+        return {numbers.get((subset, seed), seed): value for seed, value in scores.items()}
 
     @cached_property
     def merges(self) -> dict[tuple[str, str, str], dict]:

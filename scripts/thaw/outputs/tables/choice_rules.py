@@ -27,9 +27,9 @@ def build(data, spec: dict) -> TextTable:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
-    with_rungs = any(rule.get("way", "best") != "best" for rule in spec["rules"])
+    ways = {rule.get("way", "best") for rule in spec["rules"]}
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = {task: one for task in tasks if (one := points_of(data, spec["split"], group, task, with_rungs))}
+        points = {task: one for task in tasks if (one := points_of(data, spec["split"], group, task, ways))}
         points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
