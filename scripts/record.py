@@ -29,6 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from thaw.advisor.past_tasks import SHIPPED
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
@@ -39,6 +40,7 @@ HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
+COPIES = {"grid": {"grid_past": SHIPPED}}  # what the advisor knows, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -76,6 +78,8 @@ def record(experiment: str) -> None:
                 (kept / folder).mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, kept / folder / path.name)
     frame = pd.read_csv(made / "runs.csv", dtype=str, keep_default_na=False)
+    for table, copy in COPIES.get(experiment, {}).items():
+        shutil.copyfile(kept / "tables" / f"{table}.csv", copy)
     write_text(kept / "runs.csv", main_scores(frame).to_csv(index=False))
     write_json(kept / "record.json", circumstances(frame))
 

@@ -99,8 +99,8 @@ RULES = [
 GAINS = {"a": (95, 0, 0), "b": (94, 0.3, 0.4), "c": (70, 8, 9), "d": (72, 7, 9), "e": (93, 0, 0.3), "f": (69, 9, 10)}
 
 
-def replayed(folder) -> dict:
-    """Return the lines of the CSV of a replay by rule and task: six tasks, in which full costs 16 and top k 5."""
+def progress_of(folder) -> OutputData:
+    """Return runs of six tasks, whose scores rise with the root of their updates; full costs 16, top k 5."""
     frames = []
     for task, (probe, *gains) in GAINS.items():
         scores = {"frozen": (probe, probe, 1.0, 4.0)}
@@ -115,8 +115,12 @@ def replayed(folder) -> dict:
         lines = [f"1,1,{10 * n},0.1,1e-4,{score}" for n, score in enumerate(scores, 1)]
         (folder / row.folder).mkdir(parents=True)
         (folder / row.folder / "history.csv").write_text("\n".join([HISTORY, *lines]))
-    spec = invented.shown("r", "rule_table", whole="full", rules=RULES)
-    table = choice_rules.build(OutputData(folder, runs), spec)
+    return OutputData(folder, runs)
+
+
+def replayed(folder) -> dict:
+    """Return the lines of the CSV of a replay by rule and task."""
+    table = choice_rules.build(progress_of(folder), invented.shown("r", "rule_table", whole="full", rules=RULES))
     return {(line["rule"], line["task"]): line for line in csv.DictReader(io.StringIO(writers.to_csv(table)))}
 
 

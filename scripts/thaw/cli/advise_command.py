@@ -6,8 +6,9 @@ thaw advise my.yaml --price 0.5 --limit 2 --cores 4
 Further options are Snakemake's own. The probes on the frozen encoder are fitted first. Then the candidate trains on
 whose score on validation would change the choice most for its cost: a full training, that of the costliest candidate,
 must be expected to gain `--price` points, and at most `--limit` of them are spent on a task. The one that is taken is
-trained to its end, and of it alone the test score is printed. Candidates are the experiment's strategies with its first
-seed; what was trained stays, and `thaw run` continues it.
+trained to its end, and of it alone the test score is printed. It starts from what candidates gained on past tasks of
+the encoder: those of config/experiments/grid.yaml, or with `--past` of your own experiment. Candidates are the
+experiment's strategies with its first seed; what was trained stays, and `thaw run` continues it.
 """
 
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from thaw.advisor import past_tasks
 from thaw.advisor.beliefs import RUNGS
 from thaw.advisor.policy import LAST, Advisor
 from thaw.cli.advised_task import AdvisedTask, advised_tasks, rung_reached
@@ -34,6 +36,7 @@ def main(words: list[str]) -> None:
     parser = with_flags(parser_of("advise", __doc__))
     parser.add_argument("--price", type=float, default=0.5, help="points that one full training must gain (0.5)")
     parser.add_argument("--limit", type=float, default=2.0, help="full trainings to spend on a task at most (2)")
+    parser.add_argument("--past", type=Path, default=past_tasks.SHIPPED, help="CSV of a progress_table (Thaw's own)")
     given, further = parser.parse_known_args(rest)
     if given.price < 0 or given.limit <= 0:
         raise UserError("--price is 0 or more and --limit more than 0: points, and full trainings")
@@ -47,7 +50,7 @@ def main(words: list[str]) -> None:
     log = Path(results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     workflow = Workflow(given.configfile, given.config, further, log)
-    answers = [advise(task, workflow, given.price, given.limit) for task in advised_tasks(plan, name)]
+    answers = [advise(task, workflow, given.price, given.limit, given.past) for task in advised_tasks(plan, name)]
     write_json(log.with_name("advised.json"), {"price": given.price, "limit": given.limit, "tasks": answers})
 
 
@@ -70,12 +73,15 @@ class Workflow:
             subprocess.run([*self.command, "--", *results], env=environment, stdout=log, stderr=log)
 
 
-def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float) -> dict:
+def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float, past: Path) -> dict:
     """Train what pays, say each step, and return the answer."""
     result = task.plan.table.paths.result
     print(f"{task.name}: {len(task.candidates)} candidates, {len(task.probes)} of them probes", flush=True)
     workflow.make([result(task.candidates[place].folder) for place in task.probes])
-    advisor, start = task.advisor(price, limit), _score(task, 0, workflow)[1]
+    scores = [_score(task, place, workflow) for place in task.probes]
+    advisor, tasks, known = task.advisor(price, limit, past)
+    print(f"  {_remembered(task, tasks, known)}", flush=True)
+    start = scores[0][1]
     for place in task.probes:
         _observe(task, advisor, place, start, workflow)
     while step := advisor.next():
@@ -95,8 +101,23 @@ def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float) ->
     print(f"  expected to be {number(advice.regret)} points below the best; {spent}")
     print(f"  one more full training would be worth {number(more, 2)} points", flush=True)
     known = {_name(task.candidates[place]): RUNGS[rung] for place, (rung, _) in advisor.observed.items()}
-    facts = {"regret": advice.regret, "spent": advice.spent, "all": every, "worth_of_more": more, "trained": known}
+    facts = {
+        "past": tasks,
+        "regret": advice.regret,
+        "spent": advice.spent,
+        "all": every,
+        "worth_of_more": more,
+        "trained": known,
+    }
     return {"task": task.name, "taken": _name(taken), "validation": validation, "test": tested} | facts
+
+
+def _remembered(task: AdvisedTask, tasks: list[str], known: list[int]) -> str:
+    """Return what past tasks say of the candidates."""
+    if not known:
+        return f"no past tasks with {task.candidates[0].encoder} and these strategies; beliefs are wide"
+    new = [_name(run) for place, run in enumerate(task.candidates) if place not in known]
+    return f"{len(tasks)} past tasks" + (f", which say nothing of {', '.join(new)}" if new else "")
 
 
 def _observe(task: AdvisedTask, advisor: Advisor, place: int, start: float, workflow: Workflow) -> None:

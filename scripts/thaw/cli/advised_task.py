@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.advisor.beliefs import RUNGS, before, rungs_of
+from thaw.advisor import past_tasks
+from thaw.advisor.beliefs import RUNGS
 from thaw.advisor.policy import Advisor
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -47,10 +48,16 @@ class AdvisedTask:
         task = self.plan.catalogue.get("tasks", run.task, "tasks")
         return self.plan.catalogue.get("subsets", run.subset, "subsets").of_runs(task)
 
-    def advisor(self, price: float, budget: float) -> Advisor:
-        """Return the advisor after the first probe and before any other run: it knows no past task, and little."""
-        rungs = rungs_of([], self.score(0)[2])
-        return Advisor(self.costs, before(np.zeros(1), [], len(self.costs)), rungs, price, budget)
+    def advisor(self, price: float, budget: float, past: Path) -> tuple[Advisor, list[str], list[int]]:
+        """Return the advisor before any training, after the probes; the past tasks that it knows, of what candidates.
+
+        Past tasks are those of the encoder, but for this one; of other candidates it believes little.
+        """
+        run, scores = self.candidates[0], [self.score(place) for place in self.probes]
+        tasks = past_tasks.read(past, run.encoder, run.task)
+        points = [(one.strategy, one.variant) for one in self.candidates]
+        beliefs, rungs, known = tasks.beliefs(points, [score for _, score, _ in scores], scores[0][2])
+        return Advisor(self.costs, beliefs, rungs, price, budget), list(tasks.scores) if known else [], known
 
     def score(self, place: int) -> tuple[float, float, int]:
         """Return how far a candidate is trained, its score on validation x 100, and how many rows that is of.

@@ -193,6 +193,12 @@ class RulesOptions(WholeSplitOptions):
     )
 
 
+class ProgressOptions(RunSplitOptions, DrawsOptions):
+    """Gains on the way."""
+
+    start: Id = Field(description="the strategy over which gains are, a probe on the frozen encoder")
+
+
 class ServingOptions(MarginOptions, WholeOptions):
     """Tasks on one trunk."""
 

@@ -138,6 +138,13 @@ TABLES = {
         adds=(*RUNS, Addition.DRAWS, Addition.PROBES),
         seeds=FEWEST_OF_RULES,
     ),
+    "progress_table": OutputKind(
+        "thaw.outputs.tables.progress:build",
+        "what a part of a training shows: by strategy the gain over `start` on validation after an eighth, a quarter, "
+        "a half and all of the updates, and on test. `thaw advise --past` reads its CSV",
+        options.ProgressOptions,
+        adds=(Addition.DRAWS,),
+    ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",
         "how many parameters of each encoder are in its embeddings, a layer and its pooler",

@@ -1,0 +1,84 @@
+"""What past tasks teach: read from the CSV of a `progress_table`, of one's own experiments or the one that Thaw has.
+
+a candidates, k of them known: past tasks had them too.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from thaw.advisor.beliefs import RUNGS, Beliefs, Past, Rungs, before, rungs_of
+from thaw.core.errors import UserError
+from thaw.core.home import HOME
+
+SHIPPED = HOME / "config/past_tasks.csv"  # of config/experiments/grid.yaml; scripts/record.py writes it
+FEWEST = 3  # tasks, as in `before`
+SCORES = [*(f"validation_{rung:g}" for rung in RUNGS), "test"]
+
+
+@dataclass(frozen=True)
+class PastTasks:
+    """The past tasks of an encoder: by task, the scores [rungs + 1] of points (strategy, variant) by seed."""
+
+    scores: dict[str, dict[str, dict[tuple[str, str], np.ndarray]]]
+
+    def known(self, candidates: list[tuple[str, str]]) -> list[int]:
+        """Return the places of the candidates that all tasks had; none for fewer than three tasks."""
+        if len(self.scores) < FEWEST:
+            return []
+        had = [{point for by_point in by_seed.values() for point in by_point} for by_seed in self.scores.values()]
+        return [place for place, point in enumerate(candidates) if all(point in points for points in had)]
+
+    def beliefs(
+        self, candidates: list[tuple[str, str]], probes: list[float], validated: int
+    ) -> tuple[Beliefs, Rungs, list[int]]:
+        """Return what is believed of the candidates, what their rungs show, and the places of the known ones.
+
+        Args: candidates, probes first; the probes' scores x 100 on validation; how many rows that is of. Of a candidate
+        that no past task had, and of all where the first probe is not known, little is believed.
+        """
+        known, count = self.known(candidates), len(candidates)
+        wide = before(np.zeros(1), [], count)
+        if 0 not in known:
+            return wide, rungs_of([], validated), []
+        points, places = [candidates[place] for place in known], [place for place in known if place < len(probes)]
+        past = [one for task in self.scores for one in self._past(task, points, len(places))]
+        features = np.array([probes[0], *(probes[place] - probes[0] for place in places[1:])])
+        mine, mean, covariance = before(features, past, len(known)), wide.mean.copy(), wide.covariance.copy()
+        mean[known] = mine.mean
+        covariance[known], covariance[:, known] = 0.0, 0.0
+        covariance[np.ix_(known, known)] = mine.covariance
+        return Beliefs(mean, covariance), rungs_of(past, validated), known
+
+    def _past(self, task: str, points: list[tuple[str, str]], probes: int) -> list[Past]:
+        past = []
+        for by_point in self.scores[task].values():
+            if all(point in by_point for point in points):
+                scores = np.array([by_point[point] for point in points]).T  # [rungs + 1, k]
+                seen = scores[:-1] - scores[-2, 0]
+                features = np.array([scores[-2, 0], *seen[-1, 1:probes]])
+                past.append(Past(task, features, scores[-1] - scores[-1, 0], seen))
+        return past
+
+
+def read(path: Path, encoder: str, without: str) -> PastTasks:
+    """Return the past tasks of an encoder. Args: a task that is left out, since it is the one to be advised on.
+
+    Raises UserError where the file is not the CSV of a progress_table.
+    """
+    scores: dict = {}
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["encoder"] == encoder and row["task"] != without:
+                    by_point = scores.setdefault(row["task"], {}).setdefault(row["seed"], {})
+                    by_point[row["strategy"], row["variant"]] = np.array([float(row[name]) for name in SCORES])
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except KeyError as error:
+        raise UserError(f"{path} has no column {error}; past tasks are the CSV of a progress_table") from None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path}: {error}; past tasks are the CSV of a progress_table") from None
+    return PastTasks(scores)
