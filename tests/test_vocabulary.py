@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from thaw.encoders.dropout import FastDropout
+from thaw.encoders.dropout import FastDropout, noise
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from tiny import FAMILIES, tiny_encoder
@@ -72,6 +72,15 @@ def test_dropout_has_the_distribution_of_torch():
     assert torch.equal(FastDropout(0.3).eval()(values), values) and torch.equal(FastDropout(0.0)(values), values)
     torch.manual_seed(3)
     assert torch.equal(FastDropout(0.1)(values), (torch.manual_seed(3), FastDropout(0.1)(values))[1])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.33, 0.5])
+def test_dropout_in_bf16_has_the_bits_of_a_cast_of_float32(share):
+    values, found = torch.linspace(-3, 3, 4001), []
+    for dropped in (lambda: FastDropout(share)(values.bfloat16()), lambda: noise(values.shape, share)):
+        torch.manual_seed(5)
+        found.append(dropped())
+    assert found[0].dtype == torch.bfloat16 and torch.equal(found[0], values.bfloat16() * found[1].bfloat16())
 
 
 def test_encoders_have_no_other_dropout(tmp_path):
