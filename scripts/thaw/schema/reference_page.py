@@ -114,9 +114,9 @@ def _value(entry: dict, definitions: dict) -> str:
     if choices := entry.get("anyOf") or entry.get("oneOf"):
         return " or ".join(dict.fromkeys(_value(choice, definitions) for choice in choices))
     if "const" in entry:
-        return f"`{entry['const']}`"
+        return f"`{_written(entry['const'])}`"
     if "enum" in entry:
-        return ", ".join(f"`{word}`" for word in entry["enum"])
+        return ", ".join(f"`{_written(word)}`" for word in entry["enum"])
     kind = entry.get("type")
     if kind == "array":
         return f"list of {_value(entry.get('items', {}), definitions)}"
