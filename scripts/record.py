@@ -10,7 +10,7 @@ everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
-    <!-- scores: read_before_thaw/small -->
+    <!-- scores: grid/small -->
     <!-- times: read_before_thaw_cost/frozen_all_layers -->
     <!-- end -->
 
@@ -45,7 +45,8 @@ COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", 
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-# What the README shows of a record: its tasks and strategies by their ids, with the names that it prints.
+# What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
+# follows its strategy after a space.
 SMALL = {
     "small": {
         "tasks": {
@@ -58,9 +59,13 @@ SMALL = {
             "bag_of_words": "*Bag of words, no encoder*",
             "grid_frozen": "Linear probe, last layer",
             "frozen_all_layers": "Linear probe, all layers",
-            "ladder": "Ladder side network",
-            "grid_top_k": "Top 2 of 6 layers",
-            "grid_full": "Full fine-tuning",
+            "budget_ladder": "Ladder side network",
+            "budget_top_k k01": "Top layer of 6",
+            "budget_top_k k02": "Top 2 of 6 layers",
+            "budget_adapters": "Adapters",
+            "budget_full": "Full fine-tuning",
+            "budget_stack": "Head first, then everything",
+            "budget_ulmfit": "Gradual unfreezing",
         },
     }
 }
@@ -133,8 +138,9 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
     frame = frame[frame["task"].isin(tasks)]
     heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
     lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
-    for strategy, label in strategies.items():
-        rows = frame[frame["strategy"] == strategy]
+    for point, label in strategies.items():
+        strategy, _, variant = point.partition(" ")
+        rows = frame[(frame["strategy"] == strategy) & (frame["variant"] == (variant or "base"))]
         scores = [_interval(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
         costs = [rows[key].mean() for key in COSTS]
         shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]

@@ -53,12 +53,23 @@ def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeyp
         {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "role": "validation"},
         {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "main": "False"},
         {"strategy": "majority", "value": "0.30", "trained_parameters": ""},
+        {"strategy": "top_k", "variant": "k01", "value": "0.10", "train_seconds": "1.0"},
+        {"strategy": "top_k", "variant": "k02", "value": "0.50", "train_seconds": "1.0"},
+        {"strategy": "top_k", "variant": "k02", "value": "0.52", "train_seconds": "2.0"},
     ]
-    alike = dict.fromkeys(columns, "") | {"task": "one", "role": "test", "main": "True", "trained_parameters": "1000"}
+    alike = dict.fromkeys(columns, "") | {
+        "variant": "base",
+        "task": "one",
+        "role": "test",
+        "main": "True",
+        "trained_parameters": "1000",
+    }
     kept = record.main_scores(pd.DataFrame([alike | row for row in rows]))
     kept.to_csv(tmp_path / "first/runs.csv", index=False)
-    table = record.small("first", {"one": "One"}, {"majority": "Majority", "full": "Full"}).splitlines()
-    assert table[2:] == ["| Majority | – | – | – | – |", "| Full | 62.0 ± 25.4 | 1,000 | 3.0 | 800 |"]
+    shown = {"majority": "Majority", "full": "Full", "top_k k02": "Top 2"}
+    table = record.small("first", {"one": "One"}, shown).splitlines()
+    assert table[2:4] == ["| Majority | – | – | – | – |", "| Full | 62.0 ± 25.4 | 1,000 | 3.0 | 800 |"]
+    assert table[4].startswith("| Top 2 | 51.0 ± 12.7 |"), "a point of a sweep alone"
 
 
 def test_the_readme_fits_two_screens_and_has_the_words_that_people_search_for():
