@@ -15,10 +15,13 @@ from formula_mutants import MUTANTS
 from mutants import HOME, detected
 
 FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layer_attention.py")
+FILES += ("test_distillation.py", "test_student_oracles.py")
 # In the names of their tests, where that is not the name of a head
 NAMED = {
     "adapters": "adapter",
     "boundaries": "boundaries_are",
+    "distillation": "soft_targets|high_temperature|is_certain|states|each_hold_or_not|published_code|relations|weight_0"
+    "|equals_its_teacher|is_stored_of_a_teacher|ten_updates|take_turns|whose_turn",
     "elmo": "published_files",
     "layer_attention": "over_layers_is_the_sum",
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make two small encoders from the training texts that lie in results/data, where no published ones can be had.
+"""Make small encoders from the training texts that lie in results/data, where no published ones can be had.
 
     PYTHONPATH=scripts:tests python tests/local_encoders.py results/local trec sst2_sentences stsb
 
@@ -9,10 +9,14 @@ writes, in minutes on one core and from texts of train alone, without a label:
                     of words at most five apart, its contexts smoothed by 0.75, and a truncated SVD with the roots of
                     the singular values (Levy, Goldberg and Dagan 2015)
     decoder/        GPT-2's architecture, 4 layers of width 128, trained as a language model from random weights
-    encoders.yaml   a catalogue with both, local_vectors and local_decoder, and the decoder before training
+    bert/, bert_cased/, bert_wide/   BERT's architecture, 4 layers of width 128 or 256, random weights, with the heads
+                    for masked tokens and next sentences. They are pretrained by Thaw, in strategies that start
+                    `from: local_text` or `local_pairs`, on the text of the strategy's task
+    encoders.yaml, strategies.yaml   a catalogue of them: local_vectors, local_decoder and the decoder before training,
+                    local_bert, local_bert_cased, local_bert_wide; strategies that pretrain BERT first
     made.json       how many words, and the decoder's loss on a twentieth of the texts, before and after
 
-Both are far from what is published under these names; tables call them local.
+All are far from what is published under these names; tables call them local.
 """
 
 import argparse
@@ -24,8 +28,8 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from thaw.core.files import write_json, write_text
 from thaw.data.corpus import Corpus
@@ -58,7 +62,74 @@ ENTRIES = """encoders:
     base: local_decoder
     label: Local decoder, random weights
     weights: random
+
+  local_bert:
+    label: Local BERT (4 layers, 128d)
+    folder: {folder}/bert
+    layers: 4
+    width: 128
+    cased: false
+    objective: masked language model
+    pretraining: [training text of the task, in strategies that say so]
+
+  local_bert_cased:
+    base: local_bert
+    label: Local BERT, cased
+    folder: {folder}/bert_cased
+    cased: true
+
+  local_bert_wide:
+    base: local_bert
+    label: Local BERT, 256d
+    folder: {folder}/bert_wide
+    width: 256
+
+further_pretraining:
+  local_text:
+    label: Local pretraining
+    phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
+
+  local_pairs:
+    label: Local pretraining, with next sentences
+    phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
+    next_sentence: true
 """
+# What is compared after pretraining has 200 updates of 16 rows.
+UPDATES = "updates: 200, batch_size: 16, head_learning_rate: 5e-3"
+STRATEGIES = f"""strategies:
+  local_frozen: {{base: frozen, label: "Linear probe", from: local_text}}
+
+  local_top:
+    label: Top-k fine-tuning
+    from: local_text
+    sweep: {{k: all}}
+    phases: [{{train: [head, {{top: k}}], learning_rate: 5e-4, {UPDATES}}}]
+
+  local_full:
+    label: Full fine-tuning
+    from: local_text
+    phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
+  local_full_fast:
+    label: Full fine-tuning, four times the rate
+    from: local_text
+    phases: [{{train: [all], learning_rate: 2e-3, {UPDATES}}}]
+
+  local_adapters:
+    label: Adapters
+    from: local_text
+    phases: [{{train: [head], insert: {{kind: adapters, size: 16}}, learning_rate: 2e-3, {UPDATES}}}]
+
+  local_full_pairs:
+    label: Full fine-tuning, after next sentences too
+    from: local_pairs
+    phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
+  untrained_full:
+    label: Full fine-tuning of random weights
+    phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+"""
+BERTS = {"bert": (128, True), "bert_cased": (128, False), "bert_wide": (256, True)}  # width, lower case
 
 
 def texts_of(folder: Path) -> list[str]:
@@ -139,8 +210,25 @@ def _loss(model: GPT2LMHeadModel, blocks: torch.Tensor) -> float:
     return sum(losses) / len(blocks)
 
 
+def bert(texts: list[str], folder: Path, width: int, lowercase: bool) -> int:
+    """Write BERT's architecture with random weights and word pieces of the texts; return how many pieces."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=special))
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
+    torch.manual_seed(0)
+    sizes = {"hidden_size": width, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 4 * width}
+    pieces = tokenizer.get_vocab_size()
+    BertForPreTraining(BertConfig(vocab_size=pieces, **sizes)).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **names).save_pretrained(folder)
+    return pieces
+
+
 def main() -> None:
-    """Make both from the named datasets, and the catalogue."""
+    """Make them from the named datasets, and the catalogue."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("corpora", nargs="+", help="ids of datasets that were prepared")
@@ -154,6 +242,8 @@ def main() -> None:
     write_text(given.out / "vectors.txt", f"{len(words)} {WIDTH}\n" + "".join(lines))
     made = {"corpora": given.corpora, "texts": len(texts), "words": len(words)}
     made["decoder"] = decoder(texts, given.out / "decoder", given.epochs)
+    made["pieces"] = {name: bert(texts, given.out / name, *form) for name, form in BERTS.items()}
+    write_text(given.out / "strategies.yaml", STRATEGIES)
     write_text(given.out / "encoders.yaml", ENTRIES.format(folder=given.out, corpora=", ".join(given.corpora)))
     write_json(given.out / "made.json", made)
     print(made)
