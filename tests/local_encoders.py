@@ -102,7 +102,7 @@ STRATEGIES = f"""strategies:
   local_top:
     label: Top-k fine-tuning
     from: local_text
-    sweep: {{k: all}}
+    sweep: {{k: [1, 2]}}
     phases: [{{train: [head, {{top: k}}], learning_rate: 5e-4, {UPDATES}}}]
 
   local_full:

@@ -8,20 +8,22 @@ from test_advisor import past_tasks, progress_of
 from thaw.advisor import past_tasks as past
 from thaw.advisor.beliefs import before, rungs_of
 from thaw.core.errors import UserError
-from thaw.outputs.tables import progress, writers
+from thaw.outputs.tables import gains_by_update, writers
 
 POINTS = [("probe", "base"), ("full", "base")]
 
 
 def written(folder, count: int, effect: float = 0.5):
     """Write past tasks of test_advisor as a progress_table would, with a probe that scores 50 plus the feature."""
-    lines = [",".join(progress.HEADER)]
+    lines = [",".join(gains_by_update.HEADER)]
     for number, one in enumerate(past_tasks(count, effect)):
         probe = 50 + one.features[0]
         for place, point in enumerate(POINTS):
             scores = [probe + seen[place] for seen in one.seen] if place else [probe] * len(one.seen)
             scores.append(70 + one.gains[place])
-            lines.append(",".join(map(str, ["tiny", one.task, number % 2 + 1, *point, *scores])))
+            lines.append(
+                ",".join(map(str, ["tiny", "linear", "all", one.task, one.task, number % 2 + 1, *point, *scores]))
+            )
     (folder / "past.csv").write_text("\n".join(lines) + "\n")
     return folder / "past.csv"
 
@@ -54,8 +56,14 @@ def test_few_tasks_or_another_encoder_teach_nothing(tmp_path, count, encoder):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("encoder,task\ntiny,a\n", r"past.csv has no column 'seed'; past tasks are the CSV of a progress_table"),
-        (",".join(progress.HEADER) + "\ntiny,a,1,full,base,x,1,1,1,1\n", "past.csv: could not convert string to float"),
+        (
+            "encoder,task\ntiny,a\n",
+            r"past.csv has no column 'validation_0.125'; past tasks are the CSV of a progress_table",
+        ),
+        (
+            ",".join(gains_by_update.HEADER) + "\ntiny,linear,all,a,a,1,full,base,x,1,1,1,1\n",
+            "past.csv: could not convert string to float",
+        ),
         (None, "past.csv cannot be read: No such file or directory"),
     ],
 )
@@ -70,7 +78,7 @@ def test_a_progress_table_has_mean_gains_and_writes_what_the_advisor_reads(tmp_p
     data = progress_of(tmp_path)
     spec = invented.shown("r", "progress_table", start="frozen")
     spec["order"]["strategies"] = [[name, "base"] for name in ("frozen", "top_k", "full")]
-    table = progress.build(data, spec)
+    table = gains_by_update.build(data, spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     # six tasks, in which full gains 0, .4, 9, 9, .3 and 10, and shows sqrt(r) of it after r of its updates
     mean = (0 + 0.4 + 9 + 9 + 0.3 + 10) / 6
@@ -78,6 +86,17 @@ def test_a_progress_table_has_mean_gains_and_writes_what_the_advisor_reads(tmp_p
     assert list(cells.values())[1] == shown and len(cells) == 2
     (tmp_path / "past.csv").write_text(writers.to_csv(table))
     read = past.read(tmp_path / "past.csv", "tiny", without="a")
-    assert list(read.scores) == ["b", "c", "d", "e", "f"]
+    assert read.tasks == ["b", "c", "d", "e", "f"]
     _, rungs, known = read.beliefs([("frozen", "base"), ("full", "base")], [80.0], 200)
     assert known == [0, 1] and rungs.share == pytest.approx(np.sqrt([0.125, 0.25, 0.5, 1]), abs=1e-3)
+
+
+def test_sizes_of_a_task_are_past_tasks_of_their_own_and_what_was_not_scored_is_left_out(tmp_path):
+    path = written(tmp_path, 4)
+    few = [line.replace(",all,", ",n100,") for line in path.read_text().splitlines()[1:]]
+    gaps = [line.replace(",full,", ",late,").split(",") for line in few if ",full," in line]
+    late = [",".join([*line[:8], "", *line[9:]]) for line in gaps]
+    path.write_text(path.read_text() + "\n".join([*few, *late]) + "\n")
+    read = past.read(path, "tiny", without="t0")
+    assert read.tasks == ["t1", "t2", "t3"] and len(read.scores) == 3 * 2 * 2
+    assert read.known([*POINTS, ("late", "base")]) == [0, 1]

@@ -72,8 +72,8 @@ def before(features: np.ndarray, past: list[Past], count: int) -> Beliefs:
     """Return the beliefs about a new task with these features [f], before any run. Args: past; how many candidates.
 
     Means by ridge regression of gains on features, a task one observation whatever its draws; covariance that of what
-    the regression leaves, with correlations shrunk to zero. With fewer than three past tasks a wide distribution
-    around zero.
+    the regression leaves of each task when it is fitted to the others, with correlations shrunk to zero. With fewer
+    than three past tasks a wide distribution around zero.
     """
     tasks = list(dict.fromkeys(one.task for one in past))
     if len(tasks) < 3:
@@ -87,11 +87,13 @@ def before(features: np.ndarray, past: list[Past], count: int) -> Beliefs:
     )
     centre, scale = known.mean(0), np.maximum(known.std(0), 1e-9)
     scaled = (known - centre) / scale
-    weights = np.linalg.solve(scaled.T @ scaled + RIDGE * np.eye(len(centre)), scaled.T @ (gains - gains.mean(0)))
-    left = gains - gains.mean(0) - scaled @ weights
-    covariance = left.T @ left / max(1, len(tasks) - 1)
+    inverse = np.linalg.inv(scaled.T @ scaled + RIDGE * np.eye(len(centre)))
+    weights = inverse @ scaled.T @ (gains - gains.mean(0))
+    leverage = 1 / len(tasks) + np.einsum("tf,fg,tg->t", scaled, inverse, scaled)
+    left = (gains - gains.mean(0) - scaled @ weights) / (1 - leverage)[:, None]
+    covariance = left.T @ left / len(tasks)
     least = np.array([0.0, *[LEAST_SD**2] * (count - 1)])
-    diagonal = np.diag(np.maximum(np.diag(covariance), least)) * (1 + 1 / len(tasks))
+    diagonal = np.diag(np.maximum(np.diag(covariance), least))
     mean = gains.mean(0) + (features - centre) / scale @ weights
     return Beliefs(mean, (1 - SHRINKAGE) * covariance + SHRINKAGE * diagonal)
 
@@ -99,14 +101,15 @@ def before(features: np.ndarray, past: list[Past], count: int) -> Beliefs:
 def rungs_of(past: list[Past], rows: int) -> Rungs:
     """Return how rungs relate to the end, by least squares through zero over all past tasks, draws and candidates.
 
+    Probes, of which there are as many as features and which are first, have no rungs and do not count.
     Without past tasks a rung r shows the share sqrt(r) of a gain, with the error of two accuracies of one half on so
     many validation rows, and of four points for what is still to be trained.
     """
     if len({one.task for one in past}) < 3:
         rung = np.array(RUNGS)
         return Rungs(np.sqrt(rung), 2 * 100**2 / (4 * rows) + (4.0 * (1 - rung)) ** 2)
-    gains = np.concatenate([one.gains for one in past])
-    seen = np.concatenate([one.seen for one in past], axis=1)  # [rungs, all]
+    gains = np.concatenate([one.gains[len(one.features) :] for one in past])
+    seen = np.concatenate([one.seen[:, len(one.features) :] for one in past], axis=1)  # [rungs, all]
     share = seen @ gains / max(float(gains @ gains), 1e-9)
     left = seen - share[:, None] * gains
     return Rungs(share, np.maximum((left**2).mean(1), LEAST_SD**2))

@@ -33,7 +33,7 @@ def halved(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     """Train all points to the first rung, and after each rung the better half further (Karnin et al. 2013)."""
     points = tasks[task]
     among = points.of(rule["among"])
-    if not among:
+    if not among or not _is_seen(points, among):
         return None
     one = points.seconds(points.of([whole]))
     taken, costs = {}, []
@@ -49,13 +49,24 @@ def halved(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     return Taken(taken, np.mean(costs, axis=0))
 
 
+def by_chance(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
+    """Train one of the points, each with the same probability."""
+    points = tasks[task]
+    among = points.of(rule["among"])
+    if not among:
+        return None
+    unit = points.seconds(points.of([whole]))
+    cost = np.mean([points.seconds([point]) / unit for point in among], axis=0)
+    return Taken(dict.fromkeys(points.test.index, among), cost)
+
+
 def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     """Take the first of two points where LogME of the frozen layers is above a threshold, else the second.
 
-    The threshold is the one by which the other tasks' runs lose least, of several the middle one. The time that LogME
-    takes is not counted.
+    The threshold is the one by which the runs of other datasets lose least, of several the middle one. The frozen
+    layers are extracted in any case; the seconds of LogME itself are not counted.
     """
-    points, others = tasks[task], [one for name, one in tasks.items() if name != task]
+    points, others = tasks[task], list(_others(tasks, task).values())
     if any(len(one.of(rule["among"])) != 2 or set(one.test.index) - set(one.evidence) for one in (points, *others)):
         return None
     values = np.unique([value for one in others for value in one.evidence.values()])
@@ -65,40 +76,58 @@ def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
         first, second = one.of(rule["among"])
         return {seed: first if one.evidence[seed] > threshold else second for seed in one.test.index}
 
-    lost = np.array([np.nanmean([one.regret(taken(one, threshold)) for one in others]) for threshold in thresholds])
-    least = np.flatnonzero(lost <= lost.min() + 1e-9)
+    lost = np.array([[one.regret(taken(one, threshold)) for one in others] for threshold in thresholds])
+    known = lost[:, ~np.isnan(lost).any(0)]
+    if not known.size:
+        return None
+    means = known.mean(1)
+    least = np.flatnonzero(means <= means.min() + 1e-9)
     chosen = taken(points, thresholds[least[len(least) // 2]])
-    unit = points.seconds(points.of([whole]))
-    return Taken(chosen, np.mean([points.seconds([point]) / unit for point in chosen.values()], axis=0))
+    extraction = points.extraction.loc[points.of(rule["among"][:1])].max().to_numpy()
+    seconds = [extraction + points.training[point] for point in chosen.values()]
+    return Taken(chosen, np.mean(seconds, axis=0) / points.seconds(points.of([whole])))
 
 
 def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
-    """Let the advisor decide, which knows of the other tasks what all runs gave, and of this one only one seed.
+    """Let the advisor decide, which knows what the runs of other datasets gave, and of this task only one seed.
 
     Its probes are fitted first; the first of them is what gains are over. Points that a task lacks are no candidates.
+    The budget counts the whole extraction.
     """
-    points, others = tasks[task], {name: one for name, one in tasks.items() if name != task}
+    points, others = tasks[task], _others(tasks, task)
     named = list(dict.fromkeys(points.of([*rule["probes"], *rule["among"]])))
-    candidates = [point for point in named if all(point in one.test.columns for one in others.values())]
+    every = [points, *others.values()]
+    candidates = [
+        point for point in named if all(point in one.test.columns and _is_seen(one, [point]) for one in every)
+    ]
     if not candidates or candidates[0][0] != rule["probes"][0]:
         return None
     probes = [place for place, point in enumerate(candidates) if point[0] in rule["probes"]]
-    past = [_past(name, one, seed, candidates, probes) for name, one in others.items() for seed in one.test.index]
+    past = [_past(one.corpus, one, seed, candidates, probes) for one in others.values() for seed in one.test.index]
     unit = points.seconds(points.of([whole]))
     training = points.training[candidates].to_numpy()
     first = (points.extraction.loc[candidates].max().to_numpy() + training[probes].sum()) / unit
-    costs = training / unit[1]
+    costs = training / unit[0]
     costs[probes] = 0.0
     taken, spent = {}, []
     for seed in points.test.index:
         now = _past(task, points, seed, candidates, probes)
         beliefs, rungs = before(now.features, past, len(candidates)), rungs_of(past, points.rows)
-        advice = _decide(
-            Advisor(costs, beliefs, rungs, rule["price"], rule["budget"] - float(first[1])), now.seen, probes
-        )
+        advisor = Advisor(costs, beliefs, rungs, rule["price"], rule["budget"], float(first[0]))
+        advice = _decide(advisor, now.seen, probes)
         taken[seed] = candidates[advice.taken]
-        spent.append(first + advice.spent)
+        spent.append(first + (advice.spent - first[0]) * unit[0] / unit)
     return Taken(taken, np.mean(spent, axis=0))
+
+
+def _others(tasks: dict, task: str) -> dict:
+    """Return the tasks of other datasets than a task's."""
+    return {name: one for name, one in tasks.items() if one.corpus != tasks[task].corpus}
+
+
+def _is_seen(points, among: list[tuple]) -> bool:
+    """Return whether validation was scored at each rung of some points in all seeds."""
+    return not any(np.isnan(points.rungs[seed, point]).any() for seed in points.test.index for point in among)
 
 
 def _decide(advisor: Advisor, seen: np.ndarray, probes: list[int]) -> Advice:
@@ -119,4 +148,4 @@ def _past(task: str, points, seed, candidates: list[tuple], probes: list[int]) -
     return Past(task, np.array([seen[-1, 0], *gains[-1, probes[1:]]]), test - test[0], gains)
 
 
-WAYS = {"best": best, "halving": halved, "advisor": advised, "logme": by_evidence}
+WAYS = {"best": best, "halving": halved, "advisor": advised, "logme": by_evidence, "random": by_chance}

@@ -1,4 +1,4 @@
-"""What past tasks teach: read from the CSV of a `progress_table`, of one's own experiments or the one that Thaw has.
+"""What past tasks teach: read from the CSV of a `progress_table`, of any experiment or of the grid.
 
 a candidates, k of them known: past tasks had them too.
 """
@@ -14,22 +14,32 @@ from thaw.core.errors import UserError
 from thaw.core.home import HOME
 
 SHIPPED = HOME / "config/past_tasks.csv"  # of config/experiments/grid.yaml; scripts/record.py writes it
-FEWEST = 3  # tasks, as in `before`
+FEWEST = 3  # datasets, as in `before`
+KEY = ("corpus", "head", "subset", "task", "seed")
 SCORES = [*(f"validation_{rung:g}" for rung in RUNGS), "test"]
 
 
 @dataclass(frozen=True)
 class PastTasks:
-    """The past tasks of an encoder: by task, the scores [rungs + 1] of points (strategy, variant) by seed."""
+    """The past tasks of an encoder: by (corpus, head, subset, task, seed) the scores [rungs + 1] of its points, which
+    are (strategy, variant)."""
 
-    scores: dict[str, dict[str, dict[tuple[str, str], np.ndarray]]]
+    scores: dict[tuple, dict[tuple[str, str], np.ndarray]]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks."""
+        return list(dict.fromkeys(task for _, _, _, task, _ in self.scores))
 
     def known(self, candidates: list[tuple[str, str]]) -> list[int]:
-        """Return the places of the candidates that all tasks had; none for fewer than three tasks."""
-        if len(self.scores) < FEWEST:
+        """Return the places of the candidates that each seed of each task had; none for fewer than three datasets."""
+        if len({corpus for corpus, *_ in self.scores}) < FEWEST:
             return []
-        had = [{point for by_point in by_seed.values() for point in by_point} for by_seed in self.scores.values()]
-        return [place for place, point in enumerate(candidates) if all(point in points for points in had)]
+        return [
+            place
+            for place, point in enumerate(candidates)
+            if all(point in by_point for by_point in self.scores.values())
+        ]
 
     def beliefs(
         self, candidates: list[tuple[str, str]], probes: list[float], validated: int
@@ -37,14 +47,14 @@ class PastTasks:
         """Return what is believed of the candidates, what their rungs show, and the places of the known ones.
 
         Args: candidates, probes first; the probes' scores x 100 on validation; how many rows that is of. Of a candidate
-        that no past task had, and of all where the first probe is not known, little is believed.
+        that some past task lacks, and of all where the first probe is not known, little is believed.
         """
         known, count = self.known(candidates), len(candidates)
         wide = before(np.zeros(1), [], count)
         if 0 not in known:
             return wide, rungs_of([], validated), []
         points, places = [candidates[place] for place in known], [place for place in known if place < len(probes)]
-        past = [one for task in self.scores for one in self._past(task, points, len(places))]
+        past = self._past(points, len(places))
         features = np.array([probes[0], *(probes[place] - probes[0] for place in places[1:])])
         mine, mean, covariance = before(features, past, len(known)), wide.mean.copy(), wide.covariance.copy()
         mean[known] = mine.mean
@@ -52,29 +62,31 @@ class PastTasks:
         covariance[np.ix_(known, known)] = mine.covariance
         return Beliefs(mean, covariance), rungs_of(past, validated), known
 
-    def _past(self, task: str, points: list[tuple[str, str]], probes: int) -> list[Past]:
+    def _past(self, points: list[tuple[str, str]], probes: int) -> list[Past]:
         past = []
-        for by_point in self.scores[task].values():
-            if all(point in by_point for point in points):
-                scores = np.array([by_point[point] for point in points]).T  # [rungs + 1, k]
-                seen = scores[:-1] - scores[-2, 0]
-                features = np.array([scores[-2, 0], *seen[-1, 1:probes]])
-                past.append(Past(task, features, scores[-1] - scores[-1, 0], seen))
+        for (corpus, head, subset, _, _), by_point in self.scores.items():
+            scores = np.array([by_point[point] for point in points]).T  # [rungs + 1, k]
+            seen = scores[:-1] - scores[-2, 0]
+            features = np.array([scores[-2, 0], *seen[-1, 1:probes]])
+            past.append(Past(f"{corpus} {head} {subset}", features, scores[-1] - scores[-1, 0], seen))
         return past
 
 
 def read(path: Path, encoder: str, without: str) -> PastTasks:
-    """Return the past tasks of an encoder. Args: a task that is left out, since it is the one to be advised on.
+    """Return the past tasks of an encoder. Args: the dataset that is left out, since its task is to be advised on.
 
-    Raises UserError where the file is not the CSV of a progress_table.
+    A point that was not scored at each rung is left out. Raises UserError where the file is not the CSV of a
+    progress_table.
     """
     scores: dict = {}
     try:
         with open(path, encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                if row["encoder"] == encoder and row["task"] != without:
-                    by_point = scores.setdefault(row["task"], {}).setdefault(row["seed"], {})
-                    by_point[row["strategy"], row["variant"]] = np.array([float(row[name]) for name in SCORES])
+                values = np.array([float(row[name] or "nan") for name in SCORES])
+                if row["encoder"] == encoder and row["corpus"] != without:
+                    by_point = scores.setdefault(tuple(row[name] for name in KEY), {})
+                    if np.isfinite(values).all():
+                        by_point[row["strategy"], row["variant"]] = values
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except KeyError as error:

@@ -87,7 +87,7 @@ def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float, pa
     while step := advisor.next():
         place, rung = step
         workflow.make([result(task.candidates[place].folder)], RUNGS[rung])
-        _observe(task, advisor, place, start, workflow)
+        _observe(task, advisor, place, start, workflow, rung)
     advice = advisor.choose()
     taken = task.candidates[advice.taken]
     if not task.plan.is_there(taken):
@@ -95,7 +95,7 @@ def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float, pa
     _, validation, _ = _score(task, advice.taken, workflow)
     tested = task.tested(advice.taken)
     scores = ", ".join(f"{split} {number(score)}" for split, score in tested.items())
-    every, more = float(task.costs.sum()), advisor.worth_of_more()
+    every, more = task.start + float(task.costs.sum()), advisor.worth_of_more()
     spent = f"{number(advice.spent, 2)} full trainings spent of {number(every, 2)} for all candidates"
     print(f"  take {_name(taken)}: validation {number(validation)}, {scores}")
     print(f"  expected to be {number(advice.regret)} points below the best; {spent}")
@@ -120,10 +120,16 @@ def _remembered(task: AdvisedTask, tasks: list[str], known: list[int]) -> str:
     return f"{len(tasks)} past tasks" + (f", which say nothing of {', '.join(new)}" if new else "")
 
 
-def _observe(task: AdvisedTask, advisor: Advisor, place: int, start: float, workflow: Workflow) -> None:
+def _observe(
+    task: AdvisedTask, advisor: Advisor, place: int, start: float, workflow: Workflow, least: int = LAST
+) -> None:
+    """Let the advisor know how far a candidate is and what it gained.
+
+    Raises UserError where it is not as far as asked.
+    """
     share, score, _ = _score(task, place, workflow)
     rung = rung_reached(share)
-    if rung is None:
+    if rung is None or rung < least:
         raise UserError(f"{task.candidates[place].folder} is at {share:.0%} of its updates; {workflow.log} says why")
     advisor.observe(place, rung, score - start)
     far = "" if rung == LAST else f" after {100 * share:.0f} % of its updates"

@@ -24,12 +24,14 @@ FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored stat
 class AdvisedTask:
     """The runs of one task, subset, encoder and head with the first seed, probes before others.
 
-    costs [a]: operations of each, of probes 0, in units of the costliest.
+    costs [a]: operations of each, of probes 0, in units of the costliest; start: those of the passes of the frozen
+    encoder, which are made in any case.
     """
 
     plan: Plan
     candidates: tuple[RunPlan, ...]
     costs: np.ndarray
+    start: float
 
     @property
     def name(self) -> str:
@@ -54,10 +56,11 @@ class AdvisedTask:
         Past tasks are those of the encoder, but for this one; of other candidates it believes little.
         """
         run, scores = self.candidates[0], [self.score(place) for place in self.probes]
-        tasks = past_tasks.read(past, run.encoder, run.task)
+        corpus = self.plan.catalogue.get("tasks", run.task, "tasks").corpus
+        tasks = past_tasks.read(past, run.encoder, corpus)
         points = [(one.strategy, one.variant) for one in self.candidates]
         beliefs, rungs, known = tasks.beliefs(points, [score for _, score, _ in scores], scores[0][2])
-        return Advisor(self.costs, beliefs, rungs, price, budget), list(tasks.scores) if known else [], known
+        return Advisor(self.costs, beliefs, rungs, price, budget, self.start), tasks.tasks if known else [], known
 
     def score(self, place: int) -> tuple[float, float, int]:
         """Return how far a candidate is trained, its score on validation x 100, and how many rows that is of.
@@ -90,7 +93,8 @@ def advised_tasks(plan: Plan, experiment: str) -> list[AdvisedTask]:
     for run in plan.runs[experiment]:
         if not run.trial and run.seed == first:
             groups.setdefault(tuple(getattr(run, name) for name in GROUP), []).append(run)
-    return [_task(plan, runs) for runs in groups.values()]
+    heads = plan.experiments[0].heads  # a baseline has a head of its own, and is no candidate
+    return [_task(plan, runs) for (*_, head), runs in groups.items() if head in heads]
 
 
 def _task(plan: Plan, runs: list[RunPlan]) -> AdvisedTask:
@@ -102,7 +106,9 @@ def _task(plan: Plan, runs: list[RunPlan]) -> AdvisedTask:
     jobs = {run: [*(need.of for need in needed(run)), run] for run in trained}
     work = {run: sum(operations(plan, one.step, one.key) for one in several) for run, several in jobs.items()}
     most = max(work.values()) or 1.0
-    return AdvisedTask(plan, ordered, np.array([work[run] / most if run in work else 0.0 for run in ordered]))
+    tokens = {file for run in ordered for file in plan.job(run.step, run.key).inputs["tokens"]}
+    passes = sum(operations(plan, "features", plan.table.paths.store_of(file)) for file in tokens)
+    return AdvisedTask(plan, ordered, np.array([work.get(run, 0.0) / most for run in ordered]), passes / most)
 
 
 def rung_reached(share: float) -> int | None:

@@ -47,6 +47,7 @@ class Addition(StrEnum):
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"
     LAYERS = "the encoders' numbers of layers"
+    CORPORA = "the dataset of each task"
     STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 

@@ -156,12 +156,12 @@ class Rule(OutputOptions):
     label: Text = Field(description="its name in print")
     among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
     variant: Id | None = Field(None, description="of strategies with a sweep this point alone, as k02")
-    way: Literal["best", "halving", "advisor", "logme"] = Field(
+    way: Literal["best", "halving", "advisor", "logme", "random"] = Field(
         "best",
         description="best: trains all and takes the best; halving: trains the better half further after each of four "
         "shares of the updates; advisor: as `thaw advise`, which knows what the other tasks gave; logme: the first "
         "strategy where the last layer's LogME less that of shuffled targets is above the threshold that is best for "
-        "the other tasks, else the second",
+        "other datasets, else the second; random: one of them by chance",
     )
     probes: list[Id] = Field([], description="of the advisor: what is fitted first, the linear probe before others")
     price: float = Field(
@@ -191,6 +191,16 @@ class RulesOptions(WholeSplitOptions):
         "as thaw advise, with the probes that it fits first, the price of one full fine-tuning in points, and its "
         "budget in full fine-tunings",
     )
+    against: Text | None = Field(
+        None, description="the label of the rule that all others are compared with; by default the first"
+    )
+
+    @model_validator(mode="after")
+    def _against_a_rule(self):
+        labels = [rule.label for rule in self.rules]
+        if self.against is not None and self.against not in labels:
+            raise ValueError(f"against: {self.against} is none of the rules ({', '.join(labels)})")
+        return self
 
 
 class ProgressOptions(RunSplitOptions, DrawsOptions):

@@ -110,13 +110,17 @@ PROBES = {
         "thaw.probes.weight_distance:weight_distance", ProbeOptions, COMPARISON, CHANGE, "weight_distance"
     ),
     "masked_loss": ProbeKind(
-        "thaw.probes.masked_losses:masked_loss", ExampleOptions, COMPARISON, ("gain_figure",), "masked_loss"
+        "thaw.probes.masked_losses:masked_loss",
+        ExampleOptions,
+        COMPARISON,
+        ("gain_figure", "forgetting_table"),
+        "masked_loss",
     ),
     "next_sentence_loss": ProbeKind(
         "thaw.probes.masked_losses:next_sentence_loss",
         ExampleOptions,
         COMPARISON,
-        ("gain_figure",),
+        ("gain_figure", "forgetting_table"),
         "next_sentence_loss",
         types=PAIR_TYPES,
         serves="pairs of texts",

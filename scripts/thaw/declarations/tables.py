@@ -135,15 +135,21 @@ TABLES = {
         "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
         options.RulesOptions,
         needs=(Requirement.FULL, Requirement.RULES),
-        adds=(*RUNS, Addition.DRAWS, Addition.PROBES),
+        adds=(*RUNS, Addition.DRAWS, Addition.PROBES, Addition.CORPORA),
         seeds=FEWEST_OF_RULES,
     ),
     "progress_table": OutputKind(
-        "thaw.outputs.tables.progress:build",
+        "thaw.outputs.tables.gains_by_update:build",
         "what a part of a training shows: by strategy the gain over `start` on validation after an eighth, a quarter, "
         "a half and all of the updates, and on test. `thaw advise --past` reads its CSV",
         options.ProgressOptions,
-        adds=(Addition.DRAWS,),
+        adds=(Addition.DRAWS, Addition.CORPORA),
+    ),
+    "forgetting_table": OutputKind(
+        "thaw.outputs.tables.forgetting:build",
+        "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",
+        needs=(Requirement.PROBES,),
+        adds=(Addition.PROBES,),
     ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",

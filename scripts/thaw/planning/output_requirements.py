@@ -65,7 +65,7 @@ def _probes(entry: OutputConfig, context: OutputContext) -> str:
         return ""
     kinds = drawn_by(entry.kind)
     return (
-        f"this figure draws probes of kind {', '.join(kinds)}, and the experiment names none; say probes: [{kinds[0]}]"
+        f"this output shows probes of kind {', '.join(kinds)}, and the experiment names none; say probes: [{kinds[0]}]"
     )
 
 

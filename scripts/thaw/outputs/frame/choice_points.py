@@ -9,10 +9,11 @@ import numpy as np
 
 from thaw.advisor.beliefs import RUNGS
 from thaw.declarations.decision import FEWEST_OF_RULES
-from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.frame.probe_frame import PRETRAINED
+from thaw.outputs.frame.sanity_flags import notes_of
 
 POINT = ["strategy", "variant"]
+WITH_RUNGS = {"halving", "advisor"}  # ways to choose that look at validation before a training ends
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Points:
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
     extraction [a, 2], seconds of the whole pass, and of a share of it; rows that are scored on validation; rungs, by
     (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each;
-    evidence, by seed LogME of the last frozen layer less that of shuffled targets.
+    evidence, by seed LogME of the last frozen layer less that of shuffled targets; corpus, the task's dataset, whose
+    other tasks are no others.
     """
 
     validation: object
@@ -32,6 +34,7 @@ class Points:
     rows: int = 0
     rungs: dict[tuple, list[float]] | None = None
     evidence: dict[int, float] | None = None
+    corpus: str = ""
 
     def of(self, strategies: list[str]) -> list[tuple]:
         """Return the points of some strategies that the task has, in the order of the strategies."""
@@ -47,7 +50,8 @@ class Points:
 
     def regret(self, taken: dict) -> float:
         """Return what is lost by points that were taken, in points of the score, as a mean over seeds; NaN for fewer
-        than five seeds. Args: taken, the point by the seed in which it was chosen.
+        than five seeds. Args: taken, the point by the seed in which it was chosen, or points, one of which is taken by
+        chance.
 
         A point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
         and scored in their other half, and the reverse. Else the best would be the luckiest.
@@ -59,15 +63,15 @@ class Points:
             others = self.test.drop(index=seed)
             halves = others.iloc[::2].mean(), others.iloc[1::2].mean()
             best = sum(half[other.idxmax()] for half, other in zip(halves, halves[::-1], strict=True)) / 2
-            lost.append(best - others[taken[seed]].mean())
+            lost.append(best - others[taken[seed]].to_numpy().mean())
         return float(np.mean(lost))
 
 
-def points_of(data, split: str, group: tuple, task: str, ways: set[str]) -> Points | None:
+def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus: str = "") -> Points | None:
     """Return the points of a task and group, in the seeds that all of them have; None where it has no runs.
 
-    Args: OutputData; the role of the splits that are scored; (subset, encoder, head); how rules choose: for all but
-    best and logme rungs are read, and for logme the probe's records.
+    Args: OutputData; the role of the splits that are scored; (subset, encoder, head); how rules choose, which says
+    whether rungs and the probe's records are read; the task's dataset.
     """
     runs, (subset, encoder, head) = data.runs, group
     mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
@@ -84,11 +88,11 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str]) -> Poin
     training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
     validated = mine[(mine["role"] == "validation") & mine["seed"].isin(both)]
     rungs = None
-    if ways - {"best", "logme"}:
+    if ways & WITH_RUNGS:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     rows = int(validated["n"].median()) if "n" in validated else 0
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence)
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence, corpus or task)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:
@@ -107,8 +111,15 @@ def _evidence(data, group: tuple, task: str) -> dict[int, float]:
 
 
 def _rungs(data, row) -> list[float]:
-    """Return a run's scores on validation after each share of its last phase; its final score where it has no curve."""
-    curve = learning_curve(data.results / row.folder, row.metric)
-    scores = [score for _, score in curve.validation] if curve else []
-    scores = scores[:-1] + [100 * row.value] if scores else [100 * row.value]
-    return [scores[max(0, int(np.ceil(share * len(scores))) - 1)] for share in RUNGS]
+    """Return a run's scores on validation after each share of the updates of its last phase, and its score at the end.
+
+    NaN where none was scored by then. Of a convex fit, and of a run without a history, the score at each share.
+    """
+    notes, column = notes_of(data.results / row.folder), f"validation_{row.metric}"
+    if not notes or "epoch" not in notes[0]:
+        return [100 * row.value] * len(RUNGS)
+    mine = [note for note in notes if note["phase"] == notes[-1]["phase"]]
+    scored = [(float(note["step"]), 100 * float(note[column])) for note in mine if note.get(column)]
+    last = float(mine[-1]["step"])
+    by_then = [[score for step, score in scored if step <= share * last + 1e-9] for share in RUNGS[:-1]]
+    return [*(scores[-1] if scores else np.nan for scores in by_then), 100 * row.value]

@@ -51,11 +51,17 @@ class OutputData:
         return self._first.get(subset, subset)
 
     def by_seed(self, record: ProbeRecord, layer: int, score: str) -> dict[int, float]:
-        """Return a score of a layer by seed, as `runs` numbers the seeds. Args: a score on the only split it has."""
-        numbers = draws.numbered(self._each_run, self._first) if self._first else {}
-        subset, cells = record.of["subset"], [cell for cell in record.value("layers") if cell["layer"] == layer]
+        """Return a score of a layer by seed, as `runs` numbers the seeds; of draws, those that have runs.
+
+        Args: a score on the only split it has.
+        """
+        cells = [cell for cell in record.value("layers") if cell["layer"] == layer]
         scores = {cell["seed"]: next(iter(cell["scores"].values()))[score] for cell in cells}
-        return {numbers.get((subset, seed), seed): value for seed, value in scores.items()}
+        if record.of["subset"] not in self._first:
+            return scores
+        numbers = draws.numbered(self._each_run, self._first)
+        places = {seed: numbers.get((record.of["subset"], seed)) for seed in scores}
+        return {number: scores[seed] for seed, number in places.items() if number is not None}
 
     @cached_property
     def merges(self) -> dict[tuple[str, str, str], dict]:

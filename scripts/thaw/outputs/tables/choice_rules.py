@@ -15,7 +15,7 @@ from thaw.outputs.frame.result_links import section_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.sign_flips import max_t
 
-MEAN, COST, TEST = "Mean", "Cost", "p against the first"
+MEAN, COST = "Mean", "Cost"
 HEADER = "subset encoder head rule task seeds regret cost cost_shared"
 
 
@@ -26,20 +26,23 @@ def build(data, spec: dict) -> TextTable:
     left out. Raises UserError where no task has any.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
+    groups, lines, tasks, left_out = [], [], list(dict.fromkeys(summary["task"])), set()
+    against = spec.get("against", spec["rules"][0]["label"])
     ways = {rule.get("way", "best") for rule in spec["rules"]}
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = {task: one for task in tasks if (one := points_of(data, spec["split"], group, task, ways))}
+        of, corpora = (spec["split"], group), spec.get("corpora", {})
+        points = {task: one for task in tasks if (one := points_of(data, *of, task, ways, corpora.get(task)))}
         points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
+            left_out |= {label for label, outcomes in rules if len(outcomes) < len(points)}
             rules = [(label, outcomes) for label, outcomes in rules if len(outcomes) == len(points)]
-            groups += [Group(name, [], _rows(rules, tasks, group))] if rules else []
+            groups += [Group(name, [], _rows(rules, tasks, group, against))] if rules else []
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
         raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
-    titles = [*(wording.task_name(spec["labels"], task) for task in tasks), MEAN, COST, TEST]
-    return text_table(spec, titles, groups, _notes(spec), HEADER, lines)
+    titles = [*(wording.task_name(spec["labels"], task) for task in tasks), MEAN, COST, f"p against {against}"]
+    return text_table(spec, titles, groups, _notes(spec, against, left_out), HEADER, lines)
 
 
 def _outcomes(rule: dict, points: dict[str, Points], whole: str) -> dict[str, tuple]:
@@ -55,22 +58,26 @@ def _line(task: str, seeds: int, *numbers: float) -> list:
     return [task, seeds, *("" if np.isnan(number) else f"{number:.4f}" for number in numbers)]
 
 
-def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple) -> list[Row]:
+def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple, against: str) -> list[Row]:
     """Return the lines of the rules: regret by task, their mean with its interval, mean cost, and p over tasks.
 
     A regret is of all runs of its task and group, so it leads to all of them.
     """
     regrets = np.array([[outcome[2] for outcome in outcomes.values()] for _, outcomes in rules])  # [m, t]
     regrets = regrets[:, ~np.isnan(regrets).any(0)]
-    tested = len(rules) > 1 and regrets.size
-    adjusted = max_t((regrets[1:] - regrets[0]).T)[1] if tested else [None] * len(rules)
+    labels = [label for label, _ in rules]
+    others = [place for place, label in enumerate(labels) if label != against]
+    adjusted = {}
+    if against in labels and others and regrets.size:
+        differences = regrets[others] - regrets[labels.index(against)]
+        adjusted = dict(zip(others, max_t(differences.T)[1], strict=True))
     rows = []
     for place, (label, outcomes) in enumerate(rules):
         cells = [
             _regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks
         ]
         alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
-        p = wording.number(adjusted[place - 1] if place else None, 3)
+        p = wording.number(adjusted.get(place), 3)
         cells += [_mean(regrets[place]), TextCell(f"{alone:.2f} ({shared:.2f})", alone), TextCell(p)]
         rows.append(Row({}, label, cells))
     return rows
@@ -92,7 +99,10 @@ def _mean(regrets: np.ndarray) -> TextCell:
     return TextCell(f"{wording.number(middle)} {wording.interval(middle - half, middle + half)}", middle)
 
 
-def _notes(spec: dict) -> list[str]:
+def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
+    lacking = (
+        [f"Left out, since some task lacks what they need: {wording.listing(sorted(left_out))}."] if left_out else []
+    )
     whole = wording.label(spec["labels"], "strategies", spec["whole"])
     return [
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
@@ -102,5 +112,6 @@ def _notes(spec: dict) -> list[str]:
         "Cost: median seconds of all trainings that the rule needs, and of the extraction of features once, in units "
         f"of one {whole}; in brackets with a share of the extraction.",
         f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
-        "the first rule, adjusted for the table (step-down max-T).",
+        f"the rule {against}, adjusted for the table (step-down max-T).",
+        *lacking,
     ]

@@ -9,10 +9,11 @@ from thaw.advisor.beliefs import RUNGS
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.choice_points import POINT, Points, points_of
+from thaw.outputs.frame.choice_points import POINT, WITH_RUNGS, Points, points_of
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
-HEADER = ["encoder", "task", "seed", *POINT, *(f"validation_{rung:g}" for rung in RUNGS), "test"]
+HEADER = ["encoder", "head", "subset", "corpus", "task", "seed", *POINT]
+HEADER += [*(f"validation_{rung:g}" for rung in RUNGS), "test"]
 
 
 def build(data, spec: dict) -> TextTable:
@@ -24,12 +25,13 @@ def build(data, spec: dict) -> TextTable:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        found = {task: points_of(data, spec["split"], group, task, {"rungs"}) for task in tasks}
-        points = {task: one for task, one in found.items() if one and one.of([spec["start"]])}
+        corpora = spec.get("corpora", {})
+        of_tasks = {task: points_of(data, spec["split"], group, task, WITH_RUNGS, corpora.get(task)) for task in tasks}
+        points = {task: one for task, one in of_tasks.items() if one and one.of([spec["start"]])}
         of_group = [line for task, one in points.items() for line in _lines(task, one)]
         if of_group:
             groups.append(Group(name, [], _rows(points, spec)))
-            lines += [[group[1], *line] for line in of_group]
+            lines += [[group[1], group[2], group[0], *line] for line in of_group]
     if not groups:
         raise UserError(f"a progress_table needs runs of {spec['start']}")
     titles = [*(f"{100 * rung:g} %" for rung in RUNGS), "Test"]
@@ -39,10 +41,14 @@ def build(data, spec: dict) -> TextTable:
 def _lines(task: str, points: Points) -> list[list]:
     """Return what the CSV says of a task: for each seed and point the scores after RUNGS and on test."""
     return [
-        [task, seed, *point, *(f"{score:.4f}" for score in (*points.rungs[seed, point], points.test.loc[seed, point]))]
+        [points.corpus, task, seed, *point, *map(_written, (*points.rungs[seed, point], points.test.loc[seed, point]))]
         for seed in points.test.index
         for point in points.test.columns
     ]
+
+
+def _written(score: float) -> str:
+    return "" if np.isnan(score) else f"{score:.4f}"
 
 
 def _rows(points: dict[str, Points], spec: dict) -> list:
@@ -52,7 +58,9 @@ def _rows(points: dict[str, Points], spec: dict) -> list:
         gains = [_gains(one, point, spec["start"]) for one in points.values() if point in one.test.columns]
         if gains and point[0] != spec["start"]:
             name = wording.strategy_name(spec["labels"], *point)
-            rows.append(text_row(name, [wording.number(gain) for gain in np.mean(gains, axis=0)]))
+            rows.append(
+                text_row(name, [wording.number(None if np.isnan(gain) else gain) for gain in np.mean(gains, axis=0)])
+            )
     return rows
 
 
@@ -68,5 +76,6 @@ def _notes(spec: dict) -> list[str]:
     start = wording.label(spec["labels"], "strategies", spec["start"])
     return [
         f"Points over {start} (score × 100), means over seeds and tasks: on validation after a share of the updates of "
-        "the last phase, and on test at the end. A probe that is fitted to convergence has one score.",
+        "the last phase, and on test at the end. A probe that is fitted to convergence has one score. A dash: "
+        "validation was not scored by then in some run.",
     ]
