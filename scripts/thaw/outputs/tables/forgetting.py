@@ -7,7 +7,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
-LOSSES = {"masked_loss": "Masked tokens, nats", "next_sentence_loss": "Next sentences, nats"}
+LOSSES = {"masked_loss": "Masked tokens", "next_sentence_loss": "Next sentences"}
 HEADER = "task subset encoder probe run seed before after"
 
 
@@ -28,7 +28,7 @@ def build(data, spec: dict) -> TextTable:
         cells = groups.setdefault(place, {}).setdefault(names[record.cell["run"]], {})
         cells[kinds[record.cell["probe"]]] = _cells(record)
     parts = [Group(_group(place, groups, spec["labels"]), [], _rows(runs, shown)) for place, runs in groups.items()]
-    titles = [f"{LOSSES[kind]}<br>{when}" for kind in shown for when in ("before", "after")]
+    titles = [f"{LOSSES[kind]}, {when}" for kind in shown for when in ("before", "after")]
     return text_table(spec, titles, parts, _notes(), HEADER, lines)
 
 
@@ -66,7 +66,7 @@ def _group(place: tuple, groups: dict, labels: dict) -> str:
 
 def _notes() -> list[str]:
     return [
-        "Loss of the encoder's own pretraining heads on texts of validation, before fine-tuning and after it, with the "
+        "Loss in nats of the encoder's own pretraining heads on texts of validation, before fine-tuning and after it, with the "
         "same masks; mean ± standard deviation (n − 1) over seeds. Higher is worse: what the strategy has forgotten of "
         "its pretraining, on texts of the task."
     ]
