@@ -80,7 +80,7 @@ def coverage_for_spec(
     tables = []
     for table in reference.tables.values():
         comparison = PaperComparison(experiment, catalogue, runs, origins, table)
-        numbers = {(number.row, number.column): number for number in printed_tables.printed(table)}
+        numbers = _numbers(table)
         entry = {"source": table.source, "printed": 0, "addressed": 0, "cells": [], "reasons": []}
         for number in (number for number in numbers.values() if number.value is not None):
             entry["printed"] += 1
@@ -95,6 +95,20 @@ def coverage_for_spec(
                     entry["cells"].append({"at": [cell["at"] for cell in made], "own": own})
         tables.append(entry)
     return {"tables": tables, "subset": experiment.subsets[0], "cite": reference.cite, "arxiv": reference.arxiv}
+
+
+def addressed(paper: str, catalogue: Catalogue) -> tuple[str, int, int]:
+    """Return a paper's citation, how many numbers it prints, and how many of them have an address."""
+    reference, _ = printed_tables.read(catalogue.folders, paper)
+    every = [(table, _numbers(table)) for table in reference.tables.values()]
+    printed = [(one, table, numbers) for table, numbers in every for one in numbers.values() if one.value is not None]
+    parts = [_parts(*number) for number in printed]
+    return reference.cite, len(printed), sum(bool(of) and all(part.at for part in of) for of in parts)
+
+
+def _numbers(table) -> dict:
+    """Return the numbers of a table by row and column."""
+    return {(number.row, number.column): number for number in printed_tables.printed(table)}
 
 
 def _parts(number, table, numbers: dict) -> list:

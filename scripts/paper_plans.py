@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Write what the experiments of papers need, and how many printed numbers they address, into the pages that show it.
+
+    python scripts/paper_plans.py
+
+plans each experiment of config/experiments/papers.yaml as `thaw plan` does, in a minute, and writes what is between
+
+    <!-- plans: needs -->       runs with trials, jobs, store, days of a GPU
+    <!-- plans: coverage -->    numbers that a paper prints, and those with an address here
+    <!-- end -->
+
+Prepare no data before: sizes are those that the catalogue states. A slow test compares the pages.
+"""
+
+import contextlib
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from thaw.cli.byte_sizes import readable
+from thaw.core.errors import UserError
+from thaw.core.files import write_text
+from thaw.core.runtime import run_step
+from thaw.planning import cost_estimate
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.papers import protocols
+from thaw.planning.plan import Plan
+from thaw.schema.catalogue import Catalogue, shipped
+
+HOME = Path(__file__).resolve().parents[1]
+PAGES = {"needs": HOME / "docs/howto/cluster.md", "coverage": HOME / "docs/results/papers.md"}
+PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "kovaleva2019"]
+PAPERS += ["sun2019", "xu2020", "sanh2019"]
+RATE = 50e12  # operations a second that a GPU is taken to reach; not measured
+DAY = 86_400
+
+
+def plans() -> dict[str, Plan]:
+    """Return the plan of each experiment of papers, by name, but for those that need local files."""
+    papers = yaml.safe_load((HOME / "config/experiments/papers.yaml").read_text(encoding="utf-8"))["experiments"]
+    files = {name: str(HOME / f"config/experiments/{name}.yaml") for name in papers}
+    by_name = {}
+    for name, file in files.items():
+        with contextlib.suppress(UserError):  # a dataset that lies in local files alone
+            by_name[name] = load_plan(read_config([file]), HOME, "nothing", [file])
+    return by_name
+
+
+def needs(by_name: dict[str, Plan]) -> str:
+    """Return a table of what each experiment needs."""
+    lines = ["| experiment | runs with trials | jobs | store | GPU days |", "|:--|--:|--:|--:|--:|"]
+    for name, plan in by_name.items():
+        steps = [(step, key) for step in cost_estimate.COMPUTING for key in plan.jobs[step]]
+        days = sum(cost_estimate.operations(plan, step, key) for step, key in steps) / RATE / DAY
+        store = readable(sum(store.bytes for store in cost_estimate.stores(plan)))
+        jobs = sum(map(len, plan.jobs.values()))
+        shown = f"{days:.0f}" if days >= 1 else "less than 1"
+        lines.append(f"| `{name}` | {len(plan.runs[name]):,} | {jobs:,} | {store} | {shown} |")
+    return "\n".join(lines)
+
+
+def coverage() -> str:
+    """Return a table of the numbers that papers print and of those that have an address."""
+    catalogue = Catalogue(shipped(HOME))
+    lines = ["| paper | printed numbers | with an address here |", "|:--|--:|--:|"]
+    for paper in PAPERS:
+        cite, printed, addressed = protocols.addressed(paper, catalogue)
+        lines.append(f"| {cite} | {printed} | {addressed} |")
+    return "\n".join(lines)
+
+
+def written(page: str, kind: str, table: str) -> str:
+    """Return a page's text with a table in its place."""
+    return re.sub(rf"(<!-- plans: {kind} -->\n).*?(<!-- end -->)", rf"\1\n{table}\n\n\2", page, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Write both tables."""
+    for kind, table in (("needs", needs(plans())), ("coverage", coverage())):
+        write_text(PAGES[kind], written(PAGES[kind].read_text(encoding="utf-8"), kind, table))
+        print(f"wrote {PAGES[kind].relative_to(HOME)}")
+
+
+if __name__ == "__main__":
+    run_step(main)
