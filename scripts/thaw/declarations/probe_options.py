@@ -106,6 +106,10 @@ class HeadImportanceOptions(LinearOptions, ExampleOptions):
     """A linear probe, and the texts on which attention heads are masked."""
 
 
+class HeadRemovalOptions(PoolingOptions, ExampleOptions):
+    """The texts on which attention heads are removed."""
+
+
 class DescentOptions(ChoiceOptions):
     """A probe that is trained."""
 

@@ -12,6 +12,7 @@ from thaw.declarations.probe_options import (
     EdgeOptions,
     ExampleOptions,
     HeadImportanceOptions,
+    HeadRemovalOptions,
     InformationOptions,
     LinearOptions,
     LogMeOptions,
@@ -166,6 +167,13 @@ PROBES = {
     ),
     "head_importance": ProbeKind(
         "thaw.probes.head_importance:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
+    ),
+    "head_removal": ProbeKind(
+        "thaw.probes.head_removal:head_removal",
+        HeadRemovalOptions,
+        VECTORS,
+        ("heads_figure", "head_removal_table"),
+        "importance",
     ),
 }
 

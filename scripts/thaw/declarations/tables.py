@@ -151,6 +151,12 @@ TABLES = {
         needs=(Requirement.PROBES,),
         adds=(Addition.PROBES,),
     ),
+    "head_removal_table": OutputKind(
+        "thaw.outputs.tables.removed_heads:build",
+        "score, parameters and time of fine-tuned models without a share of their attention heads",
+        needs=(Requirement.PROBES,),
+        adds=(Addition.PROBES,),
+    ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",
         "how many parameters of each encoder are in its embeddings, a layer and its pooler",

@@ -17,12 +17,13 @@ BASE = "base"  # metadata key: the sha256 of the pretrained weights that trained
 
 @dataclass
 class AdaptedEncoder:
-    """The folder of the pretrained encoder, the trained tensors by name, and what was inserted."""
+    """The folder of the pretrained encoder, the trained tensors by name, what was inserted, and the run's folder."""
 
     folder: Path
     tensors: dict[str, torch.Tensor]
     inserts: Inserts | None
     kept: list[int] | None = None  # the layers that a student keeps
+    run: Path | None = None
 
     @classmethod
     def of(cls, folder: Path, metrics: Path, expected: str) -> "AdaptedEncoder":
@@ -46,7 +47,7 @@ class AdaptedEncoder:
         if base not in (None, read_json(folder / "card.json")["sha256"]):
             raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")
         kept = record["spec"].get("student", {}).get("layers")
-        return cls(folder, load_file(path), read_insert_metadata(path), kept)
+        return cls(folder, load_file(path), read_insert_metadata(path), kept, metrics.parent)
 
     def encoder(self) -> Encoder:
         """Return the encoder from text, frozen and in eval mode, on the CPU."""

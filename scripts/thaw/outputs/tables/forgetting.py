@@ -66,7 +66,7 @@ def _group(place: tuple, groups: dict, labels: dict) -> str:
 
 def _notes() -> list[str]:
     return [
-        "Loss in nats of the encoder's own pretraining heads on texts of validation, before fine-tuning and after it, with "
-        "the same masks; mean ± standard deviation (n − 1) over seeds. Higher is worse: what the strategy has forgotten "
-        "of its pretraining, on texts of the task."
+        "Loss in nats of the encoder's own pretraining heads on texts of validation, before fine-tuning and after it, "
+        "with the same masks; mean ± standard deviation (n − 1) over seeds. Higher is worse: what the strategy has "
+        "forgotten of its pretraining, on texts of the task."
     ]

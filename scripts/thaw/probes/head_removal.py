@@ -1,0 +1,121 @@
+"""What a fine-tuned model keeps without some attention heads: score, parameters and time (Michel et al. 2019).
+
+Unlike `head_importance`, the loss is that of the run's own head. Heads are removed by rising importance, measured on
+training rows that no run has read, and the score is that of validation. Nothing is trained.
+
+B examples, S sequences, L layers, H heads.
+"""
+
+import copy
+import statistics
+import time
+
+import numpy as np
+import torch
+
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
+from thaw.core.runtime import derive_seed, log
+from thaw.encoders.fewer_heads import take_out
+from thaw.features.row_sets import batches
+from thaw.probes.head_importance import SHARES, masked
+from thaw.probes.reading import Reading
+from thaw.schema.head import HeadConfig
+from thaw.training.objectives import Supervised
+from thaw.training.task_model import Feed, TaskModel
+
+PASSES = 5  # over the examples; the median is the time
+ROUNDING = 0.01  # of a score: the smaller products are rounded otherwise, and a prediction may be another
+
+
+def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each head and share removed, and for each layer its heads; the last has the shares.
+
+    Of each share `score` on validation, with heads masked; for heads in the order of importance also `parameters` of
+    the encoder without them and `seconds` of one pass over the examples. Raises UserError where a model without the
+    heads scores otherwise than one in which they are masked.
+    """
+    if reading.inputs.adapted is None:
+        log("left out: the pretrained encoder has no head of its own")
+        return [], []
+    model = finished(reading)
+    raw = importance(reading, model)
+    normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
+    drawn = np.random.default_rng(derive_seed(seed, "heads")).permutation(raw.size)
+    orders = {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
+    removed = [
+        {"order": name, "share": share}
+        | _without(reading, model, order[: round(share * raw.size)], name == "importance")
+        for name, order in orders.items()
+        for share in SHARES
+    ]
+    rows, layer_scores = [], []
+    for layer, values in enumerate(normed.tolist(), 1):
+        common = {"layer": layer, "seed": seed}
+        rows += [common | {"head": head, "normed": value} for head, value in enumerate(values)]
+        scores = {"train": {"importance": float(raw[layer - 1].mean())}}
+        layer_scores.append(common | {"scores": scores, "heads": values})
+    layer_scores[-1]["removed"] = removed
+    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], layer_scores
+
+
+def finished(reading: Reading) -> TaskModel:
+    """Return the model of the run whose encoder is read: its encoder and its own head, in eval mode."""
+    from safetensors.torch import load_file
+
+    folder = reading.inputs.adapted.run
+    record, file = read_json(folder / "metrics.json"), folder / "head.safetensors"
+    head = reading.build_head(HeadConfig.of_run(record["spec"], record["chosen"]))
+    with wrap_corruption(file, folder / "metrics.json"):
+        head.load_state_dict(load_file(file))
+    model = TaskModel(reading.inputs.adapted.encoder(), head, "fp32").to(reading.device)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model.eval()
+
+
+def importance(reading: Reading, model: TaskModel) -> np.ndarray:
+    """Return the mean over texts of the size of the loss' gradient by each head's mask, [L, H]."""
+    rows = reading.rows["train"][: reading.entry.examples]
+    feed = Feed(reading.inputs.store, [], reading.device)
+    objective = Supervised(reading.corpus.targets(reading.task, "train"))
+    total = 0.0
+    for positions in batches(reading.inputs.store.sizes("train")[rows]):
+        batch, stored = feed("train", rows[positions])
+        with masked(model.encoder, len(batch.mask)) as masks:
+            loss = objective.loss(model, rows[positions], batch, stored) * len(positions)  # of a text by itself
+            (gradient,) = torch.autograd.grad(loss, [masks])
+        total = total + gradient.unflatten(0, (len(positions), -1)).sum(1).abs().sum(0)
+    return (total / len(rows)).cpu().numpy()
+
+
+def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: bool) -> dict:
+    """Return the score without some heads; if measured, parameters and seconds of the encoder without them."""
+    with masked(model.encoder, 1, removed):
+        score = _score(reading, model)
+    if not measured:
+        return {"score": score}
+    smaller = copy.deepcopy(model)
+    take_out(smaller.encoder, set(map(int, removed)))
+    try:
+        found = _score(reading, smaller)
+    except RuntimeError as error:  # a bias for each head, as MPNet's for positions
+        raise UserError("head_removal: this encoder has more of each head than its queries, keys and values") from error
+    if abs((found or 0.0) - (score or 0.0)) > ROUNDING:
+        raise UserError(f"head_removal: without {len(removed)} heads this encoder does not compute what a mask gives")
+    taken = []
+    for _ in range(PASSES):
+        begun = time.perf_counter()
+        _score(reading, smaller)
+        taken.append(time.perf_counter() - begun)
+    parameters = sum(parameter.numel() for parameter in smaller.encoder.parameters())
+    return {"score": score, "parameters": parameters, "seconds": statistics.median(taken)}
+
+
+@torch.no_grad()
+def _score(reading: Reading, model: TaskModel) -> float | None:
+    """Return the main metric on validation."""
+    split = reading.task["validation"]
+    rows = reading.rows[split][: reading.entry.examples]
+    feed = Feed(reading.inputs.store, [], reading.device)
+    return reading.main_score(model.predict(feed, split, rows, reading.word_counts(split, rows)), split)
