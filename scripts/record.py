@@ -10,7 +10,7 @@ everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
-    <!-- scores: grid/small -->
+    <!-- scores: read_before_thaw/small -->
     <!-- times: read_before_thaw_cost/frozen_all_layers -->
     <!-- end -->
 
@@ -59,13 +59,9 @@ SMALL = {
             "bag_of_words": "*Bag of words, no encoder*",
             "grid_frozen": "Linear probe, last layer",
             "frozen_all_layers": "Linear probe, all layers",
-            "budget_ladder": "Ladder side network",
-            "budget_top_k k01": "Top layer of 6",
-            "budget_top_k k02": "Top 2 of 6 layers",
-            "budget_adapters": "Adapters",
-            "budget_full": "Full fine-tuning",
-            "budget_stack": "Head first, then everything",
-            "budget_ulmfit": "Gradual unfreezing",
+            "ladder": "Ladder side network",
+            "grid_top_k k02": "Top 2 of 6 layers",
+            "grid_full": "Full fine-tuning",
         },
     }
 }
