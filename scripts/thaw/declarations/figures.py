@@ -120,6 +120,17 @@ FIGURES = {
         "importance of attention heads, and the score without those that matter least",
         **PROBED,
     ),
+    "validation_figure": OutputKind(
+        "thaw.outputs.figures.validation_curves:build",
+        "score on validation while training, by updates, a panel for each task, a line for each strategy",
+    ),
+    "quantile_figure": OutputKind(
+        "thaw.outputs.figures.task_quantiles:build",
+        "difference to full fine-tuning by trained parameters: median, 20th and 80th percentile over tasks",
+        options.WholeSplitOptions,
+        needs=(Requirement.FULL,),
+        adds=(Addition.DRAWS,),
+    ),
     "gain_figure": OutputKind(
         "thaw.outputs.figures.pretraining_proximity:build",
         "gain of full fine-tuning over training only the head, against how near each task is to what was pretrained "

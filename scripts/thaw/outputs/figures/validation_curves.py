@@ -1,0 +1,61 @@
+"""Figure: the score on validation while training, by updates (Howard and Ruder 2018, figure 4)."""
+
+from functools import partial
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+from thaw.outputs.evidence.run_histories import learning_curve
+from thaw.outputs.figures import panels
+from thaw.outputs.frame import aggregate
+
+CELL = ["task", "subset", "encoder", "head"]
+LINE = ["strategy", "variant"]
+
+
+def build(data, spec: dict) -> panels.Figure:
+    """Return a panel for each task, subset, encoder and head, a line for each point of a strategy.
+
+    A line is the mean over seeds, its band goes from the lowest to the highest; a run that ended early is in it
+    until then.
+    Raises UserError where no run scored validation twice while it trained.
+    """
+    frame = curves(data)
+    if frame.empty:
+        raise UserError(
+            "a validation_figure needs runs that score validation while they train: judge: in a phase, or patience"
+        )
+    names, marks = panels.Names(spec, frame), panels.marks_of_lines(frame, LINE)
+    columns = {
+        column.task: column
+        for column in aggregate.columns(aggregate.summarise(data.runs, "validation", spec["order"]), spec["labels"])
+    }
+    drawn, cells = [], frame.groupby(CELL, sort=False)
+    for cell, rows in sorted(cells, key=lambda pair: list(columns).index(pair[0][0])):
+        column, several = columns[cell[0]], names.several(rows.iloc[0], *CELL[1:])
+        draw = partial(_lines, rows=rows, marks=marks, metric=column.metric)
+        drawn.append(panels.Panel("\n".join([column.title, *several]), draw))
+    legend = [panels.entry(wording.strategy_name(spec["labels"], *line), mark) for line, mark in marks.items()]
+    return panels.compose(drawn, panels.csv_of(frame), legend)
+
+
+def curves(data):
+    """Return a row for each line and update at which some seed was scored: mean, low, high, and how many seeds."""
+    import pandas
+
+    runs, rows = data.runs, []
+    shown = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == "validation")]
+    for run in shown[shown["missing"] == ""].to_dict("records"):
+        curve = learning_curve(data.folder(run), run["metric"])
+        if curve and len(curve.validation) > 1:
+            key = {name: run[name] for name in [*CELL, *LINE]}
+            rows += [key | {"update": update, "value": value} for update, value in curve.validation]
+    table = pandas.DataFrame(rows, columns=[*CELL, *LINE, "update", "value"])
+    groups = table.groupby([*CELL, *LINE, "update"], sort=False)["value"]
+    return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()
+
+
+def _lines(axis, rows, marks: dict, metric: str) -> None:
+    for line, part in rows.groupby(LINE, sort=False):
+        panels.curve(axis, part["update"], part.sort_values("update"), marks[line], alpha=0.12)
+    axis.set_xlabel("Updates")
+    axis.set_ylabel(f"{metric} × 100, validation")

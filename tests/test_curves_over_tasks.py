@@ -1,0 +1,53 @@
+"""Figures of validation while training and of differences over tasks: the numbers behind them."""
+
+import pandas as pd
+import pytest
+
+import invented
+from test_advisor import GAINS, progress_of
+from thaw.core.errors import UserError
+from thaw.outputs.figures import task_quantiles, validation_curves
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.output_data import OutputData
+
+
+def spec_of(kind: str, **more) -> dict:
+    spec = invented.shown("f", kind, **more)
+    spec["order"] = {"tasks": list(GAINS), "strategies": [[name, "base"] for name in ("frozen", "top_k", "full")]}
+    return spec
+
+
+def test_a_curve_is_the_mean_over_seeds_at_each_update(tmp_path):
+    data = progress_of(tmp_path)
+    frame = validation_curves.curves(data)
+    mine = frame[(frame["task"] == "c") & (frame["strategy"] == "full")]
+    assert mine["update"].tolist() == [10.0 * n for n in range(1, 9)] and set(mine["seeds"]) == {6}
+    assert mine["mean"].iloc[1] == pytest.approx(70 + 9 * (2 / 8) ** 0.5)
+    assert set(frame["strategy"]) == {"top_k", "full"}, "a convex fit has no curve"
+    figure = validation_curves.build(data, spec_of("validation_figure"))
+    assert [axis.get_title("left") for axis in figure.drawn.get_axes()] == list(GAINS)
+    figure.write(tmp_path / "figure")
+    assert len(pd.read_csv(tmp_path / "figure.csv")) == len(frame)
+
+
+def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
+    data = progress_of(tmp_path)
+    frozen = OutputData(tmp_path, data.runs[data.runs["strategy"] == "frozen"])
+    with pytest.raises(UserError, match="a validation_figure needs runs that score validation while they train"):
+        validation_curves.build(frozen, spec_of("validation_figure"))
+
+
+def test_quantiles_over_tasks_of_what_a_strategy_loses(tmp_path):
+    runs = progress_of(tmp_path).runs.assign(trained_parameters=lambda one: one["strategy"].map(len) * 100.0)
+    spec = spec_of("quantile_figure", whole="full")
+    frame = task_quantiles.differences(aggregate.summarise(runs, "test", spec["order"]), "full").set_index("strategy")
+    lost = pd.Series([top - full for _, top, full in GAINS.values()], dtype=float)
+    assert frame.loc["top_k", ["low", "mean", "high"]].tolist() == pytest.approx(
+        lost.quantile([0.2, 0.5, 0.8]).tolist()
+    )
+    assert frame["tasks"].tolist() == [6, 6] and "full" not in frame.index
+    figure = task_quantiles.build(OutputData(tmp_path, runs), spec)
+    assert figure.drawn.get_axes()[0].get_title("left") == "6 tasks"
+    few = runs[runs["task"].isin(["a", "b"])]
+    with pytest.raises(UserError, match="a quantile_figure needs 3 tasks with full and another strategy"):
+        task_quantiles.build(OutputData(tmp_path, few), spec)
