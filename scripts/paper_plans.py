@@ -45,7 +45,7 @@ def plans() -> dict[str, Plan]:
     files = {name: str(HOME / f"config/experiments/{name}.yaml") for name in papers}
     by_name = {}
     for name, file in files.items():
-        with contextlib.suppress(UserError):  # a dataset that lies in local files alone
+        with contextlib.suppress(UserError):  # a dataset of which there are local files alone
             by_name[name] = load_plan(read_config([file]), HOME, "nothing", [file])
     return by_name
 

@@ -24,7 +24,7 @@ REFUSED = {  # an output, changes to an experiment, and what is said
     "transfer_table": ({}, "no task of the experiment has transfer_sets: to name them"),
     "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
     "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
-    "probe_curves": ({}, r"draws probes of kind linear, .*; say probes: \[linear\]"),
+    "probe_curves": ({}, r"shows probes of kind linear, .*; say probes: \[linear\]"),
     "wei2022_serving": ({}, "reference: .* is none of the experiment's strategies"),
     "peters2019_table_1": ({}, "no task here that a guideline is about has runs of both"),
 }

@@ -27,7 +27,7 @@ def noise(shape, share: float, sources: list[np.random.SFC64] | None = None, dty
 
     Those of bfloat16 are written as 16 bits, at half the time of float32 that is cast, and are the same.
     """
-    scale = torch.tensor(1 / (1 - share)).to(dtype).view(BITS[dtype]).numpy()
+    scale = torch.tensor(1 / (1 - share), device="cpu").to(dtype).view(BITS[dtype]).numpy()
     return torch.from_numpy(np.multiply(_kept(shape, share, sources), scale)).view(dtype).view(shape)
 
 

@@ -30,6 +30,6 @@ def take_out(encoder: Encoder, removed: set[int]) -> None:
 
 def _keep(module: nn.Linear, name: str, dimension: int, places: list[int]) -> None:
     """Keep some rows (dimension 0) or columns (1) of a matrix, or places of its bias."""
-    tensor = getattr(module, name).detach().index_select(dimension, torch.tensor(places))
+    tensor = getattr(module, name).detach().index_select(dimension, torch.tensor(places, device=module.weight.device))
     setattr(module, name, nn.Parameter(tensor.contiguous(), requires_grad=False))
     module.out_features, module.in_features = module.weight.shape

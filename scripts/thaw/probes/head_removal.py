@@ -98,10 +98,10 @@ def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: 
     smaller = copy.deepcopy(model)
     take_out(smaller.encoder, set(map(int, removed)))
     try:
-        found = _score(reading, smaller)
+        unmasked = _score(reading, smaller)
     except RuntimeError as error:  # a bias for each head, as MPNet's for positions
         raise UserError("head_removal: this encoder has more of each head than its queries, keys and values") from error
-    if abs((found or 0.0) - (score or 0.0)) > ROUNDING:
+    if abs((unmasked or 0.0) - (score or 0.0)) > ROUNDING:
         raise UserError(f"head_removal: without {len(removed)} heads this encoder does not compute what a mask gives")
     taken = []
     for _ in range(PASSES):
