@@ -5,8 +5,8 @@ import pytest
 from thaw.core.errors import UserError
 from thaw.planning.configuration import load_plan, read_config
 
-TRAINED = ["peters2019", "lee2019", "lee2019_roberta", "lee2019_rates", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
-TRAINED += ["kovaleva2019"]
+TRAINED = ["peters2019", "lee2019", "lee2019_roberta", "lee2019_rates", "wang2019", "wei2022"]
+TRAINED += ["wei2022_students", "houlsby2019", "ulmfit", "kovaleva2019"]
 UNSEARCHED = {"lee2019_rates", "kovaleva2019"}
 PROBED = ["peters2019_layers", "peters2019_domains"]
 PAPERS = [TRAINED[0], *PROBED, *TRAINED[1:]]

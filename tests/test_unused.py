@@ -1,7 +1,8 @@
-"""Every public name of the package is used by the package, its programs or its workflow, not by tests alone."""
+"""Every public name is used by the package, its programs or its workflow, and every entry by an experiment."""
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,10 @@ def test_every_public_name_is_used_outside_of_tests(home, used):
             ):
                 unused.append(where)
     assert not unused, "\n".join(unused)
+
+
+@pytest.mark.parametrize("block", ["tasks", "encoders", "heads", "strategies", "probes", "outputs"])
+def test_every_entry_of_the_catalogues_is_named_by_an_experiment_or_another_entry(block, home, catalogue):
+    texts = [re.sub(r"#.*", "", path.read_text(encoding="utf-8")) for path in (home / "config").rglob("*.yaml")]
+    counts = Counter(word for text in texts for word in re.findall(r"[a-z0-9_]+", text))
+    assert [name for name in catalogue.ids(block) if counts[name] < 2] == []
