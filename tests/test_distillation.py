@@ -1,6 +1,7 @@
 """Distillation: each formula against another one, a teacher's outputs against its model, students against both."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,6 +102,21 @@ def test_labels_that_each_hold_or_not_are_two_classes_each():
     own = functional.binary_cross_entropy(target, target)
     expected = functional.binary_cross_entropy_with_logits(student, target) - own
     assert soft_targets(yes_or_no(student), yes_or_no(teacher), 1.0).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_of_a_head_of_label_sets_each_label_is_compared_by_itself():
+    """As it would be by the cross-entropies of all labels: shares of yes and no, and not of one label among others."""
+    student, teacher = torch.tensor([[0.3, -1.0, 2.0]]), torch.tensor([[1.0, 0.5, -0.2]])
+    head = SimpleNamespace(words=False, scores=False, label_sets=True)
+    taught = SimpleNamespace(logits_of=lambda rows, batch: teacher)
+    distil = DistilConfig.model_validate({"logits": {"temperature": 2}})
+    objective = Distilled(None, distil, taught, {}, width=4, seed=1)
+    found = objective._logit_distance(head, student, [0], None)
+    ours, theirs = (logits / 2 for logits in (student, teacher))
+    shares = theirs.sigmoid()
+    entropies = [functional.binary_cross_entropy_with_logits(one, shares) for one in (ours, theirs)]
+    crossed = entropies[0] - entropies[1]
+    assert found == pytest.approx(4 * crossed.item(), rel=1e-5)
 
 
 def test_the_weights_of_published_code_become_ours():
