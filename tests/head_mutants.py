@@ -20,8 +20,8 @@ FILES += ("test_distillation.py", "test_student_oracles.py")
 NAMED = {
     "adapters": "adapter",
     "boundaries": "boundaries_are",
-    "distillation": "soft_targets|high_temperature|is_certain|states|each_hold_or_not|label_sets|published_code|relations"
-    "|weight_0|equals_its_teacher|is_stored_of_a_teacher|ten_updates|take_turns|whose_turn",
+    "distillation": "soft_targets|high_temperature|is_certain|states|each_hold_or_not|label_sets|published_code"
+    "|relations|weight_0|equals_its_teacher|is_stored_of_a_teacher|ten_updates|take_turns|whose_turn",
     "elmo": "published_files",
     "layer_attention": "over_layers_is_the_sum",
 }
