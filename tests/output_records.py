@@ -26,6 +26,7 @@ from workflow import HOME, Workplace
 
 LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
 REQUIRED = {"whole": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
+REQUIRED["start"] = "frozen"
 REQUIRED |= {
     "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["frozen", "short_full"]}]
 }
@@ -159,7 +160,8 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
         "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search", "short_student"],
         "adapted": ["short_full"],
     }
-    chosen |= {"probes": [*probes, "mutual_information", "by_genre", "head_importance"], "probe_tasks": ["entities"]}
+    probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "masked_loss"]
+    chosen |= {"probes": probes, "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
     chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}, "latency": {"tasks": [1, 2]}}
     return chosen | changes
@@ -309,7 +311,16 @@ def _heads(layer: int, seed: int, main: str) -> dict:
     return _scores(layer, seed, main) | {"heads": list(np.linspace(0.1, 0.9, HEADS)), "removed": removed}
 
 
+def _removed(layer: int, seed: int, main: str) -> dict:
+    found = _heads(layer, seed, main)
+    measured = {"parameters": 1000, "seconds": 0.5}
+    found["removed"] = [one | measured if one["order"] == "importance" else one for one in found["removed"]]
+    return found
+
+
 FORMS = {
+    "masked_loss": _one_split,
+    "head_removal": _removed,
     "cka": _one_split,
     "attention_similarity": _attention,
     "weight_distance": _one_split,
