@@ -88,7 +88,7 @@ class OutputRecords:
     def probes(self, kind: str) -> list[Path]:
         """Return the records of probes that a kind is drawn from."""
         step = step_of(kind)
-        paths = self.plan.probed("all_kinds", f"a_{kind}") if step == "figure" else []
+        paths = self.plan.probed("all_kinds", step, f"a_{kind}")
         return [Path(path) for path in paths if Path(path).exists()]
 
     def data(self, kind: str) -> OutputData:
@@ -119,6 +119,8 @@ class OutputRecords:
         write_json(folder / "metrics.json", self._record(spec, score))
         write_json(folder / "cost.json", _cost(10.0 * (1 + thawed) + run.seed, thawed))
         history = {"phase": [1, 1], "epoch": [1, 2], "gradient/head": [1.0, 0.5], "gradient/layer.3": [0.3, 0.2]}
+        metric = spec["task"]["metrics"][0]
+        history |= {"step": [5, 10], "loss": [1.0, 0.5], f"validation_{metric}": [score - 0.1, score]}
         pandas.DataFrame(history if run.step == "train" else {"strength": [1.0]}).to_csv(
             folder / "history.csv", index=False
         )
