@@ -12,7 +12,6 @@ plans each experiment of config/experiments/papers.yaml as `thaw plan` does, in 
 Prepare no data before: sizes are those that the catalogue states. A slow test compares the pages.
 """
 
-import contextlib
 import re
 import sys
 from pathlib import Path
@@ -45,8 +44,10 @@ def plans() -> dict[str, Plan]:
     files = {name: str(HOME / f"config/experiments/{name}.yaml") for name in papers}
     by_name = {}
     for name, file in files.items():
-        with contextlib.suppress(UserError):  # a dataset of which there are local files alone
+        try:
             by_name[name] = load_plan(read_config([file]), HOME, "nothing", [file])
+        except UserError as error:  # a dataset of which there are local files alone
+            print(f"without {name}: {error}", file=sys.stderr)
     return by_name
 
 

@@ -30,6 +30,16 @@ class Past:
     gains: np.ndarray
     seen: np.ndarray
 
+    @classmethod
+    def of(cls, task: str, seen: np.ndarray, test: np.ndarray, probes: int) -> "Past":
+        """Return a task by its scores on validation [rungs, a] and on test [a]; the first candidates are the probes."""
+        return cls(task, features_of(seen[-1, :probes]), test - test[0], seen - seen[-1, 0])
+
+
+def features_of(probes: np.ndarray) -> np.ndarray:
+    """Return what the probes' scores on validation [f] say of a task: the first one's, and what others gain over it."""
+    return np.array([probes[0], *(probes[1:] - probes[0])])
+
 
 @dataclass(frozen=True)
 class Rungs:

@@ -103,7 +103,7 @@ def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     if not candidates or candidates[0][0] != rule["probes"][0]:
         return None
     probes = [place for place, point in enumerate(candidates) if point[0] in rule["probes"]]
-    past = [_past(one.corpus, one, seed, candidates, probes) for one in others.values() for seed in one.test.index]
+    past = [_past(one.corpus, one, seed, candidates, len(probes)) for one in others.values() for seed in one.test.index]
     unit = points.seconds(points.of([whole]))
     training = points.training[candidates].to_numpy()
     first = (points.extraction.loc[candidates].max().to_numpy() + training[probes].sum()) / unit
@@ -111,7 +111,7 @@ def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     costs[probes] = 0.0
     taken, spent = {}, []
     for seed in points.test.index:
-        now = _past(task, points, seed, candidates, probes)
+        now = _past(task, points, seed, candidates, len(probes))
         beliefs, rungs = before(now.features, past, len(candidates)), rungs_of(past, points.rows)
         advisor = Advisor(costs, beliefs, rungs, rule["price"], rule["budget"], float(first[0]))
         advice = _decide(advisor, now.seen, probes)
@@ -140,12 +140,10 @@ def _decide(advisor: Advisor, seen: np.ndarray, probes: list[int]) -> Advice:
     return advisor.choose()
 
 
-def _past(task: str, points, seed, candidates: list[tuple], probes: list[int]) -> Past:
-    """Return one seed of a task: what its probes say, and the gains over the first of them."""
-    test = points.test.loc[seed, candidates].to_numpy()
+def _past(task: str, points, seed, candidates: list[tuple], probes: int) -> Past:
+    """Return one seed of a task. Args: the candidates, of which so many are probes, and these are first."""
     seen = np.array([points.rungs[seed, point] for point in candidates]).T
-    gains = seen - seen[-1, 0]
-    return Past(task, np.array([seen[-1, 0], *gains[-1, probes[1:]]]), test - test[0], gains)
+    return Past.of(task, seen, points.test.loc[seed, candidates].to_numpy(), probes)
 
 
 WAYS = {"best": best, "halving": halved, "advisor": advised, "logme": by_evidence, "random": by_chance}

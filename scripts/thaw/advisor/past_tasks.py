@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.advisor.beliefs import RUNGS, Beliefs, Past, Rungs, before, rungs_of
+from thaw.advisor.beliefs import RUNGS, Beliefs, Past, Rungs, before, features_of, rungs_of
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
 
 SHIPPED = HOME / "config/past_tasks.csv"  # of config/experiments/grid.yaml; scripts/record.py writes it
 FEWEST = 3  # datasets, as in `before`
-KEY = ("corpus", "head", "subset", "task", "seed")
+KEY = ("head", "subset", "corpus", "task", "seed")
+POINT = ("strategy", "variant")
 SCORES = [*(f"validation_{rung:g}" for rung in RUNGS), "test"]
 
 
 @dataclass(frozen=True)
 class PastTasks:
-    """The past tasks of an encoder: by (corpus, head, subset, task, seed) the scores [rungs + 1] of its points, which
+    """The past tasks of an encoder: by KEY the scores [rungs + 1] of its points, which
     are (strategy, variant)."""
 
     scores: dict[tuple, dict[tuple[str, str], np.ndarray]]
@@ -29,11 +30,11 @@ class PastTasks:
     @property
     def tasks(self) -> list[str]:
         """The names of the tasks."""
-        return list(dict.fromkeys(task for _, _, _, task, _ in self.scores))
+        return list(dict.fromkeys(task for *_, task, _ in self.scores))
 
     def known(self, candidates: list[tuple[str, str]]) -> list[int]:
         """Return the places of the candidates that each seed of each task had; none for fewer than three datasets."""
-        if len({corpus for corpus, *_ in self.scores}) < FEWEST:
+        if len({corpus for _, _, corpus, *_ in self.scores}) < FEWEST:
             return []
         return [
             place
@@ -55,7 +56,7 @@ class PastTasks:
             return wide, rungs_of([], validated), []
         points, places = [candidates[place] for place in known], [place for place in known if place < len(probes)]
         past = self._past(points, len(places))
-        features = np.array([probes[0], *(probes[place] - probes[0] for place in places[1:])])
+        features = features_of(np.array(probes)[places])
         mine, mean, covariance = before(features, past, len(known)), wide.mean.copy(), wide.covariance.copy()
         mean[known] = mine.mean
         covariance[known], covariance[:, known] = 0.0, 0.0
@@ -64,11 +65,9 @@ class PastTasks:
 
     def _past(self, points: list[tuple[str, str]], probes: int) -> list[Past]:
         past = []
-        for (corpus, head, subset, _, _), by_point in self.scores.items():
-            scores = np.array([by_point[point] for point in points]).T  # [rungs + 1, k]
-            seen = scores[:-1] - scores[-2, 0]
-            features = np.array([scores[-2, 0], *seen[-1, 1:probes]])
-            past.append(Past(f"{corpus} {head} {subset}", features, scores[-1] - scores[-1, 0], seen))
+        for (head, subset, corpus, _, _), by_point in self.scores.items():
+            *seen, test = np.array([by_point[point] for point in points]).T  # [rungs + 1, k]
+            past.append(Past.of(f"{corpus} {head} {subset}", np.array(seen), test, probes))
         return past
 
 
@@ -86,7 +85,7 @@ def read(path: Path, encoder: str, without: str) -> PastTasks:
                 if row["encoder"] == encoder and row["corpus"] != without:
                     by_point = scores.setdefault(tuple(row[name] for name in KEY), {})
                     if np.isfinite(values).all():
-                        by_point[row["strategy"], row["variant"]] = values
+                        by_point[tuple(row[name] for name in POINT)] = values
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except KeyError as error:

@@ -36,19 +36,32 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
     solution, held = _solution(reading, seed)
     reader = reading.whole()
     raw = importance(reading, reader, held.part(np.arange(len(held.rows))[: reading.entry.examples]), solution)
-    normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
-    drawn = np.random.default_rng(derive_seed(seed, "heads")).permutation(raw.size)
-    orders = {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
+    normed, orders = ranked(raw, seed)
     removed = [
         {"order": name, "share": share, "score": _score(reading, reader, solution, order[: round(share * raw.size)])}
         for name, order in orders.items()
         for share in SHARES
     ]
+    return by_layer(raw, normed, removed, seed, both=True)
+
+
+def ranked(raw: np.ndarray, seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return importances divided by their layer's norm, [L, H], and the orders in which heads go: rising, and drawn."""
+    normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
+    drawn = np.random.default_rng(derive_seed(seed, "heads")).permutation(raw.size)
+    return normed, {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
+
+
+def by_layer(raw: np.ndarray, normed: np.ndarray, removed: list[dict], seed: int, both: bool) -> tuple[list, list]:
+    """Return a row for each head and each share removed, and for each layer its heads; the last has the shares.
+
+    Args: importances [L, H], see `ranked`; both, whether a row has the one that is not normed too.
+    """
     rows, layer_scores = [], []
-    for layer, values in enumerate(normed.tolist(), 1):
+    for layer, (plain, values) in enumerate(zip(raw.tolist(), normed.tolist(), strict=True), 1):
         common = {"layer": layer, "seed": seed}
-        pairs = zip(raw[layer - 1].tolist(), values, strict=True)
-        rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(pairs)]
+        for head, (one, two) in enumerate(zip(plain, values, strict=True)):
+            rows.append(common | {"head": head} | ({"importance": one} if both else {}) | {"normed": two})
         scores = {"train": {"importance": float(raw[layer - 1].mean())}}
         layer_scores.append(common | {"scores": scores, "heads": values})
     layer_scores[-1]["removed"] = removed

@@ -15,10 +15,10 @@ import torch
 
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
-from thaw.core.runtime import derive_seed, log
+from thaw.core.runtime import log
 from thaw.encoders.fewer_heads import take_out
 from thaw.features.row_sets import batches
-from thaw.probes.head_importance import SHARES, masked
+from thaw.probes.head_importance import SHARES, by_layer, masked, ranked
 from thaw.probes.reading import Reading
 from thaw.schema.head import HeadConfig
 from thaw.training.objectives import Supervised
@@ -40,23 +40,14 @@ def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         return [], []
     model = finished(reading)
     raw = importance(reading, model)
-    normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
-    drawn = np.random.default_rng(derive_seed(seed, "heads")).permutation(raw.size)
-    orders = {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
+    normed, orders = ranked(raw, seed)
     removed = [
         {"order": name, "share": share}
         | _without(reading, model, order[: round(share * raw.size)], name == "importance")
         for name, order in orders.items()
         for share in SHARES
     ]
-    rows, layer_scores = [], []
-    for layer, values in enumerate(normed.tolist(), 1):
-        common = {"layer": layer, "seed": seed}
-        rows += [common | {"head": head, "normed": value} for head, value in enumerate(values)]
-        scores = {"train": {"importance": float(raw[layer - 1].mean())}}
-        layer_scores.append(common | {"scores": scores, "heads": values})
-    layer_scores[-1]["removed"] = removed
-    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], layer_scores
+    return by_layer(raw, normed, removed, seed, both=False)
 
 
 def finished(reading: Reading) -> TaskModel:

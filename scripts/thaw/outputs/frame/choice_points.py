@@ -10,7 +10,7 @@ import numpy as np
 from thaw.advisor.beliefs import RUNGS
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs.frame.probe_frame import PRETRAINED
-from thaw.outputs.frame.sanity_flags import notes_of
+from thaw.outputs.frame.sanity_flags import notes_of, of_phase
 
 POINT = ["strategy", "variant"]
 WITH_RUNGS = {"halving", "advisor"}  # ways to choose that look at validation before a training ends
@@ -67,6 +67,13 @@ class Points:
         return float(np.mean(lost))
 
 
+def points_by_task(data, spec: dict, group: tuple, strategy: str, ways: set[str]) -> dict[str, Points]:
+    """Return the points of each task of a group that has a strategy. Args: see `points_of`; an output's spec."""
+    corpora, tasks = spec.get("corpora", {}), dict.fromkeys(data.runs["task"])
+    points = {task: points_of(data, spec["split"], group, task, ways, corpora.get(task, task)) for task in tasks}
+    return {task: one for task, one in points.items() if one and one.of([strategy])}
+
+
 def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus: str = "") -> Points | None:
     """Return the points of a task and group, in the seeds that all of them have; None where it has no runs.
 
@@ -92,7 +99,7 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     rows = int(validated["n"].median()) if "n" in validated else 0
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence, corpus or task)
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence, corpus)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:
@@ -118,7 +125,7 @@ def _rungs(data, row) -> list[float]:
     notes, column = notes_of(data.results / row.folder), f"validation_{row.metric}"
     if not notes or "epoch" not in notes[0]:
         return [100 * row.value] * len(RUNGS)
-    mine = [note for note in notes if note["phase"] == notes[-1]["phase"]]
+    mine = of_phase(notes, notes[-1]["phase"])
     scored = [(float(note["step"]), 100 * float(note[column])) for note in mine if note.get(column)]
     last = float(mine[-1]["step"])
     by_then = [[score for step, score in scored if step <= share * last + 1e-9] for share in RUNGS[:-1]]

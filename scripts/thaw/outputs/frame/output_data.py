@@ -30,6 +30,10 @@ class OutputData:
         return read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
 
     @cached_property
+    def _numbers(self) -> dict[tuple[str, int], int]:
+        return draws.numbered(self._each_run, self._first)
+
+    @cached_property
     def runs(self):
         """The frame of runs.csv, see `runs_frame`."""
         return draws.together(self._each_run, self._first)
@@ -59,8 +63,7 @@ class OutputData:
         scores = {cell["seed"]: next(iter(cell["scores"].values()))[score] for cell in cells}
         if record.of["subset"] not in self._first:
             return scores
-        numbers = draws.numbered(self._each_run, self._first)
-        places = {seed: numbers.get((record.of["subset"], seed)) for seed in scores}
+        places = {seed: self._numbers.get((record.of["subset"], seed)) for seed in scores}
         return {number: scores[seed] for seed, number in places.items() if number is not None}
 
     @cached_property

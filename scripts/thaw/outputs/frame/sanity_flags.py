@@ -75,7 +75,7 @@ def _of_strength(record: dict) -> list[str]:
     return ["strength_at_edge"] if len(tried) > 1 and chosen >= max(tried) else []
 
 
-def of_phase(notes: list[dict], number: int) -> list[dict]:
+def of_phase(notes: list[dict], number: int | str) -> list[dict]:
     """Return the notes on one phase, counted from 1; none where a convex fit has strengths in their place."""
     return [note for note in notes if note.get("phase") == str(number)]
 

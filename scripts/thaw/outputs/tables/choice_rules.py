@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.choice_points import Points, points_of
+from thaw.outputs.frame.choice_points import Points, points_by_task
 from thaw.outputs.frame.result_links import section_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.sign_flips import max_t
@@ -30,9 +30,7 @@ def build(data, spec: dict) -> TextTable:
     against = spec.get("against", spec["rules"][0]["label"])
     ways = {rule.get("way", "best") for rule in spec["rules"]}
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        of, corpora = (spec["split"], group), spec.get("corpora", {})
-        points = {task: one for task in tasks if (one := points_of(data, *of, task, ways, corpora.get(task)))}
-        points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
+        points = points_by_task(data, spec, group, spec["whole"], ways)
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
             left_out |= {label for label, outcomes in rules if len(outcomes) < len(points)}

@@ -17,32 +17,38 @@ def build(data, spec: dict) -> TextTable:
     Raises UserError where no probe measured a loss.
     """
     records = [one for one in data.probes if one.value("spec", "probe")["kind"] in LOSSES]
-    lines = [line for record in records for line in _lines(record)]
-    if not lines:
+    losses = [(record, by_seed) for record in records if (by_seed := _losses(record))]
+    if not losses:
         raise UserError("a forgetting_table needs probes of kind masked_loss or next_sentence_loss with a result")
     names, groups = run_names(records, spec["labels"]), {}
     kinds = {record.cell["probe"]: record.record["spec"]["probe"]["kind"] for record in records}
     shown = [kind for kind in LOSSES if kind in kinds.values()]
-    for record in records:
+    for record, by_seed in losses:
         place = tuple(record.cell[name] for name in ("task", "subset", "encoder"))
         cells = groups.setdefault(place, {}).setdefault(names[record.cell["run"]], {})
-        cells[kinds[record.cell["probe"]]] = _cells(record)
+        cells[kinds[record.cell["probe"]]] = _cells(by_seed)
     parts = [Group(_group(place, groups, spec["labels"]), [], _rows(runs, shown)) for place, runs in groups.items()]
     titles = [f"{LOSSES[kind]}, {when}" for kind in shown for when in ("before", "after")]
+    lines = [line for record, by_seed in losses for line in _lines(record, by_seed)]
     return text_table(spec, titles, parts, _notes(), HEADER, lines)
 
 
-def _lines(record: ProbeRecord) -> list[list]:
-    """Return what the CSV says of a record: both losses by seed."""
+def _losses(record: ProbeRecord) -> dict[int, tuple[float, float]]:
+    """Return by seed the loss before and after."""
     kind = record.value("spec", "probe")["kind"]
-    losses = {end["seed"]: next(iter(end["scores"].values())) for end in record.value("layers")}
+    of_seeds = {end["seed"]: next(iter(end["scores"].values())) for end in record.value("layers")}
+    return {seed: (one["before"], one[kind]) for seed, one in of_seeds.items()}
+
+
+def _lines(record: ProbeRecord, by_seed: dict[int, tuple[float, float]]) -> list[list]:
+    """Return what the CSV says of a record: both losses by seed."""
     key = [record.cell[name] for name in ("task", "subset", "encoder", "probe", "run")]
-    return [[*key, seed, f"{one['before']:.6f}", f"{one[kind]:.6f}"] for seed, one in losses.items()]
+    return [[*key, seed, f"{before:.6f}", f"{after:.6f}"] for seed, (before, after) in by_seed.items()]
 
 
-def _cells(record: ProbeRecord) -> list[TextCell]:
+def _cells(by_seed: dict[int, tuple[float, float]]) -> list[TextCell]:
     """Return the loss before, and after with its standard deviation over seeds."""
-    before, after = (np.array([float(line[place]) for line in _lines(record)]) for place in (-2, -1))
+    before, after = np.array(list(by_seed.values())).T
     spread = f" ± {wording.number(after.std(ddof=1), 2)}" if len(after) > 1 else ""
     return [
         TextCell(wording.number(before.mean(), 2), before.mean()),

@@ -6,14 +6,14 @@ Its CSV is what `thaw advise` reads as past tasks (advisor/past_tasks.py).
 import numpy as np
 
 from thaw.advisor.beliefs import RUNGS
+from thaw.advisor.past_tasks import KEY, POINT, SCORES
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.choice_points import POINT, WITH_RUNGS, Points, points_of
+from thaw.outputs.frame.choice_points import WITH_RUNGS, Points, points_by_task
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
-HEADER = ["encoder", "head", "subset", "corpus", "task", "seed", *POINT]
-HEADER += [*(f"validation_{rung:g}" for rung in RUNGS), "test"]
+HEADER = ["encoder", *KEY, *POINT, *SCORES]
 
 
 def build(data, spec: dict) -> TextTable:
@@ -23,15 +23,12 @@ def build(data, spec: dict) -> TextTable:
     Raises UserError where no task has runs of `start`.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
+    groups, lines = [], []
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        corpora = spec.get("corpora", {})
-        of_tasks = {task: points_of(data, spec["split"], group, task, WITH_RUNGS, corpora.get(task)) for task in tasks}
-        points = {task: one for task, one in of_tasks.items() if one and one.of([spec["start"]])}
-        of_group = [line for task, one in points.items() for line in _lines(task, one)]
-        if of_group:
+        if points := points_by_task(data, spec, group, spec["start"], WITH_RUNGS):
             groups.append(Group(name, [], _rows(points, spec)))
-            lines += [[group[1], group[2], group[0], *line] for line in of_group]
+            subset, encoder, head = group
+            lines += [[encoder, head, subset, *line] for task, one in points.items() for line in _lines(task, one)]
     if not groups:
         raise UserError(f"a progress_table needs runs of {spec['start']}")
     titles = [*(f"{100 * rung:g} %" for rung in RUNGS), "Test"]

@@ -8,6 +8,7 @@ from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 HEADER = "task subset encoder run seed share score random parameters seconds"
+ORDERS = ("importance", "random")
 
 
 def build(data, spec: dict) -> TextTable:
@@ -56,9 +57,6 @@ def _rows(lines: list[list]) -> list[Row]:
         cells = zip(shown, (score, random, parameters, seconds), strict=True)
         rows.append(Row({}, f"{100 * share:.0f} %", [TextCell(text, value) for text, value in cells]))
     return rows
-
-
-ORDERS = ("importance", "random")
 
 
 def _notes() -> list[str]:
