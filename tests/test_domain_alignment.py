@@ -65,7 +65,7 @@ def test_what_cannot_be_aligned_is_refused(bench):
     with pytest.raises(ValueError, match="coral adapts the encoder; let some of it train"):
         PhaseConfig(train=["head"], coral={"to": "other"})
     with pytest.raises(
-        ValueError, match="coral sets the loss of a phase, as distil and replace do; leave all but one out"
+        ValueError, match="coral sets the loss of a phase, as coral, auxiliary, distil and replace do; leave"
     ):
         PhaseConfig(train=["head", {"top": 1}], coral={"to": "other"}, distil={"logits": {}})
     run = run_of(bench, PHASE | {"coral": {"to": "lost"}})

@@ -78,6 +78,7 @@ OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
     (PhaseConfig, "betas"): (0.7, 0.99),
     (PhaseConfig, "coral"): {"to": "mnli", "weight": 0.5},
+    (PhaseConfig, "auxiliary"): {"tasks": ["mnli"], "weight": 0.5},
     (LadderConfig, "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},

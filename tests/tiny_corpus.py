@@ -180,12 +180,19 @@ class Bench:
         entry = {"task": other.spec()["task"] | {"id": task}, "rename": {}, "data": other.upstream["data"]}
         return entry | {"features": [other.upstream["features"]]}
 
+    def auxiliary(self, task: str) -> dict:
+        """Return what a spec says of an auxiliary task among `others`, with a linear head."""
+        return {key: value for key, value in self.also(task).items() if key != "rename"} | {"head": {"kind": "linear"}}
+
     def inputs(self, store=None, spec: dict | None = None) -> Inputs:
         """Return what a run on this bench reads, with the transfer sets that its spec names."""
         inputs = Inputs(self.corpus, store or self.store, self.encoder, torch.device("cpu"))
         for entry in (spec or {}).get("also", []):
             other, labels = self.others[entry["task"]["id"]], self.corpus.labels(spec["task"]["target"])
             inputs.transfer_sets.append((TransferSet.of(entry, other.corpus, labels), other.store))
+        for entry in (spec or {}).get("auxiliary", []):
+            other = self.others[entry["task"]["id"]]
+            inputs.auxiliary[entry["task"]["id"]] = Inputs(other.corpus, other.store, self.encoder)
         return inputs
 
     def run(self, spec: dict, start=None, store=None, taught=None) -> TrainingRun:
@@ -201,7 +208,8 @@ class Bench:
     def step(self, name: str, spec: dict, out: Path, *more) -> Path:
         """Run the step `train`, `fit_heads` or `teach` on this bench; return its folder."""
         folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--features", self.features)
-        if others := [self.others[entry["task"]["id"]] for entry in spec.get("also", [])]:
+        entries = [*spec.get("also", []), *spec.get("auxiliary", [])]
+        if others := [self.others[entry["task"]["id"]] for entry in entries]:
             folders += ("--also-data", *(other.corpus.folder / "card.json" for other in others))
             folders += ("--also-tokens", *(other.features / "tokens.json" for other in others))
         run_in_process(name, "--spec", canonical(spec), *folders, "--out", out, *more)

@@ -41,9 +41,9 @@ class TransferSet:
                 )
         return cls(task, corpus, np.array([theirs.index(name) for name in names]))
 
-    def rows(self) -> dict[str, np.ndarray]:
-        """Return all rows of each test split."""
-        return {split: np.arange(len(self.corpus.frame(split))) for split in self.task["test"]}
+    def rows(self, more: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+        """Return all rows of each test split, and of more splits."""
+        return {split: np.arange(len(self.corpus.frame(split))) for split in (*self.task["test"], *more)}
 
     def words(self, split: str) -> list[int] | None:
         """Return how many words each row has, None where the task is not on words."""

@@ -77,7 +77,7 @@ def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
     for role, digest in stated_needs(spec).items():
         step = PLACE_OF_NEED[NEEDS[role].file]
         command += ["--need", role, str(result_with(results, step, digest, f"result that it needs ({role})"))]
-    also = spec.get("also", [])
+    also = [*spec.get("also", []), *spec.get("auxiliary", [])]
     data = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
     tokens = [result_with(results, "features", one, "store of features") for entry in also for one in entry["features"]]
     return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]

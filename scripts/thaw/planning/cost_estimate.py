@@ -200,6 +200,7 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
+        faster /= 2 if settings.coral or settings.auxiliary else 1  # each batch with as many texts of another task
         for stage in settings.stages(phase):
             computed = len([n for n in layers if n > (stage["boundary"] or 0)])
             total += settings.passes(stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster

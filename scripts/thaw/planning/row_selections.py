@@ -12,7 +12,7 @@ LONGEST = 100_000  # characters: Linux allows an argument of 128 KiB
 
 def selections(table: JobTable, store: str) -> list[dict]:
     """Return what the readers of a store's states select of its rows, each once; nothing where all are to be stored."""
-    entries, transfers = {}, {}
+    entries: dict[str, dict] = {}
     cards = set(table.cards(store)[1:])
     for step, jobs in table.jobs.items():
         for job in jobs.values():
@@ -22,11 +22,25 @@ def selections(table: JobTable, store: str) -> list[dict]:
             if "boundaries" in read:
                 entry = {key: job.spec[key] for key in ("task", "subset", "rows") if key in job.spec}
                 entries[canonical(entry)] = entry
-            for transfer in job.spec["also"] if "also_boundaries" in read else ():
-                if table.job("features", store).digest in transfer["features"]:
-                    transfers[canonical(transfer["task"])] = {"transfer": transfer["task"]}
-    wanted = [*entries.values(), *transfers.values()]
+            if "also_boundaries" in read:
+                entries |= {canonical(one): one for one in _of_others(job.spec, table.job("features", store).digest)}
+    wanted = sorted(entries.values(), key=lambda entry: "task" not in entry)
     return wanted if len(canonical(wanted)) < LONGEST else []
+
+
+def _of_others(spec: dict, store: str) -> list[dict]:
+    """Return what a run selects of other tasks' rows in a store: of transfer sets and of auxiliary tasks.
+
+    Args: spec of the run; digest of the store.
+    """
+    targets = {phase["coral"]["to"] for phase in spec["phases"] if "coral" in phase}
+    selected = []
+    for entry in (entry for entry in spec.get("also", []) if store in entry["features"]):
+        selected.append({"transfer": entry["task"]} | ({"subset": {}} if entry["task"]["id"] in targets else {}))
+    for entry in (entry for entry in spec.get("auxiliary", []) if store in entry["features"]):
+        if entry["data"] != spec["data"]:  # else they are the run's own rows
+            selected.append({"auxiliary": entry["task"], "subset": spec["subset"]})
+    return selected
 
 
 def share_of_train(table: JobTable, store: str, examples: float) -> float:

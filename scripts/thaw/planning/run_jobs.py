@@ -6,6 +6,7 @@ from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
+from thaw.planning.auxiliary import auxiliary_tasks
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -123,8 +124,13 @@ class RunJobs:
                 f"{place}: coral: to: {min(unknown)} is none of the transfer_sets of task {run.task}; name it "
                 "there, since these are what a run reads besides its own dataset"
             )
+        stores = []
         if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
+        if any("auxiliary" in phase for phase in spec["phases"]):
+            spec["auxiliary"], more = auxiliary_tasks(self.planner, self.upstream, run)
+            stores = stores + more
+        if stores:
             inputs["also_data"] = self.upstream.prepared(stores)
             inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}
         return spec, inputs

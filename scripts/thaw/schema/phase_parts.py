@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
-from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel, Key, clauses, written
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -23,15 +22,6 @@ SCHEDULES = {
     "slanted_triangular": "slanted triangular schedule",
     "plateau": "learning rate halved after each {} without a better validation score",
 }
-
-
-class CoralConfig(ConfigModel):
-    """CORAL (Sun and Saenko 2016): covariances of source and target are brought near each other."""
-
-    to: Annotated[
-        Id, Key(lambda id, _, context: f"CORAL towards the training texts of {context.name('tasks', id)}")
-    ] = Field(description="a task among the transfer_sets of each task that the strategy is run on")
-    weight: Annotated[float, Key("weight {}")] = Field(1.0, gt=0, description="of the distance in the loss")
 
 
 class UnfreezeConfig(ConfigModel):

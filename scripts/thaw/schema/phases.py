@@ -9,11 +9,11 @@ from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, sa
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses
+from thaw.schema.other_tasks import AuxiliaryConfig, CoralConfig, check_other_tasks, say_other
 from thaw.schema.phase_parts import (
     BETAS,
     CHAIN_THAW,
     OPTIMIZERS,
-    CoralConfig,
     EarlyStoppingConfig,
     SelectConfig,
     UnfreezeConfig,
@@ -181,9 +181,12 @@ class PhaseConfig(ConfigModel):
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
-    coral: Annotated[
-        CoralConfig | None, Key(lambda coral, _, context: coral and ", ".join(clauses(coral, context)))
-    ] = Field(None, description="domain adaptation to the texts of another task's corpus, without its labels")
+    coral: Annotated[CoralConfig | None, Key(say_other)] = Field(
+        None, description="domain adaptation to the texts of another task's corpus, without its labels"
+    )
+    auxiliary: Annotated[AuxiliaryConfig | None, Key(say_other)] = Field(
+        None, description="multi-task training: other tasks train the encoder too"
+    )
     clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
@@ -260,10 +263,7 @@ class PhaseConfig(ConfigModel):
             )
         if self.clip_over == "all" and (self.clip is None or self.clip_each or not self.frozen_dropout):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
-        if self.coral and list(self.train) == ["head"] and not self.insert:
-            raise ValueError("coral adapts the encoder; let some of it train, as train: [head, {top: 2}]")
-        if self.coral and (self.distil or self.replace):
-            raise ValueError("coral sets the loss of a phase, as distil and replace do; leave all but one out")
+        check_other_tasks(self)
         check_length(self.updates, self.judge, self.unfreeze)
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")

@@ -15,12 +15,14 @@ from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
+from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, decided, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
+from thaw.heads.pooling import Pooler
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from thaw.training.rows_read import read_rows
@@ -140,3 +142,14 @@ class TaskContext:
             (other, {split: predict(other.corpus, store, split, rows, other.words(split)) for split, rows in rows_of})
             for other, store, rows_of in ((other, store, other.rows().items()) for other, store in sets)
         ]
+
+
+def start_head(head: Head, encoder_folder: Path, trained: dict[str, torch.Tensor], inserts: bool) -> None:
+    """Give a new head what it takes from the encoder: its pooler's tensors, the weights of its ladder.
+
+    Args: trained, tensors of the encoder that were trained before; inserts, whether there are any.
+    """
+    for module in head.modules():
+        if isinstance(module, Pooler):
+            module.dense.load_state_dict(load_pooler(encoder_folder))
+    head.combination.start(encoder_folder, trained, inserts)

@@ -40,6 +40,7 @@ class Coral(Supervised):
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         other = self.feed("train", self.drawn(rows))
+        self.read = [other[0].mask.shape[1]] * len(other[0].mask)
         with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=model.precision == "bf16"):
             ours, theirs = self._vectors(model, batch, stored), self._vectors(model, *other)
             logits = model.head.logits(ours)

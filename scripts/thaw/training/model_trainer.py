@@ -76,7 +76,9 @@ class ModelTrainer:
         batch, stored = self.feed("train", rows)
         self.spent.head_flops += self.model.head_flops(batch.host)
         self.spent.lengths += [batch.mask.shape[1]] * len(batch.mask)
-        return self.objective.loss(self.model, rows, batch, stored).view(1)
+        loss = self.objective.loss(self.model, rows, batch, stored).view(1)
+        self.spent.lengths += self.objective.read
+        return loss
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give all that trains the gradients of the loss; it has none where a batch read frozen modules alone."""

@@ -1,6 +1,6 @@
 """Training objectives: the loss of a batch, as a part of its own.
 
-One more objective is one more class, as `thaw.training.distilled.Distilled`, which `TrainingRun.objective_of` returns.
+One more objective is one more class, as `thaw.training.distilled.Distilled`; `thaw.training.phase_objectives` chooses.
 
 B examples, W words, N vectors, M runs, n of a batch, C outputs.
 """
@@ -24,9 +24,11 @@ class Objective:
     """What a model is trained towards.
 
     With `on_vectors` it also has the last two methods, by which heads train on constant vectors, several as a batch.
+    `read` has the lengths of the sequences that the last loss computed in addition to its batch.
     """
 
     on_vectors = False
+    read: list[int] = []
 
     def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""

@@ -33,7 +33,7 @@ class Placed(Protocol):
 
 def prepare(run: Placed) -> None:
     """Import the modules that a run will need, read its tokens, and prove an encoder that is about to be resumed."""
-    for store in (run.context.store, *(store for _, store in run.inputs.transfer_sets)):
+    for store in run.inputs.stores:
         for split in {"train", *run.context.scored} & set(store.splits):
             store.sizes(split)
     if _computes_layers(run):

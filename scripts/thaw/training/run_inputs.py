@@ -23,16 +23,17 @@ from thaw.features.extract import remake
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 from thaw.training.adapted import AdaptedEncoder
-from thaw.training.rows_read import read_rows
+from thaw.training.rows_read import auxiliary_rows, read_rows
 
 
 @dataclass
 class Inputs:
     """The inputs of a run in one view.
 
-    `transfer_sets` holds other tasks' corpora, each with its store in that view; `vectors` the constant vectors that a
-    head has read of the pretrained encoder, by folder of the store and split, for all runs that share these inputs;
-    `adapted` the encoder as a run left it, where the store holds its states.
+    `transfer_sets` holds other tasks' corpora, each with its store in that view; `auxiliary`, by id, the inputs of the
+    tasks that train the encoder too; `vectors` the constant vectors that a head has read of the pretrained encoder, by
+    folder of the store and split, for all runs that share these inputs; `adapted` the encoder as a run left it, where
+    the store holds its states.
     """
 
     corpus: Corpus
@@ -40,6 +41,7 @@ class Inputs:
     encoder: Path
     device: torch.device = torch.device("cpu")  # until the job's turn on one has come
     transfer_sets: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
+    auxiliary: dict[str, "Inputs"] = field(default_factory=dict)
     vectors: dict = field(default_factory=dict)
     adapted: AdaptedEncoder | None = None
 
@@ -59,8 +61,16 @@ class Inputs:
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that occur in the texts, padding included, ascending, int64 [U]."""
-        stores = [self.store, *(store for _, store in self.transfer_sets)]
-        return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
+        return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in self.stores])))
+
+    @property
+    def stores(self) -> list[FeatureStore]:
+        """All stores that are read, the task's own first."""
+        return [
+            self.store,
+            *(store for _, store in self.transfer_sets),
+            *(one.store for one in self.auxiliary.values()),
+        ]
 
 
 def open_inputs(spec: dict, folders) -> list[Inputs]:
@@ -82,13 +92,21 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
     ]
     views = [Inputs(corpus, store, folders.encoder) for store in stores]
     cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
+    targets = {phase["coral"]["to"] for phase in spec.get("phases", []) if "coral" in phase}
     for entry in spec.get("also", []):
         for inputs, expected in zip(views, entry["features"], strict=True):
             data, tokens = next(cards)
             check_digest(data, entry["data"])
             other = TransferSet.of(entry, Corpus(data.parent), corpus.labels(target))
-            store = _store(tokens.parent, expected, spec, folders.encoder, other.rows())
-            inputs.transfer_sets.append((other, store))
+            read = other.rows(("train",) if entry["task"]["id"] in targets else ())
+            inputs.transfer_sets.append((other, _store(tokens.parent, expected, spec, folders.encoder, read)))
+    for entry in spec.get("auxiliary", []):
+        for inputs, expected in zip(views, entry["features"], strict=True):
+            data, tokens = next(cards)
+            check_digest(data, entry["data"])
+            read = {"train": auxiliary_rows(spec, entry, other := Corpus(data.parent))}
+            store = _store(tokens.parent, expected, spec, folders.encoder, read)
+            inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, folders.encoder)
     return views
 
 

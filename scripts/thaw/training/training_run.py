@@ -12,29 +12,24 @@ from thaw.core.boundaries import cached_layers_read
 from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
-from thaw.encoders.loading import load_pooler
 from thaw.encoders.shortening import starting_tensors
 from thaw.evaluation.answers import of_contexts
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
-from thaw.heads.base import VectorHead
-from thaw.heads.pooling import Pooler
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
-from thaw.training.context import TaskContext
-from thaw.training.distilled import Distilled
-from thaw.training.domain_alignment import Coral
+from thaw.training.context import TaskContext, start_head
 from thaw.training.epoch_log import after_epoch, log_stage
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.module_replacement import Replacing
-from thaw.training.objectives import Objective, Supervised
+from thaw.training.objectives import Objective
 from thaw.training.phase_loop import PhaseTraining
+from thaw.training.phase_objectives import phase_objective
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
@@ -61,7 +56,7 @@ class TrainingRun:
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
         self.chosen, self.taught = chosen or {}, taught
-        self._distilled: dict[int, Distilled] = {}  # by phase: its learned projections go on from stage to stage
+        self.objectives: dict[int, Objective] = {}  # by phase: those with parameters, which go on from stage to stage
         if taught:
             taught.check_rows(self.rows, self.context.store)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
@@ -76,9 +71,6 @@ class TrainingRun:
         # a student that reads no label begins at its teacher's mean score, not at that of the labels
         targets = taught.scores(self.rows) if spec.get("unlabelled") else select_rows(self.gold, self.rows)
         self.head.init_from_targets(targets)
-        for module in self.head.modules():
-            if isinstance(module, Pooler):
-                module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
         self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
         if "student" in spec:
             self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
@@ -86,7 +78,7 @@ class TrainingRun:
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
         else:
-            self.head.combination.start(self.context.encoder_folder, self.trained, self.inserts is not None)
+            start_head(self.head, self.context.encoder_folder, self.trained, self.inserts is not None)
         self.head.to(self.device)
         self.phase_logs: list[PhaseLog] = []
         self.flops, self.added, self.matrices = 0.0, 0, 0
@@ -113,22 +105,7 @@ class TrainingRun:
 
         Args: its settings; the stage; its number in the run.
         """
-        if phase.distil:
-            if number not in self._distilled:
-                more = self.spec["phases"][number - 1], self.context.shape.width, self.spec["seed"], number
-                self._distilled[number] = Distilled(self.gold, phase.distil, self.taught, *more)
-            return self._distilled[number].in_stage(stage["components"] if stage else None, self.context.layers)
-        if phase.replace:
-            return Replacing(self.gold, phase.replace, self.spec["seed"], number)
-        if phase.coral:
-            if self.head.words or not isinstance(self.head, VectorHead):
-                raise UserError(
-                    f"coral compares texts by a head that ends in one matrix, not by {self.head.entry.kind}"
-                )
-            other, store = self.inputs.transfer_set(phase.coral.to)
-            feed = Feed(store, cached_layers_read([stage]), self.device)
-            return Coral(self.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, self.spec["seed"])
-        return Supervised(self.gold)
+        return phase_objective(self, phase, stage, number)
 
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""

@@ -1,0 +1,241 @@
+"""Auxiliary tasks: loss and gradients by transformers' model, how tasks and rows are drawn, what is planned, read."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+from transformers import AutoModel
+
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.phases import PhaseConfig
+from thaw.training import progress
+from thaw.training.phase_loop import PhaseTraining
+from thaw.training.progress import Progress
+from thaw.training.rows_read import auxiliary_rows, rows_of_all
+from thaw.training.task_model import TaskModel
+from thaw.training.training_run import train
+from tiny_corpus import Bench, small_bert, tiny_corpus
+from tiny_corpus import rows as examples
+from trained import equal, losses, tensors
+
+AUXILIARY = {"tasks": ["t", "amount", "names"], "weight": 0.5, "power": 0.5}
+ALL = {"train": ["all"], "epochs": 2, "auxiliary": AUXILIARY}
+TOP = ALL | {"train": ["head", {"top": 1}]}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """A classification of 24 rows, with a regression of 54 and a tagging of 6 as auxiliary tasks."""
+    made = small_bert(tmp_path_factory)
+    for name, kind, count in (("amount", "regression", 54), ("names", "spans", 6)):
+        folder = tmp_path_factory.mktemp(name)
+        corpus = tiny_corpus(folder / "data", kind, train=examples(kind, count, 1))
+        made.others[name] = Bench(folder, "bert", corpus, kind)
+    return made
+
+
+def spec_of(bench: Bench, *phases: dict, **changes) -> dict:
+    """Return the spec of a run with both auxiliary tasks."""
+    return bench.spec(*phases, auxiliary=[bench.auxiliary(name) for name in bench.others], **changes)
+
+
+def trainer_of(bench: Bench, phase: dict):
+    """Return a run, and what trains in its only stage."""
+    run = bench.run(spec_of(bench, phase))
+    (stage,) = run.stages[0]
+    trainer = run.trainable(SimpleNamespace(phase=run.phases[0], number=1), stage, [run])
+    trainer.thaw(stage["components"])
+    return run, trainer
+
+
+def written_out(model, head, bench: Bench, rows) -> torch.Tensor:
+    """Return the mean loss of some rows by transformers' model and the matrix of a head."""
+    batch, gold = bench.store.batch("train", rows), bench.corpus.targets(bench.spec()["task"], "train")
+    states = model(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state
+    gold, logits = [gold[row] for row in rows], states @ head.output.weight.T + head.output.bias
+    if bench.kind == "regression":
+        return functional.mse_loss(logits[:, 0, 0], torch.tensor(gold).float())
+    if bench.kind == "classification":
+        return functional.cross_entropy(logits[:, 0], torch.tensor(gold))
+    words = [(logits[n, batch.first_pieces[n, m]], tag) for n, tags in enumerate(gold) for m, tag in enumerate(tags)]
+    return functional.cross_entropy(torch.stack([one for one, _ in words]), torch.tensor([tag for _, tag in words]))
+
+
+@pytest.mark.parametrize("phase", [ALL, TOP], ids=["all", "top"])
+@pytest.mark.parametrize("name", ["amount", "names"])
+def test_loss_and_gradients_are_those_of_transformers_model(name, phase, bench):
+    run, trainer = trainer_of(bench, phase)
+    objective = trainer.objective
+    trainer.model.eval()
+    batches = (run.rows[n : n + 4] for n in range(20))
+    rows = next(rows for rows in batches if objective.drawn(rows)[0].context.task["id"] == name)
+    task, drawn = objective.drawn(rows)
+    found = objective.loss(trainer.model, rows, *trainer.feed("train", rows))
+    model = AutoModel.from_pretrained(bench.encoder).eval()
+    expected = written_out(model, run.head, bench, rows)
+    expected = expected + 0.5 * written_out(model, task.head, bench.others[name], drawn)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    found.backward()
+    head = task.head.output.weight.grad.clone()
+    task.head.zero_grad()
+    expected.backward()
+    assert torch.allclose(head, task.head.output.weight.grad, atol=1e-6) and head.abs().max() > 1e-3
+    theirs = {f"model.{key}": value.grad for key, value in model.named_parameters()}
+    ours = {key: value.grad for key, value in trainer.encoder.named_parameters() if "encoder.layer.2" in key}
+    assert len(ours) == 16
+    for key, gradient in ours.items():
+        assert torch.allclose(gradient, theirs[key], atol=1e-6), key
+    shape = bench.others[name].store.batch("train", drawn).mask.shape
+    assert objective.read == [shape[1]] * shape[0], "what an auxiliary batch computes is counted among the operations"
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5, 0.0])
+def test_a_task_is_drawn_by_the_power_of_its_rows_and_each_row_equally_often(power, bench):
+    """54 rows and 6: nine times, three times, or equally often; three standard deviations of 2,000 draws are 3.4 %."""
+    _, trainer = trainer_of(bench, ALL | {"auxiliary": AUXILIARY | {"power": power}})
+    batches = np.random.default_rng(0).integers(0, 24, (2000, 4))
+    drawn = [trainer.objective.drawn(batch) for batch in batches]
+    shares = Counter(task.context.task["id"] for task, _ in drawn)
+    assert shares["names"] / 2000 == pytest.approx(6**power / (6**power + 54**power), abs=0.034)
+    rows = Counter(row for task, chosen in drawn if task.context.task["id"] == "names" for row in chosen.tolist())
+    assert sorted(rows) == list(range(6)) and max(rows.values()) < 1.5 * min(rows.values())
+    again = trainer.objective.drawn(batches[0])
+    assert again[0] is drawn[0][0] and np.array_equal(again[1], drawn[0][1])
+
+
+def test_an_auxiliary_task_is_learned_by_encoder_and_head(bench):
+    """With a large weight its loss falls; its head is trained and not kept, and its operations are counted."""
+    heavy = ALL | {"epochs": 8, "auxiliary": {"tasks": ["amount"], "weight": 5.0}}
+    run, trained = bench.train(bench.spec(heavy, auxiliary=[bench.auxiliary("amount")]))
+    _, alone = bench.train(bench.spec(heavy | {"auxiliary": None}))
+    ((task,),) = (objective.tasks for objective in run.objectives.values())
+    ours, theirs = trained.cost["parameters"], alone.cost["parameters"]
+    assert ours["total"] == theirs["total"] and ours["trained"] == theirs["trained"] + 33  # 32 weights and a bias
+    assert set(trained.encoder) == set(alone.encoder) and trained.cost["flops"] > 1.5 * alone.cost["flops"]
+    rows = np.arange(20)
+    batch, stored = task.context.store.batch("train", rows), {}
+    new = trainer_of(bench, ALL)[1].objective.tasks[0]
+    fresh = AutoModel.from_pretrained(bench.encoder).eval()
+    before = written_out(fresh, new.head, bench.others["amount"], rows).item()
+    model = TaskModel(run.evaluator.encoder, task.head, "fp32").eval()
+    assert task.supervised.loss(model, rows, batch, stored).item() < 0.5 * before
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_cached_is_uncached_within_1e_5(bench, k):
+    phase = ALL | {"train": ["head", {"top": k}], "rate": 1e-4, "head_rate": 1e-3}
+    stored, computed = (bench.train(spec_of(bench, phase | more))[1] for more in ({}, {"boundary": None}))
+    assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)
+    first, second = (one.predictions["test"].probabilities for one in (stored, computed))
+    np.testing.assert_allclose(first, second, atol=1e-5)
+
+
+@pytest.mark.parametrize("phase", [ALL | {"epochs": 3}, ALL | {"unfreeze": {}, "epochs": 2}], ids=["all", "gradual"])
+def test_a_run_that_was_stopped_goes_on_with_its_auxiliary_heads(phase, bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+    spec = spec_of(bench, phase)
+    whole = bench.train(spec)[1]
+    run_phase, done = PhaseTraining.run, []
+
+    def stop(self, watch, after_epoch):
+        def after():
+            after_epoch()
+            done.append(1)
+            if len(done) == 2:
+                raise KeyboardInterrupt
+
+        return run_phase(self, watch, after)
+
+    monkeypatch.setattr(PhaseTraining, "run", stop)
+    watch = Stopwatch()
+    with pytest.raises(KeyboardInterrupt):
+        train([bench.run(spec)], watch, Progress(tmp_path, spec, watch))
+    monkeypatch.setattr(PhaseTraining, "run", run_phase)
+    watch = Stopwatch()
+    found = train([bench.run(spec)], watch, Progress(tmp_path, spec, watch))[0]
+    assert equal(tensors(found), tensors(whole)) and found.history == whole.history
+
+
+def test_a_step_leaves_what_a_run_leaves(bench, tmp_path):
+    spec = spec_of(bench, TOP, keep=True)
+    kept = load_file(bench.step("train", spec, tmp_path / "run") / "encoder.safetensors")
+    trained = bench.train(spec)[1].encoder
+    assert kept.keys() == trained.keys() and all(torch.equal(kept[name], trained[name]) for name in kept)
+
+
+def test_on_the_runs_own_dataset_no_row_trains_that_the_run_is_scored_on(bench):
+    """The auxiliary task has labels, by which its subset would be drawn otherwise."""
+    subset = {"rows": 12, "validation": 0.25}
+    task = bench.spec()["task"]
+    entry = {"task": task | {"id": "other"}, "data": bench.upstream["data"]}
+    own = rows_of_all([{"task": task, "subset": subset}], bench.corpus)
+    assert np.array_equal(auxiliary_rows(bench.spec() | {"subset": subset}, entry, bench.corpus), own["train"])
+    assert len(own["train"]) == 9
+    there, other = bench.others["amount"], bench.auxiliary("amount")
+    rows = auxiliary_rows(bench.spec() | {"subset": subset}, other, there.corpus)
+    assert len(rows) == 9
+    read = rows_of_all([{"auxiliary": other["task"], "subset": subset}], there.corpus)
+    assert set(read) == {"train"} and np.array_equal(read["train"], rows)
+
+
+STRATEGY = "{{phases: [{{train: {}, auxiliary: {{tasks: [{}]}}}}]}}"
+
+
+def planned(home, folder, train: str, tasks: str, **changes):
+    """Plan the demo with a strategy that has auxiliary tasks."""
+    (folder / "strategies.yaml").write_text(f"strategies:\n  several: {STRATEGY.format(train, tasks)}\n")
+    wish = {"catalogues": [str(folder)], "strategies": ["several"], "tasks": ["acceptability"], "baselines": []}
+    wish |= {"seeds": [1], "subsets": ["n100_d1"]} | changes
+    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+
+
+def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
+    plan = planned(home, tmp_path, "[head, {top: 2}]", "acceptability, sentiment")
+    (job,) = plan.jobs["train"].values()
+    (entry,) = job.spec["auxiliary"]
+    assert entry["task"]["id"] == "sentiment" and entry["data"] == plan.job("prepare", "sentiment").digest
+    assert entry["head"] == job.spec["head"]
+    assert job.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
+    assert job.inputs["also_data"] == ["results/data/sentiment/card.json"]
+    card = "results/features/minilm/sentiment/joint/tokens.json"
+    assert plan.rows_read(card) == canonical([{"auxiliary": entry["task"], "subset": {"rows": 100}}])
+
+
+@pytest.mark.parametrize(
+    ("train", "tasks", "message"),
+    [
+        ("[all]", "acceptability", "auxiliary: there is no task but acceptability itself; name another one"),
+        ("[all]", "sentimental", "auxiliary: .*sentimental.*sentiment"),
+        ("[head]", "sentiment", "auxiliary adapts the encoder; let some of it train"),
+    ],
+)
+def test_what_cannot_be_an_auxiliary_task_is_refused_by_the_plan(home, tmp_path, train, tasks, message):
+    with pytest.raises(UserError, match=message) as said:
+        planned(home, tmp_path, train, tasks)
+    assert "\n" not in str(said.value)
+
+
+def test_one_loss_of_a_phase_leaves_out_another():
+    with pytest.raises(ValueError, match="coral sets the loss of a phase, as coral, auxiliary, distil and replace do"):
+        PhaseConfig(train=["all"], coral={"to": "other"}, auxiliary={"tasks": ["mnli"]})
+
+
+def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, tmp_path):
+    """It draws from all of them; test rows alone were once extracted, and the run was refused."""
+    rename = "{unacceptable: negative, acceptable: positive}"
+    task = f"{{base: acceptability, transfer_sets: [{{task: sentiment, rename: {rename}}}]}}"
+    (tmp_path / "tasks.yaml").write_text(f"tasks:\n  more: {task}\n")
+    near = "{phases: [{train: [head, {top: 1}], coral: {to: sentiment}}]}"
+    (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
+    wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    card = "results/features/minilm/sentiment/joint/tokens.json"
+    (job,) = plan.jobs["train"].values()
+    assert plan.rows_read(card) == canonical([{"subset": {}, "transfer": job.spec["also"][0]["task"]}])
