@@ -150,6 +150,20 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much(tmp_path):
     assert page.count("<div>R&amp;D_50%: holds (") == 2, "each task has a line of its own"
 
 
+@pytest.mark.parametrize(("by_task", "columns"), [("test", ["R&D_50%"]), ("reserved", [])])
+def test_claims_by_tasks_have_a_column_for_each_task_on_the_splits_that_are_asked_for(by_task, columns, tmp_path):
+    bare = {key: value for key, value in entry(id="two", claim="Deep wins.").items() if key != "tests"}
+    spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare], "by_task": by_task}
+    table = claims.build(OutputData(tmp_path, scored_runs.write_scores(tmp_path, SCORES)), spec)
+    assert [column.label for column in table.columns] == ["Paper", "Answer", *columns]
+    first, second = ([cell.text for cell in row.cells] for row in table.groups[0].rows)
+    assert first[:2] == ["Nobody 2020", "holds"] and second[:2] == ["Nobody 2020", "not testable"]
+    if columns:
+        mean = sum(a - b for a, b in zip(*SCORES.values(), strict=True)) / 8
+        assert first[2].startswith(f"holds {mean:.1f} [") and second[2] == ""
+    assert len(table.lines) == 2, "the numbers for programs are those of the other form"
+
+
 def test_seeds_that_lack_a_score_are_left_out(tmp_path):
     runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})

@@ -113,6 +113,16 @@ class AdviceOptions(MarginOptions, DrawsOptions):
     """A margin, and what is compared within it."""
 
 
+class FindingOptions(DrawsOptions):
+    """Claims and their verdicts."""
+
+    by_task: Literal["test", "reserved"] | None = Field(
+        None,
+        description="a column for each task: answer and difference on its test splits, or on reserved rows; by default "
+        "all answers to a claim are one text",
+    )
+
+
 class OverTasksOptions(DrawsOptions):
     """Claims over tasks."""
 

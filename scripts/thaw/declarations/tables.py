@@ -44,7 +44,7 @@ TABLES = {
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
-        options.DrawsOptions,
+        options.FindingOptions,
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
         seeds=FEWEST_SEEDS,

@@ -8,6 +8,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
+from thaw.outputs.tables import claims_by_task as by_task
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 
@@ -50,8 +51,14 @@ def build(data, spec: dict) -> TextTable:
         )
         for encoder in encoders
     ]
-    titles = ("Paper", "Answer", "By task")
-    return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Claim", sentences=True)
+    titles, notes = ("Paper", "Answer", "By task"), _notes()
+    if spec.get("by_task"):
+        tested = [by_entry.get(index, []) for index in range(len(entries))]
+        titles, cells = by_task.columns(tested, list(dict.fromkeys(data.runs["task"])), spec)
+        for row, more in zip(rows, cells, strict=True):
+            row.cells[2:] = more
+        titles, notes = ("Paper", "Answer", *titles), [by_task.note(spec), *notes]
+    return text_table(spec, titles, groups, notes, HEADER, lines, of="Claim", sentences=True)
 
 
 def contrast_of(data, encoder: str, test: dict) -> Contrast | None:

@@ -1,0 +1,49 @@
+"""Claims by tasks: a column for each task, with the answer on it and the difference."""
+
+from thaw.declarations.splits import RESERVED
+from thaw.outputs import wording
+from thaw.outputs.tables.table_model import TextCell
+from thaw.statistics.verdicts import NOT_TESTABLE, Verdict
+
+Tested = list[tuple[dict, Verdict | str]]
+
+
+def columns(tested: list[Tested], order: list[str], spec: dict) -> tuple[list[str], list[list[TextCell]]]:
+    """Return the titles of the tasks that some claim is tested on, and the cells of each claim under them.
+
+    Args: by claim its tests with their verdicts; tasks in their order; spec of the output, whose `by_task` is `test` or
+    `reserved`.
+    """
+    shown = [[(test, verdict) for test, verdict in one if _is_shown(test, spec)] for one in tested]
+    tasks = sorted({test["task"] for one in shown for test, _ in one}, key=order.index)
+    titles = [wording.task_name(spec["labels"], task) for task in tasks]
+    return titles, [[_cell([pair for pair in one if pair[0]["task"] == task], spec) for task in tasks] for one in shown]
+
+
+def note(spec: dict) -> str:
+    """Return what a column shows."""
+    where = "reserved rows" if spec["by_task"] == RESERVED else "test splits"
+    return (
+        f"By task: the answer, with the difference in points and its 95 % CI, on {where}. Answer: to the "
+        "claim, over all splits. Empty: not claimed of the task."
+    )
+
+
+def _is_shown(test: dict, spec: dict) -> bool:
+    return (test["split"] == RESERVED) == (spec["by_task"] == RESERVED)
+
+
+def _cell(tested: Tested, spec: dict) -> TextCell:
+    several = len({test["split"] for test, _ in tested}) > 1
+    parts = []
+    for test, verdict in tested:
+        where = f"{test['split'].replace('_', ' ')}: " if several else ""
+        parts.append(where + _said(verdict))
+    return TextCell("; ".join(parts), parts=parts if several else [])
+
+
+def _said(verdict: Verdict | str) -> str:
+    if isinstance(verdict, str):
+        return NOT_TESTABLE
+    ci = wording.interval(verdict.ci.low, verdict.ci.high)
+    return f"{verdict.answer} {wording.number(verdict.contrast)} {ci}"
