@@ -29,7 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.advisor.past_tasks import SHIPPED
+from thaw.cli.advise_command import RULES
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
@@ -40,7 +40,7 @@ HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
-COPIES = {"grid": {"grid_past": SHIPPED}}  # what the advisor knows, by experiment and table
+COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -119,6 +119,33 @@ def test_unknown_strategies_are_refused(tmp_path, home):
         planned(home, outputs=["draws_rules"], strategies=["grid_full", "frozen"])
 
 
+HALVING = {"label": "Halving", "among": ["frozen", "top_k", "full"], "way": "halving"}
+HISTORY = "phase,epoch,step,loss,rate,validation_accuracy"
+GAINS = {"near": (94, 0.3, 0.4), "far": (69, 9, 10)}  # the probe's score, and the gains of top_k and full
+
+
+def test_halving_pays_for_what_it_trains_and_takes_the_one_that_is_left(tmp_path):
+    """Scores rise with the root of the updates; full costs 16, top k 5, the extraction 4."""
+    frames = []
+    for task, (probe, *gains) in GAINS.items():
+        scores = {"frozen": (probe, probe, 1.0, 4.0)}
+        for name, gain, seconds in zip(("top_k", "full"), gains, (5.0, 16.0), strict=True):
+            scores[name] = (probe + gain, probe + gain, seconds, 4.0)
+        frames.append(runs_of(scores, [task]))
+    runs = pd.concat(frames, ignore_index=True)
+    runs["folder"] = ["/".join(map(str, key)) for key in runs[["task", "strategy", "seed"]].to_numpy()]
+    for row in runs[(runs["role"] == "validation") & (runs["strategy"] != "frozen")].itertuples():
+        start = GAINS[row.task][0] / 100
+        scores = [start + (row.value - start) * share for share in np.sqrt(np.arange(1, 9) / 8)]
+        lines = [f"1,1,{10 * n},0.1,1e-4,{score}" for n, score in enumerate(scores, 1)]
+        (tmp_path / row.folder).mkdir(parents=True)
+        (tmp_path / row.folder / "history.csv").write_text("\n".join([HISTORY, *lines]))
+    _, lines = drawn(tmp_path, runs, [RULES[0], HALVING])
+    assert [float(lines["Halving", task]["regret"]) for task in GAINS] == [0, 0]
+    # three are trained to 1/8, two to 1/4, one to the end: (22 / 8 + 21 / 8 + 16 * 3 / 4) and the extraction, by 20
+    assert float(lines["Halving", "far"]["cost"]) == pytest.approx((22 / 8 + 21 / 8 + 12 + 4) / 20, abs=1e-4)
+
+
 LOGME = [RULES[0], {"label": "By LogME", "among": ["frozen", "full"], "way": "logme"}]
 NEAR = {"near": 0.9, "far": 0.1, "also_near": 0.8, "also_far": 0.2}  # frozen is better where LogME is high
 

@@ -33,7 +33,7 @@ LAYERS = [
     {"schema"},
     {"data", "encoders", "compute_cost"},
     {"heads", "features", "adaptation", "evaluation"},
-    {"statistics", "advisor"},
+    {"statistics"},
     {"training"},
     {"probes", "outputs", "exporting"},
     {"merging"},

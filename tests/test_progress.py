@@ -13,7 +13,6 @@ import forked
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import devices
 from thaw.core.digests import canonical
-from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.layout import PROGRESS as FILE
 from thaw.schema.phases import PhaseConfig
@@ -88,23 +87,6 @@ def test_what_goes_on_ends_as_what_was_never_stopped(way, bench, tmp_path, monke
         assert equal(tensors(again), tensors(whole)) and losses(again) == losses(whole)
         assert again.outcome == whole.outcome and again.history == whole.history
         assert again.cost == whole.cost, "operations, parameters, tokens and steps are those of the whole run"
-
-
-@pytest.mark.parametrize("way", ["best", "updates", "stack"])
-def test_a_pause_keeps_the_share_and_the_score_and_changes_nothing(way, bench, tmp_path, monkeypatch):
-    spec = bench.spec(*WAYS[way])
-    _, whole = bench.train(spec)
-    monkeypatch.setattr(progress, "SPACING", 3600.0)  # a pause writes whenever it is asked for
-    with monkeypatch.context() as patched, pytest.raises(UserError, match="paused after .*THAW_PAUSE_AT"):
-        patched.setenv("THAW_PAUSE_AT", "0.5")
-        trained(bench, spec, tmp_path)
-    with safe_open(tmp_path / FILE, "pt") as file:
-        state = json.loads(file.metadata()["state"])
-    assert state["phase"] == len(WAYS[way]) and 0.5 <= state["paused"]["share"] < 1
-    noted = [row["validation"] for row in state["phase_logs"][-1]["history"] if row["validation"] is not None]
-    assert not noted or state["paused"]["validation"] == noted[-1]
-    again = trained(bench, spec, tmp_path)
-    assert equal(tensors(again), tensors(whole)) and again.outcome == whole.outcome
 
 
 def test_what_goes_on_counts_the_seconds_before_and_a_short_run_writes_nothing(bench, tmp_path, monkeypatch):

@@ -1,45 +1,43 @@
-"""Find out which strategy to take with little training: candidates train in parts, and stop where more would not pay.
+"""Find the strategy to take for about one full training: fit the probes, train everything, and let validation choose.
 
 thaw advise my.yaml --config data_dir=path/to/data
-thaw advise my.yaml --price 0.5 --limit 2 --cores 4
 
-Further options are Snakemake's own. The probes on the frozen encoder are fitted first. Then the candidate trains on
-whose score on validation would change the choice most for its cost: a full training, that of the costliest candidate,
-must be expected to gain `--price` points, and at most `--limit` of them are spent on a task. The one that is taken is
-trained to its end, and of it alone the test score is printed. It starts from what candidates gained on past tasks of
-the encoder: those of config/experiments/grid.yaml, or with `--past` of your own experiment. Candidates are the
-experiment's strategies with its first seed; what was trained stays, and `thaw run` continues it.
+Further options are Snakemake's own, as --cores 4. For each task of the experiment its strategies that fit a head on the
+frozen encoder, as `frozen` and `frozen_all_layers`, run with the first seed, and the first one that trains the whole
+encoder, as `full`. The best on validation is taken, and its test score alone is printed. No rule that was tried on the
+grid lost less (docs/results/grid.md): what this one lost there, and what more training gained, is printed too. What was
+trained stays, and `thaw run` continues from it.
 """
 
+import csv
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from thaw.advisor import past_tasks
-from thaw.advisor.beliefs import RUNGS
-from thaw.advisor.policy import LAST, Advisor
-from thaw.cli.advised_task import AdvisedTask, advised_tasks, rung_reached
+from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.core.files import write_json
+from thaw.core.files import read_json, write_json
 from thaw.core.home import HOME
-from thaw.outputs.wording import number
+from thaw.outputs import wording
 from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
+from thaw.planning.run_plan import RunPlan
+
+RULES = HOME / "config/rules.csv"  # what rules lost on config/experiments/grid.yaml; scripts/record.py writes it
+RULE, EVERYTHING = "Linear probes, full fine-tuning", "All strategies"  # as that experiment's rule_table names them
+GROUP = ("task", "subset", "encoder", "head")
+FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored states
 
 
 def main(words: list[str]) -> None:
-    """Advise on each task of an experiment in turn, and write the answer to outputs/<experiment>/advised.json."""
+    """Advise on each task of an experiment, and write the answers to outputs/<experiment>/advised.json."""
     files, rest = leading_files(words)
-    parser = with_flags(parser_of("advise", __doc__))
-    parser.add_argument("--price", type=float, default=0.5, help="points that one full training must gain (0.5)")
-    parser.add_argument("--limit", type=float, default=2.0, help="full trainings to spend on a task at most (2)")
-    parser.add_argument("--past", type=Path, default=past_tasks.SHIPPED, help="CSV of a progress_table (Thaw's own)")
-    given, further = parser.parse_known_args(rest)
-    if given.price < 0 or given.limit <= 0:
-        raise UserError("--price is 0 or more and --limit more than 0: points, and full trainings")
+    given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
     config = configuration(given.configfile, given.config)
     results = config.get("pathvars", {}).get("results", "results")
@@ -49,100 +47,105 @@ def main(words: list[str]) -> None:
     name = plan.experiments[0].experiment
     log = Path(results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    workflow = Workflow(given.configfile, given.config, further, log)
-    answers = [advise(task, workflow, given.price, given.limit, given.past) for task in advised_tasks(plan, name)]
-    write_json(log.with_name("advised.json"), {"price": given.price, "limit": given.limit, "tasks": answers})
+    command = snakemake_command(given.configfile, ["--keep-going"])
+    command += [*(["--config", *given.config] if given.config else []), *further]
+    answers = []
+    for runs in candidates(plan, name):
+        print(" ".join(getattr(runs[0], part) for part in GROUP), flush=True)
+        make([plan.table.paths.result(run.folder) for run in runs], command, log)
+        answers.append(advise(plan, runs, log))
+    print(f"On the grid ({expected()[RULE].measured}):")
+    for label, outcome in expected().items():
+        print(f"  {label}: {outcome}")
+    write_json(log.with_name("advised.json"), {"rule": RULE, "tasks": answers})
 
 
-class Workflow:
-    """Snakemake on the experiment, called for single results; what it prints goes to a file."""
+def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
+    """Return by task, subset, encoder and head the runs that are made: probes, and the first that trains everything.
 
-    def __init__(self, files: list[str], config: list[str], further: list[str], log: Path):
-        self.command = [
-            *snakemake_command(files, ["--keep-going"]),
-            *(["--config", *config] if config else []),
-            *further,
-        ]
-        self.log = log
-
-    def make(self, results: list[str], share: float = 1.0) -> None:
-        """Have some results made; with a share below 1 training pauses there, and leaves its progress alone."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path} | ({layout.PAUSE: str(share)} if share < 1 else {})
-        with open(self.log, "ab") as log:
-            subprocess.run([*self.command, "--", *results], env=environment, stdout=log, stderr=log)
-
-
-def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float, past: Path) -> dict:
-    """Train what pays, say each step, and return the answer."""
-    result = task.plan.table.paths.result
-    print(f"{task.name}: {len(task.candidates)} candidates, {len(task.probes)} of them probes", flush=True)
-    workflow.make([result(task.candidates[place].folder) for place in task.probes])
-    scores = [_score(task, place, workflow) for place in task.probes]
-    advisor, tasks, known = task.advisor(price, limit, past)
-    print(f"  {_remembered(task, tasks, known)}", flush=True)
-    start = scores[0][1]
-    for place in task.probes:
-        _observe(task, advisor, place, start, workflow)
-    while step := advisor.next():
-        place, rung = step
-        workflow.make([result(task.candidates[place].folder)], RUNGS[rung])
-        _observe(task, advisor, place, start, workflow, rung)
-    advice = advisor.choose()
-    taken = task.candidates[advice.taken]
-    if not task.plan.is_there(taken):
-        workflow.make([result(taken.folder)])
-    _, validation, _ = _score(task, advice.taken, workflow)
-    tested = task.tested(advice.taken)
-    scores = ", ".join(f"{split} {number(score)}" for split, score in tested.items())
-    every, more = task.start + float(task.costs.sum()), advisor.worth_of_more()
-    spent = f"{number(advice.spent, 2)} full trainings spent of {number(every, 2)} for all candidates"
-    print(f"  take {_name(taken)}: validation {number(validation)}, {scores}")
-    print(f"  expected to be {number(advice.regret)} points below the best; {spent}")
-    print(f"  one more full training would be worth {number(more, 2)} points", flush=True)
-    known = {_name(task.candidates[place]): RUNGS[rung] for place, (rung, _) in advisor.observed.items()}
-    facts = {
-        "past": tasks,
-        "regret": advice.regret,
-        "spent": advice.spent,
-        "all": every,
-        "worth_of_more": more,
-        "trained": known,
-    }
-    return {"task": task.name, "taken": _name(taken), "validation": validation, "test": tested} | facts
-
-
-def _remembered(task: AdvisedTask, tasks: list[str], known: list[int]) -> str:
-    """Return what past tasks say of the candidates."""
-    if not known:
-        return f"no past tasks with {task.candidates[0].encoder} and these strategies; beliefs are wide"
-    new = [_name(run) for place, run in enumerate(task.candidates) if place not in known]
-    return f"{len(tasks)} past tasks" + (f", which say nothing of {', '.join(new)}" if new else "")
-
-
-def _observe(
-    task: AdvisedTask, advisor: Advisor, place: int, start: float, workflow: Workflow, least: int = LAST
-) -> None:
-    """Let the advisor know how far a candidate is and what it gained.
-
-    Raises UserError where it is not as far as asked.
+    Raises UserError where one of the two is missing.
     """
-    share, score, _ = _score(task, place, workflow)
-    rung = rung_reached(share)
-    if rung is None or rung < least:
-        raise UserError(f"{task.candidates[place].folder} is at {share:.0%} of its updates; {workflow.log} says why")
-    advisor.observe(place, rung, score - start)
-    far = "" if rung == LAST else f" after {100 * share:.0f} % of its updates"
-    print(f"  {_name(task.candidates[place])}: validation {number(score)}{far}", flush=True)
+    groups: dict[tuple, list[RunPlan]] = {}
+    first, heads = plan.experiments[0].seeds[0], plan.experiments[0].heads
+    for run in plan.runs[experiment]:
+        if not run.trial and run.seed == first and run.head in heads:  # a baseline has a head of its own
+            groups.setdefault(tuple(getattr(run, part) for part in GROUP), []).append(run)
+    return [_tried(plan, runs) for runs in groups.values()]
 
 
-def _score(task: AdvisedTask, place: int, workflow: Workflow) -> tuple[float, float, int]:
-    """Return how far a candidate is, its score and rows. Raises UserError where it failed."""
-    share, score, rows = task.score(place)
-    if not share:
-        raise UserError(f"{task.candidates[place].folder} could not be trained; {workflow.log} says why")
-    return share, score, rows
+def _tried(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
+    probes = [run for run in runs if run.step == FITTED]
+    whole = [run for run in runs if run.step != FITTED and _trains_everything(plan, run)]
+    if not probes or not whole:
+        needs = "a strategy that fits a head on the frozen encoder, as frozen, and one that trains all of it, as full"
+        named = wording.listing(list(dict.fromkeys(run.strategy for run in runs)))
+        raise UserError(f"thaw advise needs {needs}; strategies has {named}")
+    return [*probes, whole[0]]
 
 
-def _name(run) -> str:
+def _trains_everything(plan: Plan, run: RunPlan) -> bool:
+    return trains_embeddings(plan.job(run.step, run.key).spec["phases"][-1]["components"])
+
+
+def make(results: list[str], command: list[str], log: Path) -> None:
+    """Have Snakemake make some results. Args: its command; the file for what it prints."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with open(log, "ab") as file:
+        subprocess.run([*command, "--", *results], env=os.environ | {"PATH": path}, stdout=file, stderr=file)
+
+
+def advise(plan: Plan, runs: list[RunPlan], log: Path) -> dict:
+    """Print each run's score on validation and its seconds, take the best one, and return the answer."""
+    task = plan.catalogue.get("tasks", runs[0].task, "tasks")
+    task = plan.catalogue.get("subsets", runs[0].subset, "subsets").of_runs(task)  # with the splits of the subset
+    records = [_record(plan, run, log) for run in runs]
+    scores = [100 * (record["scores"][task.validation][task.metrics[0]] or 0.0) for record in records]
+    tried = {}
+    for run, score in zip(runs, scores, strict=True):
+        seconds = read_json(Path(plan.table.paths.result(run.folder)).with_name("cost.json"))["seconds"]["total"]
+        tried[_name(run)] = {"validation": score, "seconds": seconds}
+        print(f"  {_name(run)}: validation {wording.number(score)}, {wording.seconds(seconds)}")
+    best = scores.index(max(scores))
+    tested = {split: 100 * (records[best]["scores"][split][task.metrics[0]] or 0.0) for split in task.test}
+    shown = ", ".join(f"{split} {wording.number(score)}" for split, score in tested.items())
+    rows = records[best]["rows"][task.validation]
+    print(f"  take {_name(runs[best])}: best on {rows} rows of validation, {shown}", flush=True)
+    about = {part: getattr(runs[best], part) for part in GROUP}
+    return {**about, "taken": _name(runs[best]), "validation_rows": rows, "test": tested, "tried": tried}
+
+
+def _record(plan: Plan, run: RunPlan, log: Path) -> dict:
+    if not plan.is_there(run):
+        raise UserError(f"{run.folder} could not be made; {log} says why")
+    return read_json(plan.table.paths.result(run.folder))
+
+
+def _name(run: RunPlan) -> str:
     return run.strategy if run.variant == "base" else f"{run.strategy} {run.variant}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule lost in points by task, what it cost on average in full trainings, and on what it was measured."""
+
+    lost: list[float]
+    cost: float
+    measured: str
+
+    def __str__(self) -> str:
+        mean = sum(self.lost) / len(self.lost)
+        mean, most = wording.number(mean), wording.number(max(self.lost))
+        return f"{mean} points below the best strategy on average, at most {most}; {self.cost:.1f} full trainings"
+
+
+def expected() -> dict[str, Outcome]:
+    """Return what the rule lost on the grid, and what training all strategies lost there."""
+    with open(RULES, encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    outcomes = {}
+    for label in (RULE, EVERYTHING):
+        mine = [line for line in lines if line["rule"] == label and line["regret"]]
+        cost = sum(float(line["cost"]) for line in mine) / len(mine)
+        measured = f"{len(mine)} tasks, {mine[0]['encoder']}, {mine[0]['seeds']} draws"
+        outcomes[label] = Outcome([float(line["regret"]) for line in mine], cost, measured)
+    return outcomes

@@ -69,7 +69,6 @@ WRITTEN = {
 }
 ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
 PROGRESS = "progress.safetensors"  # of a run in training
-PAUSE = "THAW_PAUSE_AT"  # the share of the last phase's updates after which training pauses, in the environment
 SPELLINGS = "spellings.safetensors"  # of a store whose tokens have no vocabulary
 # Steps that declare their folder as a whole, since the names of its files follow from what they read.
 WHOLE = ("prepare", "fetch", "pretrain", "features_adapted")

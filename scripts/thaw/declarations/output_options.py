@@ -166,23 +166,15 @@ class Rule(OutputOptions):
     label: Text = Field(description="its name in print")
     among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
     variant: Id | None = Field(None, description="of strategies with a sweep this point alone, as k02")
-    way: Literal["best", "halving", "advisor", "logme", "random"] = Field(
+    way: Literal["best", "halving", "logme", "random"] = Field(
         "best",
         description="best: trains all and takes the best; halving: trains the better half further after each of four "
-        "shares of the updates; advisor: as `thaw advise`, which knows what the other tasks gave; logme: the first "
-        "strategy where the last layer's LogME less that of shuffled targets is above the threshold that is best for "
-        "other datasets, else the second; random: one of them by chance",
+        "shares of the updates; logme: the first strategy where the last layer's LogME less that of shuffled targets "
+        "is above the threshold that is best for other datasets, else the second; random: one of them by chance",
     )
-    probes: list[Id] = Field([], description="of the advisor: what is fitted first, the linear probe before others")
-    price: float = Field(
-        0.5, ge=0, description="of the advisor: points that it must expect to gain by one full fine-tuning more"
-    )
-    budget: float = Field(2.0, gt=0, description="of the advisor: most that it spends, in full fine-tunings")
 
     @model_validator(mode="after")
-    def _advisor_has_probes(self):
-        if (self.way == "advisor") != bool(self.probes):
-            raise ValueError("probes belong to a rule with way: advisor, which needs one or more")
+    def _keys_of_its_way(self):
         if self.variant and self.way != "best":
             raise ValueError("variant belongs to a rule with way: best")
         if self.way == "logme" and len(self.among) != 2:
@@ -197,9 +189,7 @@ class RulesOptions(WholeSplitOptions):
         min_length=1,
         description="the rules, each with a label and the strategies among which it chooses, or one variant of a "
         "sweep; the others are compared with the first. The way is best (trains all and takes the best, the default), "
-        "halving (trains the better half further), logme (takes one of two by LogME of the frozen layers), or advisor, "
-        "as thaw advise, with the probes that it fits first, the price of one full fine-tuning in points, and its "
-        "budget in full fine-tunings",
+        "halving (trains the better half further), logme (takes one of two by LogME of the frozen layers), or random",
     )
     against: Text | None = Field(
         None, description="the label of the rule that all others are compared with; by default the first"
@@ -211,12 +201,6 @@ class RulesOptions(WholeSplitOptions):
         if self.against is not None and self.against not in labels:
             raise ValueError(f"against: {self.against} is none of the rules ({', '.join(labels)})")
         return self
-
-
-class ProgressOptions(RunSplitOptions, DrawsOptions):
-    """Gains on the way."""
-
-    start: Id = Field(description="the strategy over which gains are, a probe on the frozen encoder")
 
 
 class ServingOptions(MarginOptions, WholeOptions):

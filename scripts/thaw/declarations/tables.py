@@ -138,13 +138,6 @@ TABLES = {
         adds=(*RUNS, Addition.DRAWS, Addition.PROBES, Addition.CORPORA),
         seeds=FEWEST_OF_RULES,
     ),
-    "progress_table": OutputKind(
-        "thaw.outputs.tables.gains_by_update:build",
-        "what a part of a training shows: by strategy the gain over `start` on validation after an eighth, a quarter, "
-        "a half and all of the updates, and on test. `thaw advise --past` reads its CSV",
-        options.ProgressOptions,
-        adds=(Addition.DRAWS, Addition.CORPORA),
-    ),
     "forgetting_table": OutputKind(
         "thaw.outputs.tables.forgetting:build",
         "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",

@@ -23,4 +23,3 @@ def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None
     log(phase + epoch_line(training.place, losses, run.context.main_metric, scores))
     if progress:
         progress.write(run, training)
-        progress.pause(run, training)

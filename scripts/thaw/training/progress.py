@@ -6,7 +6,6 @@ as one that was never stopped.
 
 import json
 import math
-import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +15,7 @@ import torch
 from thaw.adaptation.peft_modules import add_inserts
 from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
-from thaw.core.errors import UserError
-from thaw.core.layout import PAUSE, PROGRESS
+from thaw.core.layout import PROGRESS
 from thaw.core.runtime import hardware, log, versions
 from thaw.training.run_state import PhaseLog
 
@@ -113,19 +111,7 @@ class Progress:
         if time.monotonic() - self.written >= SPACING:
             self._write(run, training)
 
-    def pause(self, run, training) -> None:
-        """End the step after a round, if its environment asks for no more than a share of the last phase's updates.
-
-        The state is written, with that share and the score on validation. Raises UserError then.
-        """
-        share = training.steps / sum(training.lengths)
-        last = training.states[0].number == len(run.phases)
-        if last and float(os.environ.get(PAUSE) or 1) <= share < 1:
-            score = run.score("validation")
-            self._write(run, training, {"share": share, "validation": score})
-            raise UserError(f"paused after {training.place}, as {PAUSE} asks; without it the run goes on from there")
-
-    def _write(self, run, training, paused: dict | None = None) -> None:
+    def _write(self, run, training) -> None:
         from thaw.evaluation.result_files import save_tensors
 
         (run_state,) = training.states
@@ -133,7 +119,6 @@ class Progress:
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
         state |= {"processor": self.watch.processor} | ({"relaxed": relaxed()} if relaxed() else {})
-        state |= {"paused": paused} if paused else {}
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
         state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
         state |= {name: getattr(run, name) for name in COUNTED}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.advisor.beliefs import RUNGS
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs.frame.probe_frame import PRETRAINED
 from thaw.outputs.frame.sanity_flags import notes_of, of_phase
 
 POINT = ["strategy", "variant"]
-WITH_RUNGS = {"halving", "advisor"}  # ways to choose that look at validation before a training ends
+RUNGS = (0.125, 0.25, 0.5, 1.0)  # shares of the updates after which validation is looked at
+WITH_RUNGS = {"halving"}  # ways to choose that look at validation before a training ends
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Points:
     """Scores of the points of a task by seed, seconds as medians over seeds.
 
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
-    extraction [a, 2], seconds of the whole pass, and of a share of it; rows that are scored on validation; rungs, by
+    extraction [a, 2], seconds of the whole pass, and of a share of it; rungs, by
     (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each;
     evidence, by seed LogME of the last frozen layer less that of shuffled targets; corpus, the task's dataset, whose
     other tasks are no others.
@@ -31,7 +31,6 @@ class Points:
     test: object
     training: object
     extraction: object
-    rows: int = 0
     rungs: dict[tuple, list[float]] | None = None
     evidence: dict[int, float] | None = None
     corpus: str = ""
@@ -97,9 +96,8 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
     rungs = None
     if ways & WITH_RUNGS:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
-    rows = int(validated["n"].median()) if "n" in validated else 0
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs, evidence, corpus)
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rungs, evidence, corpus)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:

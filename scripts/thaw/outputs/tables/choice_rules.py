@@ -5,12 +5,12 @@ n seeds or draws, a points of strategies, m rules, t tasks.
 
 import numpy as np
 
-from thaw.advisor.choices import WAYS
 from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.choice_points import Points, points_by_task
+from thaw.outputs.frame.choices import WAYS
 from thaw.outputs.frame.result_links import section_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.sign_flips import max_t

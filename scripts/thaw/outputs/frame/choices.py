@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.advisor.beliefs import RUNGS, Past, before, rungs_of
-from thaw.advisor.policy import Advice, Advisor
+from thaw.outputs.frame.choice_points import RUNGS
 
 
 @dataclass(frozen=True)
@@ -88,38 +87,6 @@ def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     return Taken(chosen, np.mean(seconds, axis=0) / points.seconds(points.of([whole])))
 
 
-def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
-    """Let the advisor decide, which knows what the runs of other datasets gave, and of this task only one seed.
-
-    Its probes are fitted first; the first of them is what gains are over. Points that a task lacks are no candidates.
-    The budget counts the whole extraction.
-    """
-    points, others = tasks[task], _others(tasks, task)
-    named = list(dict.fromkeys(points.of([*rule["probes"], *rule["among"]])))
-    every = [points, *others.values()]
-    candidates = [
-        point for point in named if all(point in one.test.columns and _is_seen(one, [point]) for one in every)
-    ]
-    if not candidates or candidates[0][0] != rule["probes"][0]:
-        return None
-    probes = [place for place, point in enumerate(candidates) if point[0] in rule["probes"]]
-    past = [_past(one.corpus, one, seed, candidates, len(probes)) for one in others.values() for seed in one.test.index]
-    unit = points.seconds(points.of([whole]))
-    training = points.training[candidates].to_numpy()
-    first = (points.extraction.loc[candidates].max().to_numpy() + training[probes].sum()) / unit
-    costs = training / unit[0]
-    costs[probes] = 0.0
-    taken, spent = {}, []
-    for seed in points.test.index:
-        now = _past(task, points, seed, candidates, len(probes))
-        beliefs, rungs = before(now.features, past, len(candidates)), rungs_of(past, points.rows)
-        advisor = Advisor(costs, beliefs, rungs, rule["price"], rule["budget"], float(first[0]))
-        advice = _decide(advisor, now.seen, probes)
-        taken[seed] = candidates[advice.taken]
-        spent.append(first + (advice.spent - first[0]) * unit[0] / unit)
-    return Taken(taken, np.mean(spent, axis=0))
-
-
 def _others(tasks: dict, task: str) -> dict:
     """Return the tasks of other datasets than a task's."""
     return {name: one for name, one in tasks.items() if one.corpus != tasks[task].corpus}
@@ -130,20 +97,4 @@ def _is_seen(points, among: list[tuple]) -> bool:
     return not any(np.isnan(points.rungs[seed, point]).any() for seed in points.test.index for point in among)
 
 
-def _decide(advisor: Advisor, seen: np.ndarray, probes: list[int]) -> Advice:
-    """Return what the advisor takes. Args: gains on validation [rungs, a] that it sees as it asks; its probes."""
-    for place in probes:
-        advisor.observe(place, len(RUNGS) - 1, float(seen[-1, place]))
-    while step := advisor.next():
-        candidate, rung = step
-        advisor.observe(candidate, rung, float(seen[rung, candidate]))
-    return advisor.choose()
-
-
-def _past(task: str, points, seed, candidates: list[tuple], probes: int) -> Past:
-    """Return one seed of a task. Args: the candidates, of which so many are probes, and these are first."""
-    seen = np.array([points.rungs[seed, point] for point in candidates]).T
-    return Past.of(task, seen, points.test.loc[seed, candidates].to_numpy(), probes)
-
-
-WAYS = {"best": best, "halving": halved, "advisor": advised, "logme": by_evidence, "random": by_chance}
+WAYS = {"best": best, "halving": halved, "logme": by_evidence, "random": by_chance}
