@@ -159,10 +159,10 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
     chosen |= {
-        "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search", "short_student"],
-        "adapted": ["short_full"],
+        "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_adapters", "short_search", "short_student"],
+        "adapted": ["short_full", "short_adapters"],
     }
-    probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "masked_loss"]
+    probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "adapter_removal", "masked_loss"]
     chosen |= {"probes": probes, "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
     chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}, "latency": {"tasks": [1, 2]}}
@@ -184,6 +184,8 @@ def _catalogues(place: Workplace) -> None:
     strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
     place.write("my/tasks.yaml", tasks)
     strategies["strategies"]["short_student"] = strategies["strategies"]["short_full"] | {"student": {"layers": 2}}
+    adapters = {"train": ["head"], "insert": {"kind": "adapters", "size": 2}, "rate": "1e-3", "epochs": 1}
+    strategies["strategies"]["short_adapters"] = {"phases": [adapters]}
     place.write("my/strategies.yaml", strategies)
     place.write("my/probes.yaml", {"probes": {"by_genre": {"kind": "domain_divergence", "domain": "genre"}}})
     place.write("my/findings.yaml", {"findings": {"thawing_helps": CLAIM}})
@@ -320,9 +322,15 @@ def _removed(layer: int, seed: int, main: str) -> dict:
     return found
 
 
+def _without_adapters(layer: int, seed: int, main: str) -> dict:
+    spans = [{"last": last, "score": 0.8 - 0.1 * (last - layer)} for last in range(layer, LAYERS + 1)]
+    return _scores(layer, seed, main) | {"spans": spans, "whole": 0.9}
+
+
 FORMS = {
     "masked_loss": _one_split,
     "head_removal": _removed,
+    "adapter_removal": _without_adapters,
     "cka": _one_split,
     "attention_similarity": _attention,
     "weight_distance": _one_split,

@@ -29,13 +29,15 @@ SUBSET = {"rows": 10}
 class Adaptation:
     """A bench with runs of two seeds on ten of its rows, and the states that their encoders give."""
 
+    phase = {"train": ["head", {"top": 2}]}
+
     def __init__(self, folder):
         self.folder = folder
         corpus = tiny_corpus(folder / "data", "classification", train=rows("classification", 26, 1))
         self.bench = Bench(folder, "bert", corpus, "classification")
         self.runs, self.cards = [], []
         for seed in (1, 2):
-            spec = self.bench.spec({"train": ["head", {"top": 2}]}, subset=SUBSET, keep=True, seed=seed)
+            spec = self.bench.spec(self.phase, subset=SUBSET, keep=True, seed=seed)
             self.runs.append(self.bench.step("train", spec, folder / f"seed{seed}") / "metrics.json")
             self.cards.append(self.read(seed))
 

@@ -18,7 +18,7 @@ from tiny_probes import CONSTANT, SUBSET, ProbeBench, entry_of
 TRIED = ("pair_classification", "regression", "spans", "edges")
 SPLITS = {"train", "validation", "test"}
 FEWEST = {"tokens": 4, "examples": 1}
-OF_RUNS = {"head_removal"}  # it reads a finished run with its head: tests/test_head_removal.py
+OF_RUNS = {word for word, kind in PROBES.items() if kind.of_runs}  # they read a finished run with its head
 USUAL = {}  # by entry and type of task
 ONE_ENCODER, VECTORS_ONLY, COMPARISONS = "one encoder", "vectors", "comparisons"
 

@@ -133,4 +133,4 @@ def test_every_comparison(kind, pretraining):
 
 
 def test_every_kind_is_tried():
-    assert {*TRIED, *COMPARISONS, "head_removal"} == set(PROBES), "head_removal: tests/test_head_removal.py"
+    assert {*TRIED, *COMPARISONS, "head_removal", "adapter_removal"} == set(PROBES), "tests of their own"

@@ -22,8 +22,6 @@ from thaw.encoders.transformers import Encoder
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
 
-DEVIATION = 1e-3  # of an adapter's matrices at the start: that of Houlsby et al.'s code, where the paper says 1e-2
-
 
 @dataclass(frozen=True)
 class Inserts:
@@ -80,13 +78,13 @@ class BottleneckAdapter(nn.Module):
     It has 2md + d + m parameters. In the paper's code the sublayer's dropout comes before the adapter, here after it.
     """
 
-    def __init__(self, base: nn.Module, width: int, size: int):
-        """Wrap a module that returns [B, T, d]."""
+    def __init__(self, base: nn.Module, width: int, size: int, std: float):
+        """Wrap a module that returns [B, T, d]. Args: std, of the first weights, cut at two standard deviations."""
         super().__init__()
         self.base_layer = base
         self.adapter = nn.ModuleDict({"down": nn.Linear(width, size), "up": nn.Linear(size, width)})
         for matrix in self.adapter.values():
-            nn.init.trunc_normal_(matrix.weight, std=DEVIATION, a=-2 * DEVIATION, b=2 * DEVIATION)
+            nn.init.trunc_normal_(matrix.weight, std=std, a=-2 * std, b=2 * std)
             nn.init.zeros_(matrix.bias)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
@@ -109,7 +107,8 @@ def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None
         for path in paths:
             owner, _, name = path.rpartition(".")
             module = encoder.model.get_submodule(path)
-            setattr(encoder.model.get_submodule(owner), name, BottleneckAdapter(module, encoder.width, entry.size))
+            adapter = BottleneckAdapter(module, encoder.width, entry.size, entry.std)
+            setattr(encoder.model.get_submodule(owner), name, adapter)
     elif paths:
         _inject(encoder.model, entry, paths, outer)
 

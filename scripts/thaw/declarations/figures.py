@@ -120,6 +120,12 @@ FIGURES = {
         "importance of attention heads, and the score without those that matter least",
         **PROBED,
     ),
+    "adapters_figure": OutputKind(
+        "thaw.outputs.figures.removed_adapters:build",
+        "what fine-tuned models lose without the adapters of a span of layers, by its first and last layer (Houlsby et "
+        "al. 2019, figure 6)",
+        **PROBED,
+    ),
     "validation_figure": OutputKind(
         "thaw.outputs.figures.validation_curves:build",
         "score on validation while training, by updates, a panel for each task, a line for each strategy",

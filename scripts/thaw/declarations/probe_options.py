@@ -106,8 +106,8 @@ class HeadImportanceOptions(LinearOptions, ExampleOptions):
     """A linear probe, and the texts on which attention heads are masked."""
 
 
-class HeadRemovalOptions(PoolingOptions, ExampleOptions):
-    """The texts on which attention heads are removed."""
+class RemovalOptions(PoolingOptions, ExampleOptions):
+    """The texts on which parts of a model are removed."""
 
 
 class DescentOptions(ChoiceOptions):

@@ -12,13 +12,13 @@ from thaw.declarations.probe_options import (
     EdgeOptions,
     ExampleOptions,
     HeadImportanceOptions,
-    HeadRemovalOptions,
     InformationOptions,
     LinearOptions,
     LogMeOptions,
     MdlOptions,
     PluginOptions,
     ProbeOptions,
+    RemovalOptions,
     StructuralOptions,
     TokenOptions,
 )
@@ -46,7 +46,8 @@ class ProbeKind(Loaded):
     scores of each layer; the model of its options; what it reads; the types of task that it is for; keeps, columns
     that the corpus must keep; targets, options that each name a target of the corpus of kind label; serves, all this
     in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None;
-    shown_in, the kinds of figures and tables that show it.
+    shown_in, the kinds of figures and tables that show it; of_runs, whether it reads finished runs with their heads and
+    never the pretrained encoder; insert, the kind of insert that such runs must have.
     """
 
     options: type[ProbeOptions]
@@ -57,6 +58,8 @@ class ProbeKind(Loaded):
     serves: str = "texts and words"
     keeps: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    of_runs: bool = False
+    insert: str | None = None
 
     def is_for(self, entry, task, corpus) -> bool:
         """Return whether it has a meaning for a task. Args: the entries of the probe, the task and its corpus."""
@@ -170,10 +173,19 @@ PROBES = {
     ),
     "head_removal": ProbeKind(
         "thaw.probes.head_removal:head_removal",
-        HeadRemovalOptions,
+        RemovalOptions,
         VECTORS,
         ("heads_figure", "head_removal_table"),
         "importance",
+        of_runs=True,
+    ),
+    "adapter_removal": ProbeKind(
+        "thaw.probes.adapter_removal:adapter_removal",
+        RemovalOptions,
+        VECTORS,
+        ("adapters_figure",),
+        of_runs=True,
+        insert="adapters",
     ),
 }
 

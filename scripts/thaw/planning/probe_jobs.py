@@ -71,6 +71,10 @@ def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPla
                 f"{place}: {entry.kind} compares an encoder with what runs of two seeds made of it; name their "
                 "strategies under adapted:, and two seeds"
             )
+        adapted = _of_insert(kind.insert, runs, catalogue)
+        if kind.of_runs and not adapted:
+            what = f"with insert: {kind.insert}" if kind.insert else "that train a layer"
+            raise UserError(f"{place}: {entry.kind} reads finished runs; name strategies {what} under adapted:")
         for task, subset, encoder in product(tasks, experiment.subsets, experiment.encoders):
             layers = catalogue.get("encoders", encoder, "encoders").layers
             if beyond := [n for n in entry.layers if n > layers]:
@@ -79,7 +83,7 @@ def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPla
                     f"{place}: {encoder} has no layer {beyond[0]}; it has layers 1 to {layers}, and 0 below"
                 )
             if compatibility.encoder_serves(catalogue, encoder, task, [["head"]]):
-                here = [run for run in runs if (run.subset, run.encoder) == (subset, encoder)]
+                here = [run for run in adapted if (run.subset, run.encoder) == (subset, encoder)]
                 here = [run for run in here if run.task == task or task in experiment.probe_tasks]
                 yield from _of_encoder(Probed(task, subset, encoder, probe), entry, here, catalogue)
 
@@ -97,9 +101,18 @@ def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue:
                 "that no row is left to fit a probe to; name a subset, as n1000_d1, and no strategy with from: or "
                 "with another task of that corpus before it"
             )
-        yield Probed(one.task, one.subset, one.encoder, one.probe, rows)
+        if not kind_of(one.probe, catalogue).of_runs:
+            yield Probed(one.task, one.subset, one.encoder, one.probe, rows)
     for seeds in cells.values():
         yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(seeds))
+
+
+def _of_insert(insert: str | None, runs: list[RunPlan], catalogue: Catalogue) -> list[RunPlan]:
+    """Return the runs whose strategy has an insert of a kind; all of them where none is asked for."""
+    if insert is None:
+        return runs
+    phases = {run: catalogue.get("strategies", run.strategy, "strategies").phases for run in runs}
+    return [run for run in runs if any(phase.insert and phase.insert.kind == insert for phase in phases[run])]
 
 
 def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:

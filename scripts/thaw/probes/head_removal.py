@@ -13,14 +13,12 @@ import time
 import numpy as np
 import torch
 
-from thaw.core.errors import UserError, wrap_corruption
-from thaw.core.files import read_json
-from thaw.core.runtime import log
+from thaw.core.errors import UserError
 from thaw.encoders.fewer_heads import take_out
 from thaw.features.row_sets import batches
 from thaw.probes.head_importance import SHARES, by_layer, masked, ranked
 from thaw.probes.reading import Reading
-from thaw.schema.head import HeadConfig
+from thaw.probes.run_model import finished, validation_score
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import Feed, TaskModel
 
@@ -35,9 +33,6 @@ def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     the encoder without them and `seconds` of one pass over the examples. Raises UserError where a model without the
     heads scores otherwise than one in which they are masked.
     """
-    if reading.inputs.adapted is None:
-        log("left out: the pretrained encoder has no head of its own")
-        return [], []
     model = finished(reading)
     raw = importance(reading, model)
     normed, orders = ranked(raw, seed)
@@ -48,21 +43,6 @@ def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         for share in SHARES
     ]
     return by_layer(raw, normed, removed, seed, both=False)
-
-
-def finished(reading: Reading) -> TaskModel:
-    """Return the model of the run whose encoder is read: its encoder and its own head, in eval mode."""
-    from safetensors.torch import load_file
-
-    folder = reading.inputs.adapted.run
-    record, file = read_json(folder / "metrics.json"), folder / "head.safetensors"
-    head = reading.build_head(HeadConfig.of_run(record["spec"], record["chosen"]))
-    with wrap_corruption(file, folder / "metrics.json"):
-        head.load_state_dict(load_file(file))
-    model = TaskModel(reading.inputs.adapted.encoder(), head, "fp32").to(reading.device)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    return model.eval()
 
 
 def importance(reading: Reading, model: TaskModel) -> np.ndarray:
@@ -83,13 +63,13 @@ def importance(reading: Reading, model: TaskModel) -> np.ndarray:
 def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: bool) -> dict:
     """Return the score without some heads; if measured, parameters and seconds of the encoder without them."""
     with masked(model.encoder, 1, removed):
-        score = _score(reading, model)
+        score = validation_score(reading, model)
     if not measured:
         return {"score": score}
     smaller = copy.deepcopy(model)
     take_out(smaller.encoder, set(map(int, removed)))
     try:
-        unmasked = _score(reading, smaller)
+        unmasked = validation_score(reading, smaller)
     except RuntimeError as error:  # a bias for each head, as MPNet's for positions
         raise UserError("head_removal: this encoder has more of each head than its queries, keys and values") from error
     if abs((unmasked or 0.0) - (score or 0.0)) > ROUNDING:
@@ -97,16 +77,7 @@ def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: 
     taken = []
     for _ in range(PASSES):
         begun = time.perf_counter()
-        _score(reading, smaller)
+        validation_score(reading, smaller)
         taken.append(time.perf_counter() - begun)
     parameters = sum(parameter.numel() for parameter in smaller.encoder.parameters())
     return {"score": score, "parameters": parameters, "seconds": statistics.median(taken)}
-
-
-@torch.no_grad()
-def _score(reading: Reading, model: TaskModel) -> float | None:
-    """Return the main metric on validation."""
-    split = reading.task["validation"]
-    rows = reading.rows[split][: reading.entry.examples]
-    feed = Feed(reading.inputs.store, [], reading.device)
-    return reading.main_score(model.predict(feed, split, rows, reading.word_counts(split, rows)), split)

@@ -7,7 +7,11 @@ from pydantic import Field
 from thaw.schema.keys import ConfigModel, Key
 from thaw.schema.trainer_keys import PEFT_HINTS
 
-KEYS = {"lora": {"rank", "alpha", "targets"}, "ia3": set(), "adapters": {"size"}}  # the keys that each kind reads
+KEYS = {
+    "lora": {"rank", "alpha", "targets"},
+    "ia3": set(),
+    "adapters": {"size", "std"},
+}  # the keys that each kind reads
 
 
 def _layers(top, insert, context) -> str:
@@ -44,6 +48,11 @@ class InsertConfig(ConfigModel):
     ] = Field("query_value", description="lora: the matrices that it is added to")
     size: Annotated[int, Key("bottleneck size {}", unit="units")] = Field(
         64, ge=1, description="adapters: width of the bottleneck"
+    )
+    std: Annotated[float, Key("weights of standard deviation {} at the start")] = (
+        Field(  # that of Houlsby et al.'s code, where the paper says 1e-2
+            1e-3, gt=0, le=1, description="adapters: standard deviation of the first weights"
+        )
     )
 
     def meaningful(self) -> set[str]:

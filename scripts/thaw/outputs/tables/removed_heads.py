@@ -39,9 +39,13 @@ def _lines(record: ProbeRecord) -> list[list]:
     for end in (end for end in record.value("layers") if "removed" in end):
         orders = {name: {one["share"]: one for one in end["removed"] if one["order"] == name} for name in ORDERS}
         for share, one in orders["importance"].items():
-            scores = [100 * (order[share]["score"] or 0.0) for order in orders.values()]
+            scores = [_points(order[share]["score"]) for order in orders.values()]
             lines.append([end["seed"], share, *scores, one["parameters"], one["seconds"]])
     return lines
+
+
+def _points(score: float | None) -> float:
+    return np.nan if score is None else 100 * score  # undefined, as a correlation of equal predictions
 
 
 def _rows(lines: list[list]) -> list[Row]:
