@@ -12,8 +12,9 @@ writes, in minutes on one core and from texts of train alone, without a label:
     bert/, bert_cased/, bert_wide/   BERT's architecture, 4 layers of width 128 or 256, random weights, with the heads
                     for masked tokens and next sentences. They are pretrained by Thaw, in strategies that start
                     `from: local_text` or `local_pairs`, on the text of the strategy's task
-    encoders.yaml, strategies.yaml   a catalogue of them: local_vectors, local_decoder and the decoder before training,
-                    local_bert, local_bert_cased, local_bert_wide; strategies that pretrain BERT first
+    encoders.yaml, strategies.yaml, outputs.yaml   a catalogue of them: local_vectors, local_decoder and the decoder
+                    before training, local_bert, local_bert_cased, local_bert_wide, local_bert_trec; strategies that
+                    pretrain BERT first
     made.json       how many words, and the decoder's loss on a twentieth of the texts, before and after
 
 All are far from what is published under these names; tables call them local.
@@ -84,6 +85,12 @@ ENTRIES = """encoders:
     folder: {folder}/bert_wide
     width: 256
 
+  local_bert_trec:     # what a strategy with `from: local_text` leaves on TREC's text
+    base: local_bert
+    label: Local BERT of TREC's questions
+    folder: {folder}/../encoders/local_bert.local_text.trec
+    pretraining: [training text of TREC]
+
 further_pretraining:
   local_text:
     label: Local pretraining
@@ -120,6 +127,10 @@ STRATEGIES = f"""strategies:
     from: local_text
     phases: [{{train: [head], insert: {{kind: adapters, size: 16}}, learning_rate: 2e-3, {UPDATES}}}]
 
+  local_tuned:
+    label: Full fine-tuning
+    phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
   local_full_pairs:
     label: Full fine-tuning, after next sentences too
     from: local_pairs
@@ -128,6 +139,9 @@ STRATEGIES = f"""strategies:
   untrained_full:
     label: Full fine-tuning of random weights
     phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+"""
+OUTPUTS = """outputs:
+  local_gains: {base: gains, label: Similarity to pretraining, reference: local_tuned}
 """
 BERTS = {"bert": (128, True), "bert_cased": (128, False), "bert_wide": (256, True)}  # width, lower case
 
@@ -244,6 +258,7 @@ def main() -> None:
     made["decoder"] = decoder(texts, given.out / "decoder", given.epochs)
     made["pieces"] = {name: bert(texts, given.out / name, *form) for name, form in BERTS.items()}
     write_text(given.out / "strategies.yaml", STRATEGIES)
+    write_text(given.out / "outputs.yaml", OUTPUTS)
     write_text(given.out / "encoders.yaml", ENTRIES.format(folder=given.out, corpora=", ".join(given.corpora)))
     write_json(given.out / "made.json", made)
     print(made)
