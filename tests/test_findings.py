@@ -164,6 +164,15 @@ def test_claims_by_tasks_have_a_column_for_each_task_on_the_splits_that_are_aske
     assert len(table.lines) == 2, "the numbers for programs are those of the other form"
 
 
+def test_claims_by_tasks_have_the_tasks_in_the_order_of_the_experiment(tmp_path):
+    runs = scored_runs.write_scores(tmp_path, SCORES)
+    spec = invented.shown("f", "finding_table") | {"by_task": "test"}
+    spec["findings"] = [entry() | {"tests": [test | {"task": t} for test in entry()["tests"] for t in ("odd", "late")]}]
+    spec["order"] = spec["order"] | {"tasks": ["late", "odd"]}
+    table = claims.build(OutputData(tmp_path, pandas.concat([runs, runs.assign(task="late")])), spec)
+    assert [column.label for column in table.columns][2:] == ["late", "R&D_50%"]
+
+
 def test_seeds_that_lack_a_score_are_left_out(tmp_path):
     runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})

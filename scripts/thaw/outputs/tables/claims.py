@@ -54,7 +54,8 @@ def build(data, spec: dict) -> TextTable:
     titles, notes = ("Paper", "Answer", "By task"), _notes()
     if spec.get("by_task"):
         tested = [by_entry.get(index, []) for index in range(len(entries))]
-        titles, cells = by_task.columns(tested, list(dict.fromkeys(data.runs["task"])), spec)
+        tasks = dict.fromkeys([*spec["order"].get("tasks", []), *data.runs["task"]])
+        titles, cells = by_task.columns(tested, list(tasks), spec)
         for row, more in zip(rows, cells, strict=True):
             row.cells[2:] = more
         titles, notes = ("Paper", "Answer", *titles), [by_task.note(spec), *notes]
