@@ -21,6 +21,10 @@ def place(tmp_path_factory) -> Workplace:
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
     more = {"tasks": ["colour"], "seeds": [1, 2], "outputs": ["main_table"], "strategies": STRATEGIES}
+    own = place.files["my/strategies.yaml"]
+    own["strategies"]["weak_full"] = {"phases": [{"train": ["all"], "rate": "1e-7", "epochs": 1}]}
+    place.write("my/strategies.yaml", own)
+    place.write("weak.yaml", Workplace.experiment("weak", **more | {"strategies": ["frozen", "weak_full"]}))
     place.write("mine.yaml", Workplace.experiment("mine", **more))
     place.write("probe_alone.yaml", Workplace.experiment("probe_alone", **more | {"strategies": ["frozen"]}))
     place.write("no_whole.yaml", Workplace.experiment("no_whole", **more | {"strategies": STRATEGIES[:2]}))
@@ -51,6 +55,14 @@ def test_it_fits_the_probes_trains_everything_and_opens_one_test(place):
     assert found["test"] == {"test": pytest.approx(100 * records[best]["scores"]["test"]["accuracy"])}
     assert done.stdout.count("test ") == 1, "the score on test of what is taken, and no other"
     assert f"  {RULE}: " in done.stdout and f"  {EVERYTHING}: " in done.stdout
+
+
+def test_a_run_with_too_few_updates_is_marked(place):
+    done = advise(place, "weak.yaml")
+    (found,) = json.loads((place.folder / "results/outputs/weak/advised.json").read_text())["tasks"]
+    assert {name: one["underfit"] for name, one in found["tried"].items()} == {"frozen": False, "weak_full": True}
+    (line,) = [line for line in done.stdout.splitlines() if "underfit" in line]
+    assert line.startswith("  weak_full: ") and "; underfit: more than a point below the linear probe" in line
 
 
 @pytest.mark.parametrize("file, named", [("probe_alone.yaml", "frozen"), ("no_whole.yaml", "frozen and short_top")])

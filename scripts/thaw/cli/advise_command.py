@@ -23,7 +23,9 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.core.home import HOME
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
+from thaw.outputs.frame.underfit import underfit_runs
 from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan
@@ -100,11 +102,17 @@ def advise(plan: Plan, runs: list[RunPlan], log: Path) -> dict:
     task = plan.catalogue.get("subsets", runs[0].subset, "subsets").of_runs(task)  # with the splits of the subset
     records = [_record(plan, run, log) for run in runs]
     scores = [100 * (record["scores"][task.validation][task.metrics[0]] or 0.0) for record in records]
-    tried = {}
-    for run, score in zip(runs, scores, strict=True):
-        seconds = read_json(Path(plan.table.paths.result(run.folder)).with_name("cost.json"))["seconds"]["total"]
-        tried[_name(run)] = {"validation": score, "seconds": seconds}
-        print(f"  {_name(run)}: validation {wording.number(score)}, {wording.seconds(seconds)}")
+    folders = [Path(plan.table.paths.result(run.folder)).parent for run in runs]
+    views = (
+        ["joint" if run.pairs == "task" else run.pairs for run in runs] if task.type in PAIR_TYPES else [""] * len(runs)
+    )
+    rows = [run.names | {"pairs": view} for run, view in zip(runs, views, strict=True)]
+    tried, weak = {}, underfit_runs(list(zip(folders, rows, strict=True)))
+    for run, score, folder in zip(runs, scores, folders, strict=True):
+        seconds = read_json(folder / "cost.json")["seconds"]["total"]
+        tried[_name(run)] = {"validation": score, "seconds": seconds, "underfit": folder in weak}
+        doubt = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
+        print(f"  {_name(run)}: validation {wording.number(score)}, {wording.seconds(seconds)}{doubt}")
     best = scores.index(max(scores))
     tested = {split: 100 * (records[best]["scores"][split][task.metrics[0]] or 0.0) for split in task.test}
     shown = ", ".join(f"{split} {wording.number(score)}" for split, score in tested.items())

@@ -11,7 +11,8 @@ from thaw.schema.catalogue import Catalogue, shipped
 EXPERIMENT = """\
 # An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
 #     thaw plan {file}      what would run
-#     thaw run {file}       runs it
+#     thaw advise {file}    which strategy to take, for about one full training
+#     thaw run {file}       runs all of it
 
 experiment: {name}
 title: {name}
