@@ -124,22 +124,28 @@ HISTORY = "phase,epoch,step,loss,rate,validation_accuracy"
 GAINS = {"near": (94, 0.3, 0.4), "far": (69, 9, 10)}  # the probe's score, and the gains of top_k and full
 
 
-def test_halving_pays_for_what_it_trains_and_takes_the_one_that_is_left(tmp_path):
-    """Scores rise with the root of the updates; full costs 16, top k 5, the extraction 4."""
+def progress_of(folder, gains: dict) -> pd.DataFrame:
+    """Return runs with histories, whose scores rise with the root of their updates; full costs 16, top k 5."""
     frames = []
-    for task, (probe, *gains) in GAINS.items():
+    for task, (probe, *more) in gains.items():
         scores = {"frozen": (probe, probe, 1.0, 4.0)}
-        for name, gain, seconds in zip(("top_k", "full"), gains, (5.0, 16.0), strict=True):
+        for name, gain, seconds in zip(("top_k", "full"), more, (5.0, 16.0), strict=True):
             scores[name] = (probe + gain, probe + gain, seconds, 4.0)
         frames.append(runs_of(scores, [task]))
     runs = pd.concat(frames, ignore_index=True)
     runs["folder"] = ["/".join(map(str, key)) for key in runs[["task", "strategy", "seed"]].to_numpy()]
     for row in runs[(runs["role"] == "validation") & (runs["strategy"] != "frozen")].itertuples():
-        start = GAINS[row.task][0] / 100
+        start = gains[row.task][0] / 100
         scores = [start + (row.value - start) * share for share in np.sqrt(np.arange(1, 9) / 8)]
         lines = [f"1,1,{10 * n},0.1,1e-4,{score}" for n, score in enumerate(scores, 1)]
-        (tmp_path / row.folder).mkdir(parents=True)
-        (tmp_path / row.folder / "history.csv").write_text("\n".join([HISTORY, *lines]))
+        (folder / row.folder).mkdir(parents=True)
+        (folder / row.folder / "history.csv").write_text("\n".join([HISTORY, *lines]))
+    return runs
+
+
+def test_halving_pays_for_what_it_trains_and_takes_the_one_that_is_left(tmp_path):
+    """Scores rise with the root of the updates; full costs 16, top k 5, the extraction 4."""
+    runs = progress_of(tmp_path, GAINS)
     _, lines = drawn(tmp_path, runs, [RULES[0], HALVING])
     assert [float(lines["Halving", task]["regret"]) for task in GAINS] == [0, 0]
     # three are trained to 1/8, two to 1/4, one to the end: (22 / 8 + 21 / 8 + 16 * 3 / 4) and the extraction, by 20

@@ -4,11 +4,18 @@ import pandas as pd
 import pytest
 
 import invented
-from test_advisor import GAINS, progress_of
+from test_choice_rules import progress_of
 from thaw.core.errors import UserError
 from thaw.outputs.figures import task_quantiles, validation_curves
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
+
+# of six tasks the probe's score, and the gains of top_k and full
+GAINS = {"a": (95, 0, 0), "b": (94, 0.3, 0.4), "c": (70, 8, 9), "d": (72, 7, 9), "e": (93, 0, 0.3), "f": (69, 9, 10)}
+
+
+def data_of(folder) -> OutputData:
+    return OutputData(folder, progress_of(folder, GAINS).assign(n=200))
 
 
 def spec_of(kind: str, **more) -> dict:
@@ -18,7 +25,7 @@ def spec_of(kind: str, **more) -> dict:
 
 
 def test_a_curve_is_the_mean_over_seeds_at_each_update(tmp_path):
-    data = progress_of(tmp_path)
+    data = data_of(tmp_path)
     frame = validation_curves.curves(data)
     mine = frame[(frame["task"] == "c") & (frame["strategy"] == "full")]
     assert mine["update"].tolist() == [10.0 * n for n in range(1, 9)] and set(mine["seeds"]) == {6}
@@ -31,14 +38,14 @@ def test_a_curve_is_the_mean_over_seeds_at_each_update(tmp_path):
 
 
 def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
-    data = progress_of(tmp_path)
+    data = data_of(tmp_path)
     frozen = OutputData(tmp_path, data.runs[data.runs["strategy"] == "frozen"])
     with pytest.raises(UserError, match="a validation_figure needs runs that score validation while they train"):
         validation_curves.build(frozen, spec_of("validation_figure"))
 
 
 def test_quantiles_over_tasks_of_what_a_strategy_loses(tmp_path):
-    runs = progress_of(tmp_path).runs.assign(trained_parameters=lambda one: one["strategy"].map(len) * 100.0)
+    runs = data_of(tmp_path).runs.assign(trained_parameters=lambda one: one["strategy"].map(len) * 100.0)
     spec = spec_of("quantile_figure", whole="full")
     frame = task_quantiles.differences(aggregate.summarise(runs, "test", spec["order"]), "full").set_index("strategy")
     lost = pd.Series([top - full for _, top, full in GAINS.values()], dtype=float)
