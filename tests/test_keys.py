@@ -172,7 +172,10 @@ def test_no_two_shipped_strategies_or_heads_read_alike(home):
     [
         (
             {"phases": [{"train": ["head"], "insert": {"kind": "adapters", "size": 8, "top": "k"}, "epochs": 20}]},
-            ["Inserts and trains bottleneck adapters (with the layer norms) in the last k layers, bottleneck size 8."],
+            [
+                "Inserts and trains bottleneck adapters (with the layer norms) in the last k layers, bottleneck size 8"
+                ", weights of standard deviation 1e-3 at the start."
+            ],
         ),
         (
             {"phases": [{"train": ["head", {"top": 3, "only": "attention"}]}]},

@@ -111,8 +111,8 @@ def advise(plan: Plan, runs: list[RunPlan], log: Path) -> dict:
     for run, score, folder in zip(runs, scores, folders, strict=True):
         seconds = read_json(folder / "cost.json")["seconds"]["total"]
         tried[_name(run)] = {"validation": score, "seconds": seconds, "underfit": folder in weak}
-        doubt = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
-        print(f"  {_name(run)}: validation {wording.number(score)}, {wording.seconds(seconds)}{doubt}")
+        warning = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
+        print(f"  {_name(run)}: validation {wording.number(score)}, {wording.seconds(seconds)}{warning}")
     best = scores.index(max(scores))
     tested = {split: 100 * (records[best]["scores"][split][task.metrics[0]] or 0.0) for split in task.test}
     shown = ", ".join(f"{split} {wording.number(score)}" for split, score in tested.items())
