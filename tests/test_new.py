@@ -1,12 +1,13 @@
 """The first draft of an entry: a file of any kind gives one that loads and that `prepare` takes without a change."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from corpora import spec_for
 from thaw.cli import new_command
-from thaw.cli.experiment_file import add_entries
+from thaw.cli.experiment_file import add_entries, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
@@ -282,3 +283,13 @@ def test_an_experiment_selects_what_there_is(place, home):
         new_command.main(["experiment", "other", "--tasks", "sentimet"])
     with pytest.raises(UserError, match="--tasks names the tasks of the experiment"):
         new_command.main(["experiment", "other"])
+
+
+@pytest.mark.parametrize(
+    ("examples", "top_k", "full"), [(4499, "top_k_400_updates", "full_400_updates"), (4500, "top_k", "full")]
+)
+def test_few_rows_are_trained_for_as_many_updates(place, home, examples, top_k, full):
+    write_experiment(Path("mine.yaml"), None, ["sentiment"], ["minilm"], None, examples)
+    assert plan_of("mine.yaml", home).experiments[0].strategies[-2:] == [{top_k: [2]}, full]
+    comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if line.startswith("  - ")]
+    assert len(comments) == 5 and len(set(comments)) == 1, "comments stay in one column"

@@ -77,7 +77,7 @@ def _task(given: argparse.Namespace) -> None:
         return
     experiment = Path(f"{draft.name}.yaml")
     extraction = draft.kind in EXTRACTION_TYPES
-    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, extraction)
+    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, draft.rows, extraction)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
@@ -96,7 +96,8 @@ def _encoder(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment, tasks = Path(f"{draft.name}.yaml"), given.tasks or [SYNTHETIC]
-    _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks))
+    rows = _rows(catalogue, tasks)
+    _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks), rows)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
@@ -115,15 +116,24 @@ def _experiment(given: argparse.Namespace) -> None:
     types = {catalogue.get("tasks", task, "--tasks").type in EXTRACTION_TYPES for task in given.tasks}
     if len(types) > 1:
         raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
-    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), True in types)
+    rows, data_dir = _rows(catalogue, given.tasks), _data_dir(catalogue, given.tasks)
+    write_experiment(experiment, own, given.tasks, given.encoders, data_dir, rows, True in types)
     _next(experiment)
 
 
 def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
     """Return this folder where a task reads files that are here, as those do that `thaw new task` wrote."""
-    corpora = [catalogue.get("corpora", catalogue.get("tasks", task, "--tasks").corpus, task) for task in tasks]
-    paths = [path for corpus in corpora if corpus.files for path in corpus.files.splits.values()]
+    paths = [path for corpus in _corpora(catalogue, tasks) if corpus.files for path in corpus.files.splits.values()]
     return Path() if any(map(os.path.isfile, paths)) else None
+
+
+def _rows(catalogue: Catalogue, tasks: list[str]) -> int:
+    """Return the rows of the largest dataset, all splits together, as the catalogue states them; else 0."""
+    return max((corpus.size.examples for corpus in _corpora(catalogue, tasks) if corpus.size), default=0)
+
+
+def _corpora(catalogue: Catalogue, tasks: list[str]) -> list:
+    return [catalogue.get("corpora", catalogue.get("tasks", task, "--tasks").corpus, task) for task in tasks]
 
 
 def _is_free(name: str | None, taken: set[str]) -> None:
@@ -147,9 +157,11 @@ def _printed(given: argparse.Namespace, blocks: dict[str, str]) -> bool:
     return given.print
 
 
-def _write(given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, extraction=False):
+def _write(
+    given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, rows: int, extraction=False
+):
     """Write the experiment and the entries, or neither."""
-    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, extraction)
+    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, rows, extraction)
     try:
         add_entries(given.out, blocks, HEAD.format(source=given.source))
     except UserError:
