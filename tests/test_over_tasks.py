@@ -62,8 +62,8 @@ def test_a_trend_of_many_values_is_drawn_and_holds_its_own_order():
 TASKS = {"a": 9.0, "b": 6.0, "c": 5.0, "d": 2.0, "e": 1.0, "f": 0.5}
 
 
-def drawn(folder, **spec):
-    """Return the table of a claim with these contrasts by task, and the lines of its CSV."""
+def drawn(folder, weak=(), **spec):
+    """Return the table of a claim with these contrasts by task, and the lines of its CSV; weak tasks are underfit."""
     import pandas
 
     frames = []
@@ -71,6 +71,7 @@ def drawn(folder, **spec):
         means = {("full", "base"): 0.7 + gain / 100, ("frozen", "base"): 0.7}
         frames.append(scored_runs.write(folder, means, seeds=(1, 2, 3), task=task).assign(role="test", main=True))
     runs = pandas.concat(frames, ignore_index=True)
+    runs["flags"] = np.where(runs["task"].isin(weak) & (runs["strategy"] == "full"), "underfit", "")
     terms = [[1.0, "linear", "full", "base"], [-1.0, "linear", "frozen", "base"]]
     tests = [{"task": task, "metric": "accuracy", "split": "test", "terms": terms} for task in TASKS]
     entry = {"id": "gain", "encoder": "tiny", "claim": "Full is better.", "paper": "P", "above": 0, "tests": tests}
@@ -93,6 +94,17 @@ def test_the_mean_over_tasks_and_its_test(tmp_path):
     flips = np.array(list(product((1, -1), repeat=6))) @ values
     assert float(line["p"]) == pytest.approx(np.mean(np.abs(flips) >= abs(values.sum()) - 1e-9), abs=1e-4)
     assert line["tasks"] == "a b c d e f" and not line["left_out"]
+
+
+def test_tasks_left_out_are_in_a_mean_of_their_own(tmp_path):
+    runs, table, (line,) = drawn(tmp_path, weak=("a",))
+    values = by_hand(runs)
+    assert line["left_out"] == "a" and line["tasks"] == "b c d e f"
+    assert float(line["mean"]) == pytest.approx(np.mean([values[task] for task in "bcdef"]), abs=1e-3)
+    assert float(line["all_mean"]) == pytest.approx(np.mean(list(values.values())), abs=1e-3)
+    cells = [cell.text for cell in table.groups[0].rows[0].cells]
+    assert cells[1] == "–", "five tasks decide nothing"
+    assert cells[3].endswith(f"a left out ({values['a']:.1f})")
 
 
 def test_groups_in_their_order_have_their_means_and_one_p(tmp_path):

@@ -46,6 +46,9 @@ def epochs(*scores: float, split="validation", steps=(25, 50, 75, 100), phase=1)
         (0.80, {"head": "mlp"}, False),
         (0.95, {"history": epochs(0.5, 0.7, 0.8, 0.83)}, True),
         (0.95, {"history": epochs(0.5, 0.7, 0.8, 0.83, split="train")}, True),
+        (0.989, {"history": epochs(0.5, 0.7, 0.8, 0.83)}, True),
+        (0.99, {"history": epochs(0.5, 0.7, 0.8, 0.83)}, False),  # it has learnt its rows
+        ("none", {"history": epochs(0.5, 0.7, 0.8, 0.83)}, True),
         (0.95, {"history": epochs(0.5, 0.7, 0.83, 0.835)}, False),
         (0.95, {"history": epochs(0.5, 0.84, 0.8, 0.83)}, False),
         (0.95, {"history": epochs(0.5, 0.8, 0.83)}, False),

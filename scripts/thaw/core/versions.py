@@ -22,8 +22,8 @@ VERSIONS = {
     "ensemble": 1,
     "merge": 2,
     "latency": 3,
-    "collect": 10,
-    "table": 12,
+    "collect": 11,
+    "table": 13,
     "figure": 13,
     "report": 14,
 }

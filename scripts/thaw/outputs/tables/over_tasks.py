@@ -10,7 +10,7 @@ from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_tab
 from thaw.statistics.ordered_trend import falling
 from thaw.statistics.sign_flips import adjusted
 
-HEADER = "question claim encoder group tasks mean low high p left_out"
+HEADER = "question claim encoder group tasks mean low high p left_out all_mean all_low all_high"
 
 
 def build(data, spec: dict) -> TextTable:
@@ -34,13 +34,14 @@ def build(data, spec: dict) -> TextTable:
     if not groups:
         raise UserError(f"an over_tasks_table needs scores for one of its claims: {', '.join(spec['claims'])}")
     trend = bool(spec.get("ordered"))
-    titles, of = ("Mean", "p", "By task"), "Tasks" if trend else "Claim"
+    titles = ("Mean", "p", "By task") if trend else ("Mean", "p", "Mean with those left out", "By task")
+    of = "Tasks" if trend else "Claim"
     return text_table(spec, titles, groups, _notes(trend), HEADER, lines, of=of, sentences=True)
 
 
-def _by_task(data, entry: dict, labels: dict) -> tuple[dict[str, float], list[str]]:
-    """Return a claim's contrast by task, the mean over seeds on its first test split, and the tasks left out."""
-    values, left_out = {}, []
+def _by_task(data, entry: dict, labels: dict) -> tuple[dict[str, float], dict[str, float]]:
+    """Return a claim's contrast by task, the mean over seeds on its first test split, and that of tasks left out."""
+    values, left_out = {}, {}
     for test in entry.get("tests", []):
         task = test["task"]
         if task in values or task in left_out:
@@ -48,7 +49,7 @@ def _by_task(data, entry: dict, labels: dict) -> tuple[dict[str, float], list[st
         first = data.runs.loc[data.runs["kind"] == "run", "subset"].iloc[0]
         contrast = contrast_of(data, entry["encoder"], test | {"subset": first})
         if contrast and underfit(data.runs, entry["encoder"], test | {"subset": first}, labels):
-            left_out.append(task)
+            left_out[task] = contrast.mean
         elif contrast:
             values[task] = contrast.mean
     return values, left_out
@@ -60,25 +61,31 @@ def _means(scored: list[tuple], spec: dict) -> tuple[list, list]:
     rows, lines = [], []
     for (entry, values, left_out), (_, p) in zip(scored, tests, strict=True):
         mean, low, high = _interval(list(values.values()))
-        shown = f"{wording.number(mean)} {wording.interval(low, high)}" if low is not None else wording.number(mean)
+        whole = _interval([*values.values(), *left_out.values()])
         said = wording.number(p, 3) if len(values) >= FEWEST_SEEDS else wording.DASH
-        rows.append(text_row(entry["claim"], [shown, said, _tasks(values, left_out, spec["labels"])]))
-        lines.append(_line("mean", entry["id"], "", values, (mean, low, high), p, left_out))
+        cells = [
+            _shown(mean, low, high),
+            said,
+            _shown(*whole) if left_out else "",
+            _tasks(values, left_out, spec["labels"]),
+        ]
+        rows.append(text_row(entry["claim"], cells))
+        lines.append(_line("mean", entry["id"], "", values, (mean, low, high), p, left_out, whole))
     return rows, lines
 
 
 def _trend(scored: list[tuple], spec: dict) -> tuple[list, list]:
     """Return a row for each group of tasks in order, and one for the test that the contrast falls over them."""
     values = {task: value for _, by_task, _ in reversed(scored) for task, value in by_task.items()}
-    left_out = [task for *_, tasks in scored for task in tasks if task not in values]
+    left_out = {task: value for *_, tasks in scored for task, value in tasks.items() if task not in values}
     ordered = spec["ordered"].items()
     grouped = {name: {task: values[task] for task in tasks if task in values} for name, tasks in ordered}
     p = falling([list(group.values()) for group in grouped.values()])
     rows, lines, names = [], [], " ".join(entry["id"] for entry, *_ in scored)
     for name, group in grouped.items():
         mean = float(np.mean(list(group.values()))) if group else None
-        rows.append(text_row(name, [wording.number(mean), "", _tasks(group, [], spec["labels"])]))
-        lines.append(_line("group", names, name, group, (mean, None, None), None, []))
+        rows.append(text_row(name, [wording.number(mean), "", _tasks(group, {}, spec["labels"])]))
+        lines.append(_line("group", names, name, group, (mean, None, None), None, {}))
     without = _tasks({}, left_out, spec["labels"])
     rows.append(text_row("Falls from the first to the last", ["", wording.number(p, 3), without]))
     lines.append(_line("trend", names, "", values, (None, None, None), p, left_out))
@@ -96,21 +103,36 @@ def _interval(values: list[float]) -> tuple[float, float | None, float | None]:
     return mean, mean - half, mean + half
 
 
-def _tasks(values: dict[str, float], left_out: list[str], labels: dict) -> str:
+def _shown(mean: float, low: float | None, high: float | None) -> str:
+    return wording.number(mean) if low is None else f"{wording.number(mean)} {wording.interval(low, high)}"
+
+
+def _tasks(values: dict[str, float], left_out: dict[str, float], labels: dict) -> str:
     shown = [f"{wording.task_name(labels, task)} {wording.number(value)}" for task, value in values.items()]
-    shown += [f"{wording.task_name(labels, task)} left out" for task in left_out]
+    shown += [
+        f"{wording.task_name(labels, task)} left out ({wording.number(value)})" for task, value in left_out.items()
+    ]
     return ", ".join(shown)
 
 
-def _line(question: str, claim: str, group: str, values: dict, numbers: tuple, p: float | None, left_out: list) -> list:
-    plain = ["" if number is None else f"{number:.4f}" for number in (*numbers, p)]
-    return [question, claim, group, " ".join(values), *plain, " ".join(left_out)]
+def _line(
+    question: str,
+    claim: str,
+    group: str,
+    values: dict,
+    numbers: tuple,
+    p: float | None,
+    left_out: dict,
+    whole=(None,) * 3,
+) -> list:
+    plain = ["" if number is None else f"{number:.4f}" for number in (*numbers, p, *whole)]
+    return [question, claim, group, " ".join(values), *plain[:4], " ".join(left_out), *plain[4:]]
 
 
 def _notes(trend: bool) -> list[str]:
     each = (
         "Of each task the contrast in points, the mean over its seeds or draws, on its first test split. Left out: "
-        "tasks on which a strategy is underfit."
+        "tasks on which a strategy is underfit, with the contrast in parentheses."
     )
     if trend:
         return [each, "p: one-sided test of Jonckheere and Terpstra over tasks, exact, that it falls over the groups."]
