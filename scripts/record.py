@@ -4,13 +4,15 @@
     python scripts/record.py read_before_thaw    from results/outputs/read_before_thaw
     python scripts/record.py                     the pages alone, from what docs/results holds
 
-docs/results/<experiment> gets tables as .md and .csv, figures as .png and .csv, runs.csv with the main test score and
-the costs of each run, and record.json, which says when, with what and on what. A page names what it shows, and
-everything up to the closing line is written here:
+docs/results/<experiment> gets tables as .md and .csv, figures as .png and .csv, and
+  runs.csv     the main test score and the costs of each run
+  scores.csv   its main score on every split, its warnings and what extraction cost
+  record.json  when, with what and on what it was made
+A page names what it shows, and everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
-    <!-- scores: read_before_thaw/small -->
+    <!-- scores: grid/small -->
     <!-- times: read_before_thaw_cost/frozen_all_layers -->
     <!-- end -->
 
@@ -43,6 +45,7 @@ KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
 COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
+FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
@@ -59,9 +62,9 @@ SMALL = {
             "bag_of_words": "*Bag of words, no encoder*",
             "grid_frozen": "Linear probe, last layer",
             "frozen_all_layers": "Linear probe, all layers",
-            "ladder": "Ladder side network",
-            "grid_top_k k02": "Top 2 of 6 layers",
-            "grid_full": "Full fine-tuning",
+            "budget_ladder": "Ladder side network",
+            "budget_top_k k02": "Top 2 of 6 layers",
+            "budget_full": "Full fine-tuning",
         },
     }
 }
@@ -82,6 +85,7 @@ def record(experiment: str) -> None:
     for table, copy in COPIES.get(experiment, {}).items():
         shutil.copyfile(kept / "tables" / f"{table}.csv", copy)
     write_text(kept / "runs.csv", main_scores(frame).to_csv(index=False))
+    write_text(kept / "scores.csv", frame.loc[frame["main"] == "True", COLUMNS + FURTHER].to_csv(index=False))
     write_json(kept / "record.json", circumstances(frame))
 
 
