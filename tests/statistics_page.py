@@ -59,7 +59,25 @@ def page(record: dict) -> str:
     tables = {name: _table(titles, record[name]) for name, titles in TABLES.items()}
     grouped = record["groups"][0]
     text = TEXT.read_text(encoding="utf-8")
-    return text.format(rows=record["rows"], grouped_rows=grouped["rows"], grouped=grouped["groups"], **tables)
+    numbers = {"rows": record["rows"], "grouped_rows": grouped["rows"], "grouped": grouped["groups"]}
+    return text.format(**numbers, **_repeats(record), **tables)
+
+
+def _repeats(record: dict) -> dict[str, str]:
+    """Return the numbers of repeats that `simulate_statistics` makes, and twice the standard errors of rates."""
+    repeats = 100 * record["times"]
+    numbers = {"repeats": repeats, "tables": max(10, repeats // 4), "ways": repeats // 2, "splits": 2 * repeats}
+    errors = {f"error_{name}": _error(0.05, numbers[name]) for name in ("tables", "ways", "splits")}
+    errors |= {f"error_{name}": _error(rate, repeats) for name, rate in (("005", 0.05), ("02", 0.2), ("05", 0.5))}
+    numbers |= {"choices": 10 * repeats, "number_of_effects": 20 * repeats, "raw_effects": 100 * repeats}
+    mean = sum(line["error"] for line in record["family"]) / len(record["family"])
+    others = {"family_mean": f"{mean:.3f}", "none": f"{1 - 0.05 ** (1 / numbers['tables']):.3f}"}
+    return {name: f"{number:,}" for name, number in numbers.items()} | errors | others
+
+
+def _error(rate: float, repeats: int) -> str:
+    """Return twice the standard error of a simulated rate."""
+    return f"{2 * (rate * (1 - rate) / repeats) ** 0.5:.3f}"
 
 
 def _table(titles: dict[str, str], lines: list[dict]) -> str:
