@@ -96,9 +96,9 @@ def _linear(folder, path: str) -> dict[str, torch.Tensor]:
 def load_tokenizer(folder, words: bool = False):
     """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space.
 
-    Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding, or that
-    of an unknown token (OpenAI GPT). Where nothing parts the two texts of a pair, the same mark does (Radford et al.
-    2018, who train one for it).
+    Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding, or
+    that of an unknown token where there is no mark at all (OpenAI GPT). Where nothing parts the two texts of a pair,
+    the same mark does (Radford et al. 2018, who train one for it).
     """
     from transformers import AutoTokenizer
 
@@ -106,12 +106,13 @@ def load_tokenizer(folder, words: bool = False):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
-    mark = tokenizer.eos_token or (tokenizer.unk_token if tokenizer.pad_token is None else None)
+    bare = tokenizer.num_special_tokens_to_add(pair=True) == 0
+    mark = tokenizer.eos_token or (tokenizer.unk_token if bare and tokenizer.pad_token is None else None)
     if tokenizer.pad_token_id is None:
         if mark is None:
             raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
         tokenizer.pad_token = mark
-    if tokenizer.num_special_tokens_to_add(pair=True) == 0 and mark is not None:
+    if bare and mark is not None:
         _part_pairs(tokenizer, mark)
     tokenizer.padding_side = "right"
     if words:
