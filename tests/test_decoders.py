@@ -50,16 +50,16 @@ def test_only_the_last_token_has_read_all(folder):
     ids, mask = torch.tensor([[5, 9, 11, 7], [5, 9, 11, 8]]), torch.ones(2, 4, dtype=torch.bool)
     first, second = encoder.boundaries(type("B", (), {"input_ids": ids, "mask": mask, "type_ids": None}))[-1]
     assert torch.equal(first[:3], second[:3]) and not torch.equal(first[3], second[3])
-    assert encoder.model.config.use_cache is False
+    assert not getattr(encoder.model.config, "use_cache", False)
 
 
 def test_the_end_mark_is_padding_and_parts_pairs_where_nothing_else_does(folder):
     tokenizer = load_tokenizer(folder)
-    assert tokenizer.pad_token == tokenizer.eos_token == "</s>"
+    assert tokenizer.pad_token == ("<unk>" if "openai_gpt" in str(folder) else "</s>")
     columns, _ = tokenise([["the cat", ""], ["a dog", "a dog"]], tokenizer, ViewConfig(), False)
     parted, alone = columns["input_ids"]
     second = tokenizer("a dog", add_special_tokens=False)["input_ids"]
-    mark = tokenizer.pad_token_id if "gpt2" in str(folder) else tokenizer.bos_token_id
+    mark = tokenizer.pad_token_id if "gpt" in str(folder) else tokenizer.bos_token_id
     assert parted[-len(second) - 1 :] == alone[-len(second) - 1 :] == [mark, *second]
     single, _ = tokenise([["the cat", ""]], tokenizer, ViewConfig(), False)
     assert len(single["input_ids"][1]) == 1 and parted[: len(single["input_ids"][0])] == single["input_ids"][0]

@@ -29,6 +29,10 @@ MODERNBERT = {  # one matrix for queries, keys and values, two for a gated inner
     "norm": 2 * WIDTH,
     "heads.0.3": 2 * 4 * 8 * WIDTH,
 }
+OPENAI_GPT = SIZES | {  # an inner part of four times the width
+    "feed_forward": 8 * WIDTH**2 + 5 * WIDTH,
+    "bias": 5 * WIDTH + 4 * WIDTH + 2 * WIDTH,
+}
 LLAMA = {  # keys and values of half the width, a gated inner part, no biases
     "attention": 3 * WIDTH**2,
     "feed_forward": 3 * WIDTH * INNER,
@@ -44,7 +48,7 @@ def folders(tmp_path_factory):
 
 
 def sizes(family: str) -> dict[str, int]:
-    return {"modernbert": MODERNBERT, "llama": LLAMA}.get(family, SIZES)
+    return {"modernbert": MODERNBERT, "llama": LLAMA, "openai_gpt": OPENAI_GPT}.get(family, SIZES)
 
 
 def moved(encoder: Encoder, component: str) -> tuple[dict, dict]:

@@ -41,10 +41,11 @@ KEYS = {
     "deberta_v2_conv": ("deberta-v2", DEBERTA | {"conv_kernel_size": 3, "conv_act": "gelu"}),
     "modernbert": ("modernbert", PATTERNS),
     "gpt2": ("gpt2", {"n_inner": 48, "bos_token_id": 0, "eos_token_id": 2}),
+    "openai_gpt": ("openai-gpt", {}),
     "llama": ("llama", {"num_key_value_heads": 2, "bos_token_id": 0, "eos_token_id": 2}),
 }
 FAMILIES = list(KEYS)
-DECODERS = ("gpt2", "llama")
+DECODERS = ("gpt2", "openai_gpt", "llama")
 BYTE_LEVEL = ("roberta", "xlm_roberta", "mpnet", "modernbert")
 
 
@@ -96,7 +97,7 @@ def _word_pieces(family: str):
 def _byte_level(family: str):
     """Return a byte-level BPE tokenizer, cased, in the form of RoBERTa's, or of the decoders', which has no padding.
 
-    GPT-2's adds nothing to a text, Llama's a mark before it.
+    GPT-2's adds nothing to a text, Llama's a mark before it; OpenAI GPT's has a mark for unknown tokens alone.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -115,7 +116,7 @@ def _byte_level(family: str):
             single=f"{mark}$A", pair=f"{mark}$A {mark}$B", special_tokens=[("<s>", 0)]
         )
         names = ["input_ids", "attention_mask"]
-        marks = {"bos_token": "<s>", "eos_token": "</s>"}
+        marks = {"unk_token": "<unk>"} if family == "openai_gpt" else {"bos_token": "<s>", "eos_token": "</s>"}
         return PreTrainedTokenizerFast(
             tokenizer_object=tokenizer, **marks, model_input_names=names, model_max_length=128
         )

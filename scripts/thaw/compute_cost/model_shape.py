@@ -39,7 +39,7 @@ class Shape:
             return Shape(0, config["hidden_size"])
         layers = _first(config, "num_hidden_layers", "n_layers", "n_layer")
         width = _first(config, "hidden_size", "dim", "n_embd")
-        if kind == "gpt2":
+        if kind in ("gpt2", "openai-gpt"):
             return Shape(layers, width, config.get("n_inner") or 4 * width)
         inner = _first(config, "intermediate_size", "hidden_dim")
         return Shape(layers, width, inner, kind in GATED, _positions(config), _keys(config, width))

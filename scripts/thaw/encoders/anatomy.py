@@ -18,7 +18,7 @@ class Anatomy:
     """The layer list of a model and what surrounds it.
 
     layers: path of the nn.ModuleList that holds the L layers, none for an encoder of no layers.
-    form: 0 where a layer returns a tensor, else the length of the tuple whose first entry is the hidden state.
+    form: 0 where a layer returns a tensor, else the length of the tuple or list whose first entry is the hidden state.
     parts: path of every module outside the list of layers -> the layer it belongs to. Part 0 is all that
         works before layer 1; a final norm belongs to layer L. What is read without being called, as DeBERTa's
         relative position embeddings, belongs to 0 too: it feeds every layer, so nothing could be cached if it moved.
@@ -103,7 +103,7 @@ def _watch(model: nn.Module, path: str) -> Anatomy | None:
         return None
     first = passed[0][1] if passed else None
     belongs, outputs = _places(parts, calls)
-    return Anatomy(path, len(first) if isinstance(first, tuple) else 0, belongs, outputs)
+    return Anatomy(path, len(first) if isinstance(first, tuple | list) else 0, belongs, outputs)
 
 
 def _parts(model: nn.Module, path: str):
@@ -130,7 +130,7 @@ def _places(parts: dict, calls: list) -> tuple[dict[str, int], dict[str, int]]:
 
 def _hidden(output) -> torch.Tensor | None:
     """Return the hidden state [B, T, k] in a layer's output, or None where there is none."""
-    state = output[0] if isinstance(output, tuple) and output else output
+    state = output[0] if isinstance(output, tuple | list) and output else output
     fits = torch.is_tensor(state) and state.is_floating_point() and state.dim() == 3
     return state if fits and tuple(state.shape[:2]) == PROBE else None
 

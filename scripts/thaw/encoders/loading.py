@@ -96,8 +96,9 @@ def _linear(folder, path: str) -> dict[str, torch.Tensor]:
 def load_tokenizer(folder, words: bool = False):
     """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space.
 
-    Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding. Where
-    nothing parts the two texts of a pair (GPT-2), that mark does (Radford et al. 2018, who train one for it).
+    Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding, or
+    that of an unknown token where there is no mark at all (OpenAI GPT). Where nothing parts the two texts of a pair,
+    the same mark does (Radford et al. 2018, who train one for it).
     """
     from transformers import AutoTokenizer
 
@@ -105,12 +106,14 @@ def load_tokenizer(folder, words: bool = False):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
+    bare = tokenizer.num_special_tokens_to_add(pair=True) == 0
+    mark = tokenizer.eos_token or (tokenizer.unk_token if bare and tokenizer.pad_token is None else None)
     if tokenizer.pad_token_id is None:
-        if tokenizer.eos_token_id is None:
+        if mark is None:
             raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
-        tokenizer.pad_token = tokenizer.eos_token
-    if tokenizer.num_special_tokens_to_add(pair=True) == 0 and tokenizer.eos_token_id is not None:
-        _part_pairs(tokenizer)
+        tokenizer.pad_token = mark
+    if bare and mark is not None:
+        _part_pairs(tokenizer, mark)
     tokenizer.padding_side = "right"
     if words:
         _space_before_words(tokenizer)
@@ -129,11 +132,11 @@ def longest(model, tokenizer) -> int:
     return min(limits)
 
 
-def _part_pairs(tokenizer) -> None:
-    """Let a tokenizer that adds nothing set its end mark between the two texts of a pair."""
+def _part_pairs(tokenizer, mark: str) -> None:
+    """Let a tokenizer that adds nothing set a mark between the two texts of a pair."""
     from tokenizers.processors import Sequence, TemplateProcessing
 
-    mark, number = tokenizer.eos_token, tokenizer.eos_token_id
+    number = tokenizer.convert_tokens_to_ids(mark)
     template = TemplateProcessing(single="$A", pair=f"$A {mark} $B", special_tokens=[(mark, number)])
     backend = tokenizer.backend_tokenizer
     backend.post_processor = Sequence([backend.post_processor, template]) if backend.post_processor else template
