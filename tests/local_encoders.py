@@ -13,8 +13,8 @@ writes, in minutes on one core and from texts of train alone, without a label:
                     for masked tokens and next sentences. They are pretrained by Thaw, in strategies that start
                     `from: local_text` or `local_pairs`, on the text of the strategy's task
     encoders.yaml, strategies.yaml, outputs.yaml   a catalogue of them: local_vectors, local_decoder and the decoder
-                    before training, local_bert, local_bert_cased, local_bert_wide, local_bert_trec; strategies that
-                    pretrain BERT first
+                    before training, local_bert, local_bert_cased, local_bert_wide, local_bert_trec,
+                    local_bert_sick; strategies that pretrain BERT first
     made.json       how many words, and the decoder's loss on a twentieth of the texts, before and after
 
 All are far from what is published under these names; tables call them local.
@@ -91,6 +91,13 @@ ENTRIES = """encoders:
     folder: {folder}/../encoders/local_bert.local_text.trec
     pretraining: [training text of TREC]
 
+  local_bert_sick:     # what one with `from: local_pairs_short` leaves on SICK's pairs
+    base: local_bert
+    label: Local BERT of SICK's pairs
+    folder: {folder}/../encoders/local_bert.local_pairs_short.sick
+    objective: masked language model, next sentences
+    pretraining: [training text of SICK]
+
 further_pretraining:
   local_text:
     label: Local pretraining
@@ -100,6 +107,11 @@ further_pretraining:
     label: Local pretraining, with next sentences
     phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
     next_sentence: true
+
+  local_pairs_short:
+    base: local_pairs
+    label: Local pretraining, with next sentences, ten epochs
+    phase: {{learning_rate: 1e-3, epochs: 10, batch_size: 32}}
 """
 # What is compared after pretraining has 200 updates of 16 rows.
 UPDATES = "updates: 200, batch_size: 16, head_learning_rate: 5e-3"
@@ -135,6 +147,8 @@ STRATEGIES = f"""strategies:
     label: Full fine-tuning, after next sentences too
     from: local_pairs
     phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
+  local_frozen_pairs: {{base: frozen_joint, label: "Linear probe, cross-encoder", from: local_pairs_short}}
 
   untrained_full:
     label: Full fine-tuning of random weights
