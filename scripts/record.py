@@ -31,7 +31,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.cli.advise_command import RULES
+from thaw.cli.grid_outcomes import RULES
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step

@@ -5,10 +5,16 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pandas
 import pytest
 
-from thaw.cli import advise_command
-from thaw.cli.advise_command import EVERYTHING, RULE, RULES
+from thaw.cli import grid_outcomes
+from thaw.cli.advise_command import candidates
+from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
+from thaw.cli.validated_choice import Validated, ValidatedChoice
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.planning.configuration import load_plan, read_config
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -26,6 +32,7 @@ def place(tmp_path_factory) -> Workplace:
     place.write("my/strategies.yaml", own)
     place.write("weak.yaml", Workplace.experiment("weak", **more | {"strategies": ["frozen", "weak_full"]}))
     place.write("mine.yaml", Workplace.experiment("mine", **more))
+    place.write("words.yaml", Workplace.experiment("words", **more | {"baselines": ["majority", "bag_of_words"]}))
     place.write("probe_alone.yaml", Workplace.experiment("probe_alone", **more | {"strategies": ["frozen"]}))
     place.write("no_whole.yaml", Workplace.experiment("no_whole", **more | {"strategies": STRATEGIES[:2]}))
     return place
@@ -54,7 +61,49 @@ def test_it_fits_the_probes_trains_everything_and_opens_one_test(place):
     assert found["validation_rows"] == records[best]["rows"]["validation"]
     assert found["test"] == {"test": pytest.approx(100 * records[best]["scores"]["test"]["accuracy"])}
     assert done.stdout.count("test ") == 1, "the score on test of what is taken, and no other"
-    assert f"  {RULE}: " in done.stdout and f"  {EVERYTHING}: " in done.stdout
+    assert done.stdout.endswith(f"{NOT_MEASURED}\n") and RULE not in done.stdout
+
+
+def test_it_says_how_far_the_next_one_is_and_whether_that_is_shown(place):
+    done = advise(place, "mine.yaml")
+    (found,) = json.loads((place.folder / "results/outputs/mine/advised.json").read_text())["tasks"]
+    next_, scores = found["next"], {name: one["validation"] for name, one in found["tried"].items()}
+    assert {found["taken"], next_["name"]} == set(scores)
+    assert next_["difference"] == pytest.approx(scores[found["taken"]] - scores[next_["name"]])
+    assert next_["low"] <= next_["difference"] <= next_["high"] and next_["shown_to_be_lower"] == (next_["low"] > 0)
+    assert f"rows of validation, {found['tried'][found['taken']]['validation']:.1f} (next: " in done.stdout
+    assert ("not shown to be better" in done.stdout) == (next_["low"] <= 0)
+    majority = json.loads((place.folder / "results/baselines/colour/all/majority/metrics.json").read_text())
+    assert found["baselines"] == {"majority": pytest.approx(100 * majority["scores"]["validation"]["accuracy"])}
+    assert found["best_baseline"]["name"] == "majority" and found["refused"] is None
+
+
+def test_no_strategy_is_taken_where_a_baseline_is_as_good(place):
+    """The first word decides the label, and the encoder is random."""
+    done = advise(place, "words.yaml")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (found,) = json.loads((place.folder / "results/outputs/words/advised.json").read_text())["tasks"]
+    said = "no strategy is above the bag of words on validation (100.0): take that, or label more rows"
+    assert found["taken"] is None and found["test"] == {} and found["refused"] == said
+    assert f"  {said}\n" in done.stdout and "take frozen" not in done.stdout and "test " not in done.stdout
+    assert found["baselines"]["bag_of_words"] == 100 and "  bag of words: validation 100.0\n" in done.stdout
+
+
+def test_the_interval_is_of_pairs_and_nothing_is_above_the_majority_class_that_scores_as_it(place):
+    """Two runs with the same predictions differ by 0 on every draw; a baseline may have none that is better."""
+    run = "runs/colour/all/tiny/linear/frozen/base/seed1"
+    majority = Validated("majority", "baselines/colour/all/majority", 50.0)
+    own = [Validated("one", run, 50.0), Validated("other", run, 50.0)]
+    choice = ValidatedChoice(own, [majority], "accuracy", "validation", PredictionFiles(place.folder / "results"))
+    assert (choice.best.name, choice.next.name) == ("one", "other"), "of equals the first"
+    assert (choice.next.value, choice.next.low, choice.next.high, choice.next.shown) == (0, 0, 0, False)
+    assert choice.refused == "no strategy is above the majority class on validation (50.0): label more rows"
+    # By hand: drawn rows of both, subtracted, then quantiles; the draws are those of the rest of Thaw.
+    files = PredictionFiles(place.folder / "results")
+    sides = [pandas.DataFrame({"folder": [one], "value": [0.5]}) for one in (run, majority.folder)]
+    first, second = (files.by_row(side, "accuracy", "validation")[0] for side in sides)
+    above, gap = choice.above_baseline(), 100 * (first - second)
+    assert np.quantile(gap, [0.025, 0.975]).tolist() == pytest.approx([above.low, above.high])
 
 
 def test_a_run_with_too_few_updates_is_marked(place):
@@ -81,11 +130,50 @@ def test_what_it_expects_is_what_the_grid_gave(tmp_path, monkeypatch):
         lines.append(f'n1000_r1,minilm,linear,"{RULE}",{task},8,{regret},{cost},1')
         lines.append(f"n1000_r1,minilm,linear,{EVERYTHING},{task},8,{regret},{cost},1")
     (tmp_path / "rules.csv").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(advise_command, "RULES", tmp_path / "rules.csv")
-    said = advise_command.expected()[RULE]
+    monkeypatch.setattr(grid_outcomes, "RULES", tmp_path / "rules.csv")
+    said = grid_outcomes.expected()[RULE]
     assert str(said) == "0.2 points below the best strategy on average, at most 0.5; 1.3 full trainings"
-    assert said.measured == "2 tasks, minilm, 8 draws"
+    assert said.measured == "2 tasks, a thousand rows, minilm, 8 draws"
 
 
 def test_the_grids_record_has_both_rules():
-    assert RULES == HOME / "config/rules.csv" and set(advise_command.expected()) == {RULE, EVERYTHING}
+    assert RULES == HOME / "config/rules.csv" and set(grid_outcomes.expected()) == {RULE, EVERYTHING}
+    assert grid_outcomes.lines(True)[0].startswith("On the grid (8 tasks, a thousand rows, minilm, ")
+    assert grid_outcomes.lines(False) == [NOT_MEASURED]
+
+
+OF_THE_GRID = {"heads": "linear_mean", "strategies": "grid_frozen, frozen_all_layers, budget_full"}
+OWN = "strategies:\n  budget_full:\n    override: true\n    phases: [{train: [all], rate: 1e-4, epochs: 1}]\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "measured"),
+    [
+        ({}, True),
+        ({"heads": "linear"}, False),
+        ({"encoders": "bert_base_uncased"}, False),
+        ({"strategies": "frozen, frozen_all_layers, budget_full"}, False),
+        ({"strategies": "grid_frozen, frozen_all_layers, budget_ulmfit"}, False),
+        ({"strategies": "frozen_all_layers, budget_full"}, False),
+        ({"catalogues": "my"}, False),
+    ],
+)
+def test_what_the_grid_gave_is_said_of_its_encoder_head_and_strategies_alone(tmp_path, monkeypatch, changed, measured):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/strategies.yaml").write_text(OWN)
+    keys = {"tasks": "sentiment", "encoders": "minilm", "outputs": "main_table", "seeds": "1"} | OF_THE_GRID | changed
+    lines = [f"{key}: [{value}]" for key, value in keys.items()]
+    (tmp_path / "mine.yaml").write_text("\n".join(["experiment: mine", "title: mine", *lines, ""]))
+    plan = load_plan(read_config(["mine.yaml"]), HOME)
+    assert was_measured(plan.catalogue, candidates(plan, "mine")) == measured
+
+
+def test_a_baseline_that_is_a_run_is_no_candidate(tmp_path, monkeypatch):
+    """Random weights with a linear head are no encoder to advise on; the experiment may have that head itself."""
+    monkeypatch.chdir(tmp_path)
+    text = "experiment: mine\ntitle: mine\ntasks: [sentiment]\nencoders: [minilm]\nstrategies: [frozen, full]\n"
+    (tmp_path / "mine.yaml").write_text(f"{text}seeds: [1]\nbaselines: [random_encoder]\noutputs: [main_table]\n")
+    plan = load_plan(read_config(["mine.yaml"]), HOME)
+    (runs,) = candidates(plan, "mine")
+    assert [(run.encoder, run.strategy) for run in runs] == [("minilm", "frozen"), ("minilm", "full")]

@@ -1,6 +1,7 @@
 """The first draft of an entry: a file of any kind gives one that loads and that `prepare` takes without a change."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -293,3 +294,21 @@ def test_few_rows_are_trained_for_as_many_updates(place, home, examples, top_k, 
     assert plan_of("mine.yaml", home).experiments[0].strategies[-2:] == [{top_k: [2]}, full]
     comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if line.startswith("  - ")]
     assert len(comments) == 5 and len(set(comments)) == 1, "comments stay in one column"
+
+
+@pytest.mark.parametrize("name", ["moods.csv", "similar.jsonl", "tagged.jsonl"])
+def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, name):
+    """Of tagged words the head has nothing to pool, as on the grid."""
+    (place / name).write_bytes(FILES[name][0])
+    new_command.main(["task", name, "--name", "own"])
+    lines = (place / "own.yaml").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("heads:")]
+    assert re.fullmatch(
+        r"heads: \[linear_mean\] +# a linear head on the mean of the tokens; linear reads the first token", line
+    )
+    assert {run.head for run in plan_of("own.yaml", home).runs["own"]} == {"linear_mean"}
+
+
+def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
+    write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, 0, extraction=True)
+    assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]

@@ -11,7 +11,7 @@ from thaw.schema.catalogue import Catalogue, shipped
 EXPERIMENT = """\
 # An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
 #     thaw plan {file}      what would run
-#     thaw advise {file}    which strategy to take, for about one full training
+#     thaw advise {file}    which strategy to take, for the linear probes and one full training
 #     thaw run {file}       runs all of it
 
 experiment: {name}
@@ -24,6 +24,7 @@ baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
 """
 STRATEGIES = """\
+heads: [linear_mean]  # a linear head on the mean of the tokens; linear reads the first token
 strategies:
   # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
   - frozen              # a linear probe on the last layer
