@@ -19,7 +19,7 @@ from snakemake.persistence import PersistenceBase
 from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
 from thaw.planning import written_files
-from thaw.planning.job_request import DAY, request
+from thaw.planning.job_request import DAY, alike, request
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
@@ -106,13 +106,14 @@ def asks_for_gpu(step):
 def requested(step, key=None, seeds=()):
     """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt.
 
-    Of several runs in one job: the most memory that one needs, and the time of all.
+    Of several runs in one job: the most memory that one needs, and the time of all. Estimated once for all seeds.
     """
     asked = cache(partial(request, PLAN, step, gpu=asks_for_gpu(step)))
+    first = cache(partial(alike, PLAN, step))
 
     def resource(name, total):
         return lambda wildcards, attempt: total(
-            asked(wanted, attempt)[name] for wanted in keys_of(step, wildcards, key, seeds)
+            asked(first()[wanted], attempt)[name] for wanted in keys_of(step, wildcards, key, seeds)
         )
 
     return {"mem_mb": resource("mem_mb", max), "runtime": resource("runtime", lambda asked: min(DAY, sum(asked)))}

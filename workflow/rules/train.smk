@@ -22,10 +22,14 @@ from itertools import product
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
-READ_BY_RUNS = [*ROLES, "teacher_states", "data", "encoder", "tokens", "boundaries"]
-READ_BY_RUNS += ["also_data", "also_tokens", "also_boundaries"]
-NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
-GIVEN_TO_RUNS = f"{GIVEN_STATES} {NEEDED} --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}}"
+ALWAYS = ["data", "encoder", "tokens", "boundaries"]
+FURTHER = [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"]
+# Of the latter what some run of the plan reads: a name without a file costs as much time in planning as one with a file.
+FURTHER = [name for name in FURTHER if PLAN.is_read("train", name) or PLAN.is_read("fit_heads", name)]
+READ_BY_RUNS = [*ALWAYS, *FURTHER]
+GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(f"--need {name} {{input.{name}:q}}" for name in ROLES if name in FURTHER)])
+if "also_data" in FURTHER:
+    GIVEN_TO_RUNS += f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}}"
 TOGETHER, ALONE = PLAN.trained_together()
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.

@@ -4,6 +4,8 @@ import math
 import os
 
 from thaw.core.devices import cards, promised
+from thaw.core.digests import canonical
+from thaw.declarations.needs import NEEDS
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
 from thaw.planning.plan import Plan
@@ -32,6 +34,14 @@ def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False
     more = 2 ** (attempt - 1)
     memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
     return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
+
+
+def alike(plan: Plan, step: str) -> dict[str, str]:
+    """Return by key of each job of a step the first one that asks for as much: a run that differs in seed and needs."""
+    differing = dict.fromkeys({"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)})
+    first: dict[str, str] = {}
+    work = {key: canonical(job.spec | differing) if "seed" in job.spec else key for key, job in plan.jobs[step].items()}
+    return {key: first.setdefault(same, key) for key, same in work.items()}
 
 
 def _parameters(encoder) -> int:

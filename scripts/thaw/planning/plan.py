@@ -111,6 +111,10 @@ class Plan:
         """Return the declared results by which a job is known to be done."""
         return self.table.files(step, key)
 
+    def is_read(self, step: str, name: str) -> bool:
+        """Return whether some job of a step reads files under a name."""
+        return any(job.inputs.get(name) for job in self.jobs[step].values())
+
     def cards(self, store: str) -> list[str]:
         """Return the cards that a store declares."""
         return self.table.cards(store)

@@ -49,6 +49,7 @@ class RunPlanner:
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
         self.kept_for_students: set[str] = set()  # folders of runs whose tensors others read
         self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self.specs_of_cells: dict[str, dict] = {}  # what the specs of all seeds of a cell share, by its folder
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -166,8 +167,7 @@ class RunPlanner:
             needs.append(Need("weights", weights))
         point, read = variant(strategy, value, trial), (strategy.pairs, views, weights)
         settings = strategy.search.trials()[trial - 1] if trial else {}
-        names = (task, subset, encoder, head, name, point, seed)
-        return RunPlan(*names, step, *read, value, trial, settings, tuple(needs))
+        return RunPlan(*cell[:5], point, seed, step, *read, value, trial, settings, tuple(needs))
 
     def _start(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
         """Return the run that a run of a strategy goes on from, by its `after`."""
