@@ -214,3 +214,12 @@ def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(hom
     assert {e["reason"] for e in scaled["findings"]} == {"it needs 12 layers or more"}
     large = planned(home, "wei2022", shared_data).job("table", "wei2022/findings").spec["findings"]
     assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k_dropout", "k05"]
+
+
+@pytest.mark.parametrize(("sizes", "needed"), [((100, 300, 1000, 3500), 8), ((100,), 6)])
+def test_sizes_whose_draws_are_seeds_share_the_error_so_that_each_needs_more_of_them(home, sizes, needed):
+    wanted = {"subsets": [f"n{rows}_r{draw}" for rows in sizes for draw in range(1, 7)]}
+    wanted |= {"outputs": ["draws_full"], "tasks": ["trec6"], "sources": ["hub"]}
+    config = read_config([str(home / "config/experiments/grid_sizes.yaml")], wanted)
+    (table,) = load_plan(config, home).seeds_of_tables()
+    assert (table.output, table.needed, table.planned, table.enough) == ("draws_full", needed, 6, needed == 6)

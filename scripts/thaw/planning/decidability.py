@@ -2,8 +2,10 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil, log2
 
 from thaw.core.phrases import plural
+from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
 from thaw.declarations.outputs import OUTPUTS
 from thaw.planning.jobs import Job
 from thaw.schema.experiment import ExperimentConfig
@@ -47,5 +49,11 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
             tests = tests and tests * len(draws)
             if tests != 0:
                 planned = len(experiment.seeds) * max(draws.values())
-                needing.append(SeedsOfTable(output, tests, needed, planned))
+                needing.append(SeedsOfTable(output, tests, _over(draws, first, needed), planned))
     return needing
+
+
+def _over(draws: Counter, first: dict[str, str], needed: int) -> int:
+    """Return how many seeds a test over seeds needs: sizes whose draws are seeds of their own share the error."""
+    sizes = sum(subset in first for subset in draws)
+    return max(needed, ceil(log2(2 * sizes / ALPHA))) if needed >= FEWEST_SEEDS and sizes else needed
