@@ -22,7 +22,8 @@ from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
 STRATEGIES = list(read_yaml(HOME / "config" / "strategies.yaml").content["strategies"])
-QUICK = {"rate": 1e-3, "epochs": 2, "batch_size": 4}
+QUICK = {"rate": 1e-3, "batch_size": 4}
+LENGTH = {False: {"epochs": 2}, True: {"updates": 6, "judge": 2}}  # whether a phase counts updates
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +58,8 @@ def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     phases, entry = [], CATALOGUE.get("strategies", name, "test")
     for phase in entry.phases:
         settings = phase.model_dump(exclude_defaults=True, exclude={"train"})
-        quick = {} if phase.optimizer == "lbfgs" else QUICK | {"head_rate": phase.head_rate and 1e-2}
-        phases.append({"train": phase.train, "k": 1} | settings | quick)
+        quick = QUICK | {"head_rate": phase.head_rate and 1e-2} | LENGTH[phase.updates is not None]
+        phases.append({"train": phase.train, "k": 1} | settings | ({} if phase.optimizer == "lbfgs" else quick))
     step = "fit_heads" if phases[0].get("optimizer") == "lbfgs" else "train"
     return step, with_parts(bench, entry, bench.spec(*phases, **changes))
 

@@ -55,8 +55,11 @@ NOT_TRIED = {"rate", "head_rate", "warmup", "warmup_of", "cut_frac", "ratio", "b
 
 def said(entry: StrategyConfig) -> str:
     """Return what a strategy says but for numbers, by which strategies are told apart here."""
+    length = {"epochs", "updates", "judge"}
     kept = [
-        phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | {"epochs"}) for phase in entry.phases
+        phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | length)
+        | {"counts_updates": phase.updates is not None}
+        for phase in entry.phases
     ]
     return json.dumps([kept, entry.after is not None, entry.student is not None, entry.teacher is not None])
 
@@ -73,7 +76,11 @@ def shipped() -> dict[str, list[dict]]:
 
 def quick(phase: PhaseConfig) -> dict:
     """Return what is said of a phase so that it takes moments."""
-    return {"train": phase.train} | ({} if phase.optimizer == "lbfgs" else NUMBERS)
+    if phase.optimizer == "lbfgs":
+        return {"train": phase.train}
+    if phase.updates is None:
+        return {"train": phase.train} | NUMBERS
+    return {"train": phase.train, "updates": 4, "judge": 2} | {key: NUMBERS[key] for key in ("rate", "batch_size")}
 
 
 def way(name: str) -> dict:

@@ -261,15 +261,13 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
 
 
 def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, home, capsys):
-    tiny_encoder("bert", place / "bert-tiny")
-    new_command.main(["encoder", "bert-tiny"])
+    tiny_encoder("bert", place / "bert-own")
+    new_command.main(["encoder", "bert-own"])
     assert "  unknown: objective, pretraining; write what its model card says" in capsys.readouterr().out
-    entry = Catalogue(["my"]).get("encoders", "bert_tiny", "test")
+    entry = Catalogue(["my"]).get("encoders", "bert_own", "test")
     assert (entry.layers, entry.width, entry.cased, entry.objective) == (3, 32, False, "unknown")
-    plan = plan_of("bert_tiny.yaml", home)
-    assert (
-        "Thaw cannot warn if it was pretrained on a task" in plan.job("report", "bert_tiny").spec["notes"]["bert_tiny"]
-    )
+    plan = plan_of("bert_own.yaml", home)
+    assert "Thaw cannot warn if it was pretrained on a task" in plan.job("report", "bert_own").spec["notes"]["bert_own"]
     stated = entry.model_copy(update={"objective": "masked words", "pretraining": ["Wikipedia"]})
     assert stated.footnote is None
     (place / "empty").mkdir()
