@@ -23,9 +23,12 @@ from itertools import product
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
 ALWAYS = ["data", "encoder", "tokens", "boundaries"]
-FURTHER = [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"]
-# Of the latter what some run of the plan reads: a name without a file costs as much time in planning as one with a file.
-FURTHER = [name for name in FURTHER if PLAN.is_read("train", name) or PLAN.is_read("fit_heads", name)]
+# What only some runs read, where a run of the plan does: a name without a file costs as much time in planning as another.
+FURTHER = [
+    name
+    for name in [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"]
+    if PLAN.is_read("train", name) or PLAN.is_read("fit_heads", name)
+]
 READ_BY_RUNS = [*ALWAYS, *FURTHER]
 GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(f"--need {name} {{input.{name}:q}}" for name in ROLES if name in FURTHER)])
 if "also_data" in FURTHER:

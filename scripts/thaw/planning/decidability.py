@@ -2,10 +2,9 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from math import ceil, log2
 
 from thaw.core.phrases import plural
-from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
+from thaw.declarations.decision import FEWEST_SEEDS, fewest_seeds
 from thaw.declarations.outputs import OUTPUTS
 from thaw.planning.jobs import Job
 from thaw.schema.experiment import ExperimentConfig
@@ -56,4 +55,4 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
 def _over(draws: Counter, first: dict[str, str], needed: int) -> int:
     """Return how many seeds a test over seeds needs: sizes whose draws are seeds of their own share the error."""
     sizes = sum(subset in first for subset in draws)
-    return max(needed, ceil(log2(2 * sizes / ALPHA))) if needed >= FEWEST_SEEDS and sizes else needed
+    return max(needed, fewest_seeds(sizes)) if needed >= FEWEST_SEEDS and sizes else needed
