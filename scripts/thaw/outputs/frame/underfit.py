@@ -8,10 +8,9 @@ from pathlib import Path
 
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
-from thaw.outputs.frame.sanity_flags import notes_of, of_phase
+from thaw.outputs.frame.sanity_flags import LEARNT, notes_of, of_phase
 
 MARGIN = 0.01  # of a score: one point
-LEARNT = 0.99  # a run with this score on its training rows has learnt them
 FEWEST_SCORES = 4  # whose last quarter holds one or more
 PLACE = ("task", "subset", "encoder", "head", "seed")
 
