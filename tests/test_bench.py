@@ -12,7 +12,7 @@ from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import QUICK, Options
 from bench.parts import grid, growth, steps, target
-from bench.quality import compared, of_cells, of_runs
+from bench.quality import compared, of_cells, of_runs, over_rows
 from bench.texts import Texts, cut, joined
 from thaw.adaptation.selectors import everything
 from thaw.compute_cost.flops import training_flops
@@ -79,14 +79,18 @@ def test_the_mark_is_reached_by_the_first_that_lies_on_disk():
     assert target.first(notes, 0.8) == (4.0, "top") and target.first(notes, 0.9) == (None, None)
 
 
-def test_equal_is_within_the_interval_over_seeds():
+def test_equivalent_is_an_interval_within_a_point():
     rows = [{"strategy": "s", "role": role, "value": v} for role, v in (("test", 0.80), ("test", 0.82), ("train", 1.0))]
     cells = [{"strategy": "s", "scores": {"test": score}} for score in (0.79, 0.81)]
     ours, theirs = of_runs(rows, ("strategy",), "test"), of_cells(cells, ("strategy",), "test")
     found = compared(ours, theirs)["s"]
-    assert found["equal"] and found["difference"] == pytest.approx(0.01)
-    assert not compared(ours, {"s": [0.5, 0.51]})["s"]["equal"]
-    assert compared(ours, {"s": [0.8]})["s"]["equal"] is None
+    # Welch's 90 % interval: t(0.95; 2) = 2.920 times sqrt(2 x 0.0002 / 2)
+    assert found["difference"] == pytest.approx(0.01) and found["interval"] == pytest.approx(2.91999 * 0.0141421, 1e-4)
+    assert not found["equivalent"] and compared(ours, {"s": [0.8]})["s"]["equivalent"] is None
+    assert compared({"s": [0.800, 0.801]}, {"s": [0.8005, 0.8015]})["s"]["equivalent"]
+    assert not compared({"s": [0.800, 0.801]}, {"s": [0.82, 0.821]})["s"]["equivalent"]
+    pooled = over_rows({"a": [0.8, 0.6], "b": [0.6, 0.8]}, {"a": [0.7, 0.7], "b": [0.7, 0.7]})
+    assert pooled["equivalent"] and pooled["ours"]["seeds"] == 2
 
 
 def test_products_are_those_that_a_full_step_is_counted_to_have():
@@ -131,7 +135,13 @@ def test_a_part_that_fails_is_told_and_leaves_nothing(tmp_path, capsys):
 
 def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     rows = {"t/bench_full": {"ours": 2.0, "default": 30.0}, "shared": {"ours": 1.0, "default": 3.0}}
-    verdict = {"ours": {"mean": 0.8}, "peer": {"mean": 0.81}, "equal": True}
+    verdict = {
+        "ours": {"mean": 0.8},
+        "peer": {"mean": 0.81},
+        "difference": -0.01,
+        "interval": 0.02,
+        "equivalent": False,
+    }
     seconds = {"seconds": {"ours": 3.0, "default": 33.0}, "engine_seconds": {"ours": 1.0, "default": 31.0}}
     common = {"took": 9.0, "machine": MACHINE, "options": {"rows": 9, "seeds": 1, "rounds": 1}}
     table = {"numbers": {"table_vs_trainer_default": 11.0}, "rows": rows, "passes": {"m c v train": 1}} | seconds
@@ -152,7 +162,7 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     assert (
         "| t/bench_full | 2 | 30 | 15 |" in text
         and "not measured" in text
-        and "| t/bench_full | default | 80.0 |" in text
+        and "| t/bench_full | default | 80.0 | 81.0 | -1.0 ± 2.0 | not shown |" in text
     )
     assert all(
         (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
@@ -166,10 +176,10 @@ def test_two_passes_over_a_split_are_not_one():
 @pytest.mark.slow
 def test_a_tiny_run_of_the_table_measures_all_sides(tmp_path):
     options = replace(Options(**QUICK), rows=32, out=tmp_path)
-    assert command._measured("table", options)
+    assert command._measured("table", options) and command._measured("table_fp32", options)
     report.write(tmp_path)
     found = json.loads((tmp_path / "bench.json").read_text())
-    assert found["table_vs_trainer_default"] > 0 and found["table_vs_trainer_tuned"] > 0
+    assert all(found[f"table_vs_{name}"] > 0 for name in ("trainer_default", "trainer_tuned", "boundary_loop"))
     assert found["passes_per_split"] == 1
     assert {name for name in found["parts"]["table"]["rows"] if name.startswith("bench_sst2")} == {
         f"bench_sst2_sentences/{name}" for name in work.table(6)

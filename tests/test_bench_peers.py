@@ -9,8 +9,8 @@ from tiny import tiny_encoder
 for package in ("accelerate", "sentence_transformers"):
     pytest.importorskip(package, reason="tests/bench/requirements.txt is not installed")
 
-from bench.peers import all_layers, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
-from bench.peers.common import Clock  # noqa: E402
+from bench.peers import all_layers, boundary_loop, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
+from bench.peers.common import Clock, Reused  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,43 @@ def test_the_cached_loop_trains_all_heads(job):
         (head, seed) for head in ("linear", "mlp") for seed in (1, 2)
     ]
     assert min(cell["scores"]["test"] for cell in found) > 0.9
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_boundary_loop_trains_each_strategy_from_the_states_below_it(job, bf16):
+    cells, clock = work.cells(["t"], work.table(3), [1], 3), Clock()
+    for phase in (phase for cell in cells for phase in cell["phases"]):
+        phase["rate"] = 5e-3  # a tiny encoder learns nothing at the rates of MiniLM
+    found = boundary_loop.main(job | {"cells": cells, "bf16": bf16, "splits": ["validation", "test"]}, clock)["cells"]
+    assert [cell["strategy"] for cell in found] == list(work.table(3)) and "features" in clock.parts
+    assert max(cell["scores"]["test"] for cell in found) > 0.9
+
+
+def test_states_of_a_boundary_give_what_the_whole_model_gives(job):
+    import torch
+
+    tokenizer = boundary_loop.AutoTokenizer.from_pretrained(job["encoder"])
+    model = models.build("pooler", job["encoder"], 2).eval()
+    rows = boundary_loop.Rows(job | {"bf16": False}, job["tasks"]["t"], "test", tokenizer)
+    rows.keep(model, {0, 2, 3})
+    texts = boundary_loop.read_rows(job["tasks"]["t"], "test")[0][:4]
+    with torch.no_grad():
+        whole = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
+        for below in (boundary_loop.TEXT, 0, 2, 3):
+            found = boundary_loop.logits(model, below, *rows.batch(below, [0, 1, 2, 3]))
+            torch.testing.assert_close(found, whole, atol=1e-6, rtol=1e-5)
+
+
+def test_a_phase_that_another_cell_has_trained_is_not_trained_again(job):
+    strategies = {name: work.table(3)[name] for name in ("bench_frozen", "bench_stack")}
+    frozen, stack = work.cells(["t"], strategies, [1], 3)
+    reused, model = Reused([frozen, stack]), models.build("pooler", job["encoder"], 2)
+    assert reused.start(stack, model) == 0
+    model.classifier.bias.data.fill_(7.0)
+    reused.keep(frozen, 1, model)
+    other = models.build("pooler", job["encoder"], 2)
+    assert reused.start(stack, other) == 1 and other.classifier.bias.tolist() == [7.0, 7.0]
+    assert reused.start(frozen, other) == 0
 
 
 def test_the_probe_loop_reads_what_is_computed_once(job):

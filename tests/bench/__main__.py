@@ -22,6 +22,7 @@ from .options import QUICK, Options
 
 PARTS = (
     "table",
+    "table_fp32",
     "grid",
     "probes",
     "all_layers",
@@ -34,7 +35,7 @@ PARTS = (
     "growth",
     "memory",
 )
-IN_QUICK = ("table", "grid", "probes", "steps", "store", "planning")
+IN_QUICK = ("table", "table_fp32", "grid", "probes", "steps", "store", "planning")
 
 
 def main() -> None:

@@ -1,9 +1,11 @@
-"""Whether two sides are equally good: the same metric, within what seeds make of it."""
+"""Whether two sides are equally good: the same metric, by a test of equivalence over seeds."""
 
 import math
 import statistics
 
 from scipy.stats import t
+
+MARGIN = 0.01  # a point of accuracy
 
 
 def of_runs(rows: list[dict], names: tuple, role: str) -> dict[str, list[float]]:
@@ -29,17 +31,27 @@ def compared(ours: dict[str, list[float]], theirs: dict[str, list[float]]) -> di
     return {name: verdict(scores, theirs[name]) for name, scores in ours.items() if name in theirs}
 
 
-def verdict(ours: list[float], theirs: list[float]) -> dict:
-    """Return both sides' mean and deviation, and whether the difference lies in its 95 % interval over seeds.
+def over_rows(ours: dict[str, list[float]], theirs: dict[str, list[float]]) -> dict:
+    """Return the verdict on the means over all names, seed by seed."""
+    sides = [[statistics.mean(scores) for scores in zip(*side.values(), strict=True)] for side in (ours, theirs)]
+    return verdict(*sides)
 
-    `equal` is None where a side has fewer than two seeds: then there is no interval.
+
+def verdict(ours: list[float], theirs: list[float]) -> dict:
+    """Return both sides' mean and deviation, their difference and its 90 % interval over seeds (Welch).
+
+    `equivalent` is whether the interval lies within the margin: two one-sided tests at 5 % (TOST). It is None where a
+    side has fewer than two seeds: then there is no interval.
     """
-    found = {"ours": _summary(ours), "peer": _summary(theirs), "equal": None}
+    found = {"ours": _summary(ours), "peer": _summary(theirs), "equivalent": None}
     if len(ours) > 1 and len(theirs) > 1:
-        spread = math.sqrt(statistics.variance(ours) / len(ours) + statistics.variance(theirs) / len(theirs))
-        wide = float(t.ppf(0.975, len(ours) + len(theirs) - 2)) * spread
+        shares = [statistics.variance(scores) / len(scores) for scores in (ours, theirs)]
+        terms = sum(one**2 / (len(scores) - 1) for one, scores in zip(shares, (ours, theirs), strict=True))
+        spread, degrees = math.sqrt(sum(shares)), sum(shares) ** 2 / terms if terms else math.inf
+        wide = float(t.ppf(0.95, degrees)) * spread
         difference = found["ours"]["mean"] - found["peer"]["mean"]
-        found |= {"difference": difference, "interval": wide, "equal": abs(difference) <= wide}
+        inside = abs(difference) + wide < MARGIN
+        found |= {"difference": difference, "interval": wide, "equivalent": inside}
     return found
 
 

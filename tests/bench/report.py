@@ -8,8 +8,15 @@ from . import drawing
 
 # What is to be reached: the least value, or for `passes_per_split` the only one; and what is compared.
 GOALS = {
-    "table_vs_trainer_default": (10, "(a) whole table against Trainer, defaults"),
-    "table_vs_trainer_tuned": (3, "(a) whole table against Trainer, tuned"),
+    "table_vs_trainer_default": (3, "(a) whole table against Trainer, defaults on both sides"),
+    "table_vs_trainer_tuned": (
+        2.5,
+        "(a) whole table against Trainer, tuned, in one or several processes",
+    ),
+    "table_vs_boundary_loop": (
+        1.5,
+        "(a) whole table against a torch loop that keeps frozen layers' states",
+    ),
     "head_grid_vs_trainer_tuned": (100, "(b) head-only grid against Trainer, tuned"),
     "probes_vs_sklearn": (10, "(c) layer probes against a scikit-learn loop"),
     "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),
@@ -65,19 +72,15 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
-    for name in ("table", "grid", "probes", "all_layers"):
+    for name in ("table", "table_fp32", "grid", "probes", "all_layers"):
         if name in parts:
             lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
-    for name, part in {"table": parts.get("table"), **_lengths(parts)}.items():
+    tables = {name: parts.get(name) for name in ("table", "table_fp32")}
+    for name, part in {**tables, **_lengths(parts)}.items():
         if part:
             lines += ["", f"## {name}: rows", "", *rows(part)]
-    if "table" in parts:
-        lines += [
-            "",
-            "## table: quality (test accuracy x 100, mean over seeds)",
-            "",
-            *quality(parts["table"]["quality"]),
-        ]
+        if part and "quality" in part:
+            lines += ["", f"## {name}: quality (test accuracy x 100, mean over seeds)", "", *quality(part["quality"])]
     for name in ("steps", "ways", "store", "planning", "target", "memory"):
         if name in parts:
             lines += ["", f"## {name}", "", *facts(parts[name])]
@@ -113,13 +116,14 @@ def rows(part: dict) -> list[str]:
 
 
 def quality(found: dict[str, dict]) -> list[str]:
-    """Return both sides' scores by row, and whether they are equal within what seeds make of them."""
-    lines = ["| row | against | ours | peer | equal |", "|:--|:--|--:|--:|:--|"]
+    """Return both sides' scores by row, their difference with its 90 % interval, and whether they are equivalent."""
+    lines = ["| row | against | ours | peer | difference, 90 % CI | within a point |", "|:--|:--|--:|--:|--:|:--|"]
     for peer, verdicts in found.items():
-        for name, verdict in verdicts.items():
-            means = " | ".join(f"{100 * verdict[side]['mean']:.1f}" for side in ("ours", "peer"))
-            equal = {True: "yes", False: "no", None: "one seed"}[verdict["equal"]]
-            lines.append(f"| {name} | {peer} | {means} | {equal} |")
+        for name, one in verdicts.items():
+            means = " | ".join(f"{100 * one[side]['mean']:.1f}" for side in ("ours", "peer"))
+            words = {True: "yes", False: "not shown", None: "one seed"}[one["equivalent"]]
+            gap = "" if one["equivalent"] is None else f"{100 * one['difference']:.1f} ± {100 * one['interval']:.1f}"
+            lines.append(f"| {name} | {peer} | {means} | {gap} | {words} |")
     return lines
 
 

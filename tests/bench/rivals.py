@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .measuring import has_bf16, timed
@@ -26,10 +27,47 @@ def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threa
 
 
 def trainer(recipe: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:
-    """Run transformers' Trainer on cells by a recipe, default or tuned; bf16 is for a processor that has it."""
-    bf16 = recipe == "tuned" and has_bf16()
-    given = {"recipe": recipe, "cells": cells, "bf16": bf16, "splits": ["validation", "test"]} | job
-    return ask("trainer", folder / recipe, options, tasks, **given)
+    """Run transformers' Trainer on cells by a recipe, default or tuned, in one process with threads of its choice."""
+    return ask("trainer", folder / recipe, options, tasks, cells=cells, **_recipe(recipe) | job)
+
+
+def trainers(recipe: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
+    """Run the same in processes side by side."""
+    return side_by_side("trainer", folder / f"{recipe}_side_by_side", options, tasks, cells, **_recipe(recipe))
+
+
+def boundary_loops(folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
+    """Run the torch loop that keeps the frozen layers' states in memory, in processes side by side."""
+    return side_by_side("boundary_loop", folder / "boundary_loop", options, tasks, cells, **_recipe("tuned"))
+
+
+def _recipe(recipe: str) -> dict:
+    """Return what every cell of a recipe is done with; bf16 is for a processor that has it."""
+    return {"recipe": recipe, "bf16": recipe == "tuned" and has_bf16(), "splits": ["validation", "test"]}
+
+
+def side_by_side(peer: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:
+    """Run a peer's cells as Thaw runs its jobs: as many processes at once as the cores allow, of as many threads.
+
+    Cells of one task and seed stay together. Where there are fewer of these than processes, one process runs all, with
+    threads of its own choice.
+    """
+    groups = list(dict.fromkeys((cell["task"], cell["seed"]) for cell in cells))
+    count = options.cores // options.threads
+    if len(groups) < count:
+        return ask(peer, folder, options, tasks, cells=cells, **job)
+    parts = [[cell for cell in cells if groups.index((cell["task"], cell["seed"])) % count == n] for n in range(count)]
+    with ThreadPoolExecutor(count) as pool:
+        records = list(
+            pool.map(
+                lambda n: ask(peer, folder / str(n), options, tasks, options.threads, cells=parts[n], **job),
+                range(count),
+            )
+        )
+    found = max((record["found"] for record in records), key=lambda found: sum(found["seconds"].values()))
+    found |= {"cells": [cell for record in records for cell in record["found"]["cells"]]}
+    whole = {"wall": max(record["wall"] for record in records), "cpu": sum(record["cpu"] for record in records)}
+    return records[0] | whole | {"found": found, "processes": count}
 
 
 def told(tasks: list[Texts], place) -> dict[str, dict]:

@@ -55,6 +55,15 @@ def table(layers: int) -> dict[str, dict]:
     }
 
 
+def in_fp32(strategies: dict[str, dict]) -> dict[str, dict]:
+    """Return strategies with the precision that Thaw has by default."""
+
+    def plain(one: dict) -> dict:
+        return {key: value for key, value in one.items() if key != "precision"}
+
+    return {name: entry | {"phases": list(map(plain, entry["phases"]))} for name, entry in strategies.items()}
+
+
 def grid() -> dict[str, dict]:
     """Return the head-only grid: a search over rates, each with all seeds."""
     search = {"grid": {"rate": GRID_RATES}, "seeds": list(range(1, GRID_SEEDS + 1))}

@@ -56,6 +56,33 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
+class Reused:
+    """Weights after phases that a later cell has too, as the frozen run's that stack-then-fine-tune starts from."""
+
+    def __init__(self, cells: list[dict]):
+        """Find what will be wanted again."""
+        self.wanted = {_beginning(cell, count) for cell in cells for count in range(1, len(cell["phases"]))}
+        self.kept: dict[str, dict] = {}
+
+    def start(self, cell: dict, model) -> int:
+        """Load what is kept of the cell's first phases; return how many these are."""
+        for count in range(len(cell["phases"]) - 1, 0, -1):
+            if (found := self.kept.get(_beginning(cell, count))) is not None:
+                model.load_state_dict(found)
+                return count
+        return 0
+
+    def keep(self, cell: dict, count: int, model) -> None:
+        """Keep the weights after so many phases, if they are wanted again."""
+        if (name := _beginning(cell, count)) in self.wanted:
+            self.kept[name] = {key: value.clone() for key, value in model.state_dict().items()}
+
+
+def _beginning(cell: dict, count: int) -> str:
+    """Return what tells the first phases of a cell from those of others."""
+    return json.dumps([cell["task"], cell["head"], cell["seed"], cell["phases"][:count]])
+
+
 def run(main) -> None:
     """Give a peer its job, and write what it returns with its clock, peak memory and versions."""
     job, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])

@@ -2,7 +2,8 @@
 
 Recipe `default` is the one of transformers' examples: TrainingArguments as they come, dynamic padding. Recipe `tuned`
 adds what is known to pay: batches of like length, bf16 where the processor or GPU has it, evaluation in large batches,
-no checkpoints. In both, what is frozen asks for no gradient and the Trainer leaves it out of the optimizer.
+no checkpoints. In both, what is frozen asks for no gradient and the Trainer leaves it out of the optimizer, and a first
+phase that another cell has trained is not trained again.
 """
 
 import tempfile
@@ -13,7 +14,7 @@ import torch
 from datasets import Dataset
 from transformers import AutoTokenizer, DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from .common import Clock, read_rows, run
+from .common import Clock, Reused, read_rows, run
 from .models import build, thaw
 
 STARTED = time.time()
@@ -87,7 +88,7 @@ def tokenised(tokenizer, task: dict) -> dict[str, Dataset]:
     return found
 
 
-def train_cell(cell: dict, job: dict, splits: dict, tokenizer, clock: Clock) -> dict:
+def train_cell(cell: dict, job: dict, splits: dict, tokenizer, reused: Reused, clock: Clock) -> dict:
     """Train a cell, phase by phase, score it, and return what is known of it."""
     seconds = Clock()
     with clock("load"), seconds("load"):
@@ -95,7 +96,8 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, clock: Clock) -> 
         model = build(cell["head"], job["encoder"], len(job["tasks"][cell["task"]]["labels"]))
     watching = Watching()
     with clock("train"), seconds("train"), tempfile.TemporaryDirectory() as folder:
-        for phase in cell["phases"]:
+        for index in range(reused.start(cell, model), len(cell["phases"])):
+            phase = cell["phases"][index]
             thaw(model, [name for stage in phase["stages"] for name in stage["components"]])
             trainer = Trainer(
                 model=model,
@@ -108,6 +110,7 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, clock: Clock) -> 
                 callbacks=[Unfreezing(phase["stages"]), *([watching] if cell.get("watch") else [])],
             )
             trainer.train()
+            reused.keep(cell, index + 1, model)
     scores = {}
     with clock("evaluate"), seconds("evaluate"):
         for split in job["splits"]:
@@ -122,7 +125,8 @@ def main(job: dict, clock: Clock) -> dict:
     with clock("load"):
         tokenizer = AutoTokenizer.from_pretrained(job["encoder"])
         splits = {name: tokenised(tokenizer, task) for name, task in job["tasks"].items()}
-    found = [train_cell(cell, job, splits[cell["task"]], tokenizer, clock) for cell in job["cells"]]
+    reused = Reused(job["cells"])
+    found = [train_cell(cell, job, splits[cell["task"]], tokenizer, reused, clock) for cell in job["cells"]]
     return {"cells": found, "bf16": job["bf16"], "threads": torch.get_num_threads()}
 
 

@@ -1,0 +1,164 @@
+"""A plain torch loop by a skilled user: states below the trained layers are computed once and kept in memory.
+
+Batches of like length, bf16 where the processor or GPU has it, a fused optimizer, and no model trained twice. Frozen
+layers have no dropout, as in Thaw. N rows, B examples of a batch, T tokens, d width, C classes, L layers.
+"""
+
+import contextlib
+
+import torch
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoTokenizer
+
+from .common import Clock, Reused, device, read_rows, run
+from .models import build, thaw
+
+SPLITS = ("train", "validation", "test")
+TEXT = -1  # in the place of a number of frozen layers: the embeddings train too
+
+
+def depth(components: list[str], layers: int) -> int:
+    """Return how many layers lie frozen below all that train; TEXT where the embeddings train."""
+    if "embeddings" in components:
+        return TEXT
+    return min((int(name.split(".")[1]) - 1 for name in components if "." in name), default=layers)
+
+
+def compute(job: dict):
+    """Return the context of products: autocast to bf16 where the job asks for it."""
+    return torch.autocast(device(), torch.bfloat16) if job["bf16"] else contextlib.nullcontext()
+
+
+class Rows:
+    """One split: token ids and states by number of frozen layers, a tensor for each row."""
+
+    def __init__(self, job: dict, task: dict, split: str, tokenizer):
+        """Read the split and turn its texts into ids."""
+        texts, labels = read_rows(task, split)
+        parts = [texts] if len(task["columns"]) == 1 else map(list, zip(*texts, strict=True))
+        found = tokenizer(*parts, truncation=True, max_length=task["max_length"])
+        self.labels = torch.tensor(labels, device=device())
+        pairs = zip(found["input_ids"], found["token_type_ids"], strict=True)
+        self.states = {TEXT: [torch.tensor(pair, device=device()).T for pair in pairs]}
+        self.lengths = torch.tensor([len(ids) for ids in found["input_ids"]])
+        self.job = job
+
+    def batch(self, below: int, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids with segments [B, T, 2], or states [B, T, d], and the mask of tokens [B, 1, T, T]."""
+        states = pad_sequence([self.states[below][row] for row in rows], batch_first=True)
+        lengths = self.lengths[rows].to(device())
+        mask = torch.arange(states.shape[1], device=device()) < lengths[:, None]
+        return states, mask[:, None, None].expand(-1, 1, states.shape[1], -1)
+
+    def batches(self, size: int, shuffled: bool) -> list[list[int]]:
+        """Return rows of like length, longest first; shuffled, the rows of 50 batches by length, batches at random."""
+        if not shuffled:
+            return [rows.tolist() for rows in self.lengths.argsort(descending=True).split(size)]
+        found = []
+        for some in torch.randperm(len(self.lengths)).split(50 * size):
+            found += some[self.lengths[some].argsort(descending=True)].split(size)
+        return [found[index].tolist() for index in torch.randperm(len(found))]
+
+    @torch.no_grad()
+    def keep(self, model, depths: set[int]) -> None:
+        """Keep the states above so many frozen layers, by one pass through the pretrained model."""
+        depths = depths - {TEXT}
+        self.states |= {below: [None] * len(self.lengths) for below in depths}
+        for rows in self.batches(128, shuffled=False) if depths else ():
+            ids, mask = self.batch(TEXT, rows)
+            with compute(self.job):
+                hidden = model.bert.embeddings(ids[..., 0], ids[..., 1])
+                for below in range(max(depths) + 1):
+                    if below:
+                        hidden = model.bert.encoder.layer[below - 1](hidden, mask)
+                    if below in depths:
+                        kept = hidden.to(torch.bfloat16) if self.job["bf16"] else hidden
+                        for place, row in enumerate(rows):
+                            self.states[below][row] = kept[place, : self.lengths[row]].clone()
+
+
+def logits(model, below: int, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the scores of classes [B, C], from text or from the states above so many layers."""
+    hidden = model.bert.embeddings(states[..., 0], states[..., 1]) if below == TEXT else states
+    for layer in model.bert.encoder.layer[max(below, 0) :]:
+        hidden = layer(hidden, mask)
+    return model.classifier(model.dropout(model.bert.pooler(hidden)))
+
+
+def train_phase(model, phase: dict, rows: Rows, size: int, job: dict) -> None:
+    """Train the stages of a phase, each from the highest states that it can start from, on one linear schedule."""
+    thaw(model, [name for stage in phase["stages"] for name in stage["components"]])
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=phase["rate"], weight_decay=0.0, fused=True)
+    steps = sum(stage["epochs"] for stage in phase["stages"]) * -(-len(rows.labels) // size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
+    model.train()
+    for stage in phase["stages"]:
+        thaw(model, stage["components"])
+        below = depth(stage["components"], len(model.bert.encoder.layer))
+        for chosen in (chosen for _ in range(stage["epochs"]) for chosen in rows.batches(size, shuffled=True)):
+            with compute(job):
+                scores = logits(model, below, *rows.batch(below, chosen))
+            optimizer.zero_grad()
+            functional.cross_entropy(scores.float(), rows.labels[chosen]).backward()
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            optimizer.step()
+            schedule.step()
+
+
+@torch.no_grad()
+def score(model, below: int, rows: Rows, job: dict) -> float:
+    """Return the share of right answers."""
+    right = 0
+    for chosen in rows.batches(128, shuffled=False):
+        with compute(job):
+            scores = logits(model, below, *rows.batch(below, chosen))
+        right += (scores.argmax(-1) == rows.labels[chosen]).sum().item()
+    return right / len(rows.labels)
+
+
+def train_cell(cell: dict, job: dict, splits: dict[str, Rows], reused: Reused, clock: Clock) -> dict:
+    """Train a cell, phase by phase, score it, and return what is known of it."""
+    seconds = Clock()
+    with clock("load"), seconds("load"):
+        torch.manual_seed(cell["seed"])
+        model = build(cell["head"], job["encoder"], len(job["tasks"][cell["task"]]["labels"])).to(device())
+    with clock("train"), seconds("train"):
+        for index in range(reused.start(cell, model), len(cell["phases"])):
+            train_phase(model, cell["phases"][index], splits["train"], cell["batch_size"], job)
+            reused.keep(cell, index + 1, model)
+    with clock("evaluate"), seconds("evaluate"):
+        model.eval()
+        below = min(depths(cell, len(model.bert.encoder.layer)))
+        scores = {split: score(model, below, splits[split], job) for split in job["splits"]}
+    found = {name: cell[name] for name in ("task", "strategy", "seed", "head")}
+    return found | {"rate": cell["phases"][-1]["rate"], "scores": scores, "seconds": seconds.parts}
+
+
+def depths(cell: dict, layers: int) -> set[int]:
+    """Return all numbers of frozen layers that the stages of a cell have."""
+    return {depth(stage["components"], layers) for phase in cell["phases"] for stage in phase["stages"]}
+
+
+def main(job: dict, clock: Clock) -> dict:
+    """Compute the states of each task once, then train all cells, one after the other."""
+    with clock("load"):
+        tokenizer = AutoTokenizer.from_pretrained(job["encoder"])
+        model = build("pooler", job["encoder"], 2).eval().to(device())
+        splits = {
+            name: {split: Rows(job, task, split, tokenizer) for split in SPLITS} for name, task in job["tasks"].items()
+        }
+    with clock("features"):
+        for name, own in splits.items():
+            layers = len(model.bert.encoder.layer)
+            wanted = set().union(*(depths(cell, layers) for cell in job["cells"] if cell["task"] == name))
+            for rows in own.values():
+                rows.keep(model, wanted)
+    reused = Reused(job["cells"])
+    found = [train_cell(cell, job, splits[cell["task"]], reused, clock) for cell in job["cells"]]
+    return {"cells": found, "bf16": job["bf16"], "threads": torch.get_num_threads()}
+
+
+if __name__ == "__main__":
+    run(main)
