@@ -133,15 +133,25 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
 
 
-@pytest.mark.parametrize("own_policy, policy", [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_of_jobs_sleep_while_they_wait_unless_the_user_says_otherwise(home, monkeypatch, own_policy, policy):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    environment = dict(os.environ) | ({"OMP_WAIT_POLICY": own_policy} if own_policy else {})
+@pytest.mark.parametrize(
+    "setting, own, given",
+    [
+        ("OMP_WAIT_POLICY", None, "PASSIVE"),
+        ("OMP_WAIT_POLICY", "ACTIVE", "ACTIVE"),
+        ("THP_MEM_ALLOC_ENABLE", None, "1"),
+        ("THP_MEM_ALLOC_ENABLE", "0", "0"),
+    ],
+)
+def test_jobs_have_settings_of_threads_and_memory_unless_the_user_says_otherwise(
+    home, monkeypatch, setting, own, given
+):
+    environment = {name: value for name, value in os.environ.items() if name != setting}
+    environment |= {setting: own} if own else {}
     monkeypatch.setattr(run_command.os, "environ", environment)
     replaced = []
     monkeypatch.setattr(run_command.os, "execve", lambda path, command, given: replaced.append(dict(given)))
     run_command.become_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
-    assert replaced[0]["OMP_WAIT_POLICY"] == policy
+    assert replaced[0][setting] == given
 
 
 LISTED = {

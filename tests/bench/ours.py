@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import re
 import shutil
 import sys
@@ -72,18 +71,16 @@ class Place:
         """Run the experiment from an empty results folder; return what it took and what it left."""
         for name in ("results", "logs", ".snakemake"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        record = self.snakemake(*arguments)
+        record = self.thaw(*arguments)
         jobs = self._jobs(record["started"])
         scores = self._scores()
         return record | {"jobs": jobs, "scores": scores, "engine": self._engine(jobs), "passes": self._passes()}
 
-    def snakemake(self, *arguments: str) -> dict:
-        """Run Snakemake on the experiment as it stands; return what it took."""
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
-        command += ["--workflow-profile", str(HOME / "workflow/profiles/default")]
-        command += ["--cores", str(self.options.cores), *arguments, "--configfile", "bench.yaml"]
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return timed(command, self.folder / "snakemake.log", self.folder, {"PATH": path})
+    def thaw(self, *arguments: str) -> dict:
+        """Run `thaw run` on the experiment as it stands; return what it took."""
+        thaw = str(Path(sys.executable).parent / "thaw")
+        command = [thaw, "run", "bench.yaml", "--cores", str(self.options.cores), *arguments]
+        return timed(command, self.folder / "thaw.log", self.folder)
 
     def inside(self, name: str, **job) -> dict:
         """Run a measurement of tests/bench/inside on what lies here, in a process of its own.

@@ -94,6 +94,9 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     # Threads that wait for each other sleep: where other programs have the cores, those that spin use up the time in
     # which the other one could come to its part (docs/explanation/costs.md). It changes no number.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Large tensors of the processor in pages of 2 MB: a batch of another length asks for new memory, and half as many
+    # pages of it have to be cleared.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if threads := threads_of_jobs_here(config, further):
         fork_server.start(PACKAGE.parent, threads, ("models",))
     sys.stdout.flush()

@@ -55,7 +55,7 @@ def measure(options: Options) -> dict:
 
 def _cells(place: Place, task: str, subsets: dict[str, dict]) -> list[dict]:
     """Return the cells of the peers: the rows that Thaw's subsets draw, as positions in the file of train."""
-    place.snakemake("--until", "prepare")
+    place.thaw("--until", "prepare")
     corpus = Corpus(place.folder / "results/data" / task)
     target = {"target": "label"}
     numbers = corpus.frame("train")["row"].to_numpy()

@@ -45,7 +45,7 @@ def _extracted(size: int, options: Options) -> dict:
     until = place.run(str(store.relative_to(place.folder) / f"b{LAYERS - 1}.json"))
     tokens = sum(split["tokens"] for split in read_json(store / "tokens.json")["splits"].values())
     held = sum(path.stat().st_size for path in store.glob("b*.safetensors"))
-    place.snakemake()
+    place.thaw()
     costs = [read_json(path)["peak_memory_mb"] for path in (place.folder / "results/runs").rglob("cost.json")]
     return {
         "seconds": until["wall"],

@@ -29,8 +29,8 @@ def measure(options: Options) -> dict:
 
 def _dry_run(place: Place, options: Options) -> dict:
     """Return the median seconds of a dry run, and how many jobs it planned."""
-    records = [place.snakemake("--dry-run") for _ in range(options.rounds)]
-    total = re.search(r"^total\s+(\d+)", (place.folder / "snakemake.log").read_text(), re.MULTILINE)
+    records = [place.thaw("--dry-run") for _ in range(options.rounds)]
+    total = re.search(r"^total\s+(\d+)", (place.folder / "thaw.log").read_text(), re.MULTILINE)
     return {
         "seconds": median(records, "wall"),
         "cpu_seconds": median(records, "cpu"),
