@@ -103,6 +103,11 @@ further_pretraining:
     label: Local pretraining
     phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
 
+  local_text_short:
+    base: local_text
+    label: Local pretraining, ten epochs
+    phase: {{learning_rate: 1e-3, epochs: 10, batch_size: 32}}
+
   local_pairs:
     label: Local pretraining, with next sentences
     phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
@@ -118,6 +123,8 @@ UPDATES = "updates: 200, batch_size: 16, head_learning_rate: 5e-3"
 STRATEGIES = f"""strategies:
   local_frozen: {{base: frozen, label: "Linear probe", from: local_text}}
 
+  local_frozen_short: {{base: frozen, label: "Linear probe", from: local_text_short}}
+
   local_top:
     label: Top-k fine-tuning
     from: local_text
@@ -127,6 +134,11 @@ STRATEGIES = f"""strategies:
   local_full:
     label: Full fine-tuning
     from: local_text
+    phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
+  local_full_short:
+    label: Full fine-tuning
+    from: local_text_short
     phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
 
   local_full_fast:
