@@ -6,6 +6,7 @@ import numpy as np
 
 from thaw.outputs import wording
 from thaw.outputs.figures import panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, over_seeds, run_names
 
 ROW = ["task", "subset", "probe", "measure"]
@@ -20,7 +21,7 @@ def build(data, spec: dict) -> panels.Figure:
     Numbers are means over seeds x 100; the best layer of a row is bold.
     """
     frame = scores(data.probes, spec["split"])
-    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     shown, layers = list(frame.groupby(PANEL, sort=False)), sorted(frame["layer"].unique())
     rows = max(len(part[ROW].drop_duplicates()) for _, part in shown)
     drawn = [
@@ -57,7 +58,7 @@ def scores(records: list[ProbeRecord], split: str):
     return frame.assign(share=((frame["mean"] - least) / spread).fillna(0.0))
 
 
-def _map(axis, part, layers: list[int], names: panels.Names) -> None:
+def _map(axis, part, layers: list[int], names: Names) -> None:
     lines, grid, numbers = [], [], []
     for key, row in part.groupby(ROW, sort=False):
         by_layer = row.set_index("layer")
@@ -80,7 +81,7 @@ def _map(axis, part, layers: list[int], names: panels.Names) -> None:
     axis.tick_params(length=0)
 
 
-def _line_name(key: dict, names: panels.Names) -> str:
+def _line_name(key: dict, names: Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
     frame = names.frame
     words = [names.of("task", key["task"]), *names.several(key, "subset")]

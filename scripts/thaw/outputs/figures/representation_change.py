@@ -4,6 +4,7 @@ from functools import partial
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 
 # labels of the axes
@@ -26,7 +27,7 @@ def build(data, spec: dict) -> panels.Figure:
     over seeds.
     """
     frame, runs = changes(data.probes), run_names(data.probes, spec["labels"])
-    names, marks = panels.Names(spec, frame, runs), figure_style.marks(runs)
+    names, marks = Names(spec, frame, runs), figure_style.marks(runs)
 
     def draw(axis, rows) -> None:
         for (run, against), part in rows.groupby(["run", "against"], sort=False):
