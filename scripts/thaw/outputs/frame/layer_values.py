@@ -1,4 +1,4 @@
-"""What probes say of each layer: scores with their baseline, and how much runs changed."""
+"""What probes say of each layer: scores with their baseline, how much runs changed, and mutual information."""
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
@@ -67,3 +67,28 @@ def changes(records: list[ProbeRecord]):
         raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
     groups = pandas.DataFrame(rows).astype({"value": float}).groupby(CHANGE, sort=False)["value"]
     return groups.agg(mean="mean", sd="std", low="min", high="max", seeds="count").reset_index()
+
+
+def bits(records: list[ProbeRecord], split: str, estimators: list[str]):
+    """Return a row for each estimator and layer: mean, sd and number of seeds, and a flag.
+
+    Further columns: the means of `entropy` and `bound_error`. The flag is `noise` if an estimate is not above that of
+    shuffled labels. split: see `scores`.
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        cell = record.cell | {"split": record.split(split)}
+        for end in record.value("layers"):
+            values = end["scores"][cell["split"]]
+            common = cell | {"layer": end["layer"]} | {name: values[name] for name in ("entropy", "bound_error")}
+            for name in estimators:
+                row = {"estimator": name, "value": values[name], "noise": values.get(f"{name}_noise")}
+                rows.append(common | row)
+    keys = ["task", "subset", "encoder", "run", "probe", "estimator", "split", "layer"]
+    table = pandas.DataFrame(rows).astype({"noise": float})
+    frame = over_seeds(table, keys).drop(columns=["low", "high"])
+    means = table.groupby(keys, sort=False)[["entropy", "bound_error", "noise"]].mean().reset_index(drop=True)
+    flags = (frame["mean"] <= means.pop("noise")).map({True: "noise", False: ""})
+    return pandas.concat([frame, means], axis=1).assign(flag=flags)
