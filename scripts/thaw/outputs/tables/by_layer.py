@@ -35,9 +35,10 @@ def build(data, spec: dict) -> TextTable:
     ]
     if len(frame[SCORE].drop_duplicates()) == 1 < len(frame[ENCODER].drop_duplicates()):
         parts.reverse()
+    runs = ", and are those of the runs that adapted an encoder" * bool((frame["run"] != PRETRAINED).any())
     notes = [
         f"Scores × 100 of probes on the states of each layer, {_split(frame, names)}: {_over_seeds(frame)}. Seeds draw "
-        f"the rows by which a probe's penalty or epoch is chosen, and of adapted encoders the runs. {LAYER_0}",
+        f"the rows by which a probe's penalty or epoch is chosen{runs}. {LAYER_0}",
         "Bold: the highest mean of a row. No difference between layers is tested.",
     ]
     last = ("Baseline", "baseline") if frame["baseline"].notna().any() else None
@@ -70,7 +71,7 @@ def build_changes(data, spec: dict) -> TextTable:
         f"Each layer of an adapted encoder and of the pretrained one, {_over_seeds(frame)}. A similarity (CKA, RSA, "
         f"SVCCA, cosine) of 1 is no change; states and attention are those of validation. {LAYER_0}",
         "Two seeds: the same measure between each run and the next one, which differ in their seed alone; two runs are "
-        "one pair, without a standard deviation. A change that is no larger is no evidence of adaptation.",
+        "one pair, without a standard deviation. Where both rows are alike, seeds alone make as large a difference.",
     ]
     return _table(spec, frame, parts, notes, digits=2)
 
@@ -149,8 +150,9 @@ def _over_seeds(frame) -> str:
 
 
 def _split(frame, names: Names) -> str:
-    """Return the split that is scored, by task where tasks have different ones."""
-    if frame["split"].nunique() == 1:
-        return f"on {frame['split'].iloc[0]}"
-    pairs = frame[["task", "split"]].drop_duplicates().itertuples(index=False)
-    return wording.listing(f"{names.of('task', task)} on {split}" for task, split in pairs)
+    """Return the split that is scored, with its tasks where there are several."""
+    tasks = {split: dict.fromkeys(part["task"]) for split, part in frame.groupby("split", sort=False)}
+    if len(tasks) == 1:
+        return f"on {next(iter(tasks))}"
+    named = {split: wording.listing(names.of("task", task) for task in of) for split, of in tasks.items()}
+    return f"on {wording.listing(f'{split} ({of})' for split, of in named.items())}"
