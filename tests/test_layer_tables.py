@@ -72,7 +72,7 @@ def test_splits_are_named_by_task_where_they_differ(tmp_path):
     records[1]["spec"]["task"]["test"] = ["dev"]
     records[1]["layers"][0]["scores"] = {"dev": {"edge_f1": 0.4}}
     table = by_layer.build(OutputData("", probes=written(tmp_path, records)), SPEC)
-    assert "each layer, on test (Parts of speech) and dev (First): one seed" in table.notes[0]
+    assert "each layer, on test (Parts of speech), dev (First): one seed" in table.notes[0]
 
 
 def test_changes_are_grouped_by_measure_and_two_runs_are_one_pair(tmp_path):

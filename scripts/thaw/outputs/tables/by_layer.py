@@ -155,4 +155,4 @@ def _split(frame, names: Names) -> str:
     if len(tasks) == 1:
         return f"on {next(iter(tasks))}"
     named = {split: wording.listing(names.of("task", task) for task in of) for split, of in tasks.items()}
-    return f"on {wording.listing(f'{split} ({of})' for split, of in named.items())}"
+    return f"on {', '.join(f'{split} ({of})' for split, of in named.items())}"
