@@ -93,7 +93,7 @@ def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
     run = {"task": "pos", "head": "linear", "strategy": "full", "variant": "base"}
     records = [record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}), trees, record("pos", {1: [0.1, 0.2]}, run=run)]
     paths = written(tmp_path, records)
-    found = probe_heatmap.scores(OutputData("", probes=paths).probes, "test").set_index(
+    found = probe_heatmap.shares(OutputData("", probes=paths).probes, "test").set_index(
         ["run", "task", "measure", "layer"]
     )
     assert tuple(found.loc[("pretrained", "pos", "edge_f1", 0), ["mean", "share", "seeds"]]) == pytest.approx(

@@ -1,9 +1,7 @@
 """The kinds of figures; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
-from thaw.declarations.output_kind import Addition, OutputKind, Requirement
-
-PROBED = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}
+from thaw.declarations.output_kind import PROBED, Addition, OutputKind, Requirement
 
 FIGURES = {
     "layer_figure": OutputKind(

@@ -74,3 +74,6 @@ class OutputKind(Loaded):
     adds: tuple[Addition, ...] = ()
     seeds: int = 0
     use: Use | None = None
+
+
+PROBED = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else

@@ -84,8 +84,8 @@ COMPARISON = ProbeInput(
     "thaw.probes.encoder_comparison:EncoderComparison", runs=2
 )  # two, since what two seeds alone differ by is compared too
 
-CURVES, LAYERS = ("probe_figure",), ("probe_figure", "heat_figure")
-CHANGE = ("change_figure",)
+CURVES, LAYERS = ("probe_figure",), ("probe_figure", "heat_figure", "layer_table")
+CHANGE = ("change_figure", "change_table")
 LABELLED = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
@@ -96,7 +96,7 @@ PROBES = {
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,
         VECTORS,
-        ("information_figure",),
+        ("information_figure", "information_table"),
         "bound",
         **LABELLED,
     ),

@@ -4,6 +4,7 @@ from functools import partial
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 
 GRID = ["task", "subset", "encoder", "run", "against"]
@@ -12,7 +13,7 @@ GRID = ["task", "subset", "encoder", "run", "against"]
 def build(data, spec: dict) -> panels.Figure:
     """Return a grid for each task and strategy, and to its right that of two seeds; colours have one scale."""
     maps = heads(data.probes)
-    names = panels.Names(spec, maps, run_names(data.probes, spec["labels"]))
+    names = Names(spec, maps, run_names(data.probes, spec["labels"]))
     low, drawn = min(maps["cosine"].min(), 0.99), []
     for key, rows in maps.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))

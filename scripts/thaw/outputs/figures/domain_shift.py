@@ -4,6 +4,7 @@ from functools import partial
 
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
 PANEL = ["task", "encoder", "run"]
@@ -12,7 +13,7 @@ PANEL = ["task", "encoder", "run"]
 def build(data, spec: dict) -> panels.Figure:
     """Return the last layer's scores against divergence, a panel for each task and encoder; the CSV has all layers."""
     frame = points(data.probes, spec["split"])
-    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     last = frame[frame["layer"] == frame.groupby(["task", "encoder"])["layer"].transform("max")]
     marks = figure_style.marks(last["tested"])
 

@@ -7,6 +7,7 @@ from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.runs_frame import CELL, RUN
 
 LOOKS = {"head": {"color": "black", "linestyle": figure_style.BROKEN[0]}}
@@ -16,7 +17,7 @@ LOOKS["embeddings"] = {"color": figure_style.GREY, "linestyle": figure_style.BRO
 def build(data, spec: dict) -> panels.Figure:
     """Return for each task and strategy the norm of each layer's gradient by epoch, on a logarithmic axis."""
     frame = norms(data)
-    names, looks = panels.Names(spec, frame), _looks(sorted(set(frame["layer"]) - set(LOOKS), key=_number))
+    names, looks = Names(spec, frame), _looks(sorted(set(frame["layer"]) - set(LOOKS), key=_number))
 
     def draw(axis, rows) -> None:
         for layer, part in rows.groupby("layer", sort=False):

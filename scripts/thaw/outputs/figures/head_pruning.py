@@ -4,6 +4,7 @@ from functools import partial
 
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
 ORDERS = {"importance": "least important first", "random": "in random order"}
@@ -13,7 +14,7 @@ KEYS = ["task", "subset", "encoder", "run"]
 def build(data, spec: dict) -> panels.Figure:
     """Return for each task and encoder a grid of heads, and the score by share of heads removed."""
     frame, marks = points(data.probes), figure_style.marks(ORDERS)
-    names, drawn = panels.Names(spec, frame, run_names(data.probes, spec["labels"])), []
+    names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
         title = ", ".join([names.of("task", cell["task"]), *names.several(cell, "encoder", "run")])

@@ -3,6 +3,7 @@
 from functools import partial
 
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 
 ESTIMATORS = {"edge": "EDGE", "kmeans": "k-means"}
@@ -18,7 +19,7 @@ def build(data, spec: dict) -> panels.Figure:
     last = bool(spec.get("last"))
     kinds = WITH_LAST if last else ESTIMATORS
     frame = points(data.probes, spec["split"], list(kinds))
-    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     marks = panels.marks_of_lines(frame, LINE)
 
     def draw(axis, estimator, rows) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
@@ -23,7 +24,7 @@ def build(data, spec: dict) -> panels.Figure:
     Raises UserError where there is no result, or one of an encoder of which a single layer was read.
     """
     frame = quantities(data.probes, spec["split"], spec.get("negative", "keep"))
-    names, drawn = panels.Names(spec, frame, run_names(data.probes, spec["labels"])), []
+    names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, rows in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
         words = [names.of("task", cell["task"]), *names.several(cell, "subset", "encoder", "run", "probe")]

@@ -10,6 +10,7 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.printed_names import Names
 
 TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores
 LINE = ["task", "split", "encoder", "head", "kind", "strategy", "variant"]
@@ -27,7 +28,7 @@ def build(data, spec: dict) -> panels.Figure:
     trained = sizes(data.runs, spec | {"split": "train"}) if spec.get("train") else frame[:0]
     if frame["train_rows"].nunique() < 2:
         raise UserError("a size_figure needs several sizes: name two subsets or more in the experiment")
-    names, lines = panels.Names(spec, frame), _lines_of(frame, spec)
+    names, lines = Names(spec, frame), _lines_of(frame, spec)
     groups = list(frame[["encoder", "head"]][frame["kind"] == "run"].drop_duplicates().itertuples(index=False))
     ticks, drawn = sorted(frame["train_rows"].unique()), []
     for group, column in itertools.product(groups, aggregate.columns(frame, spec["labels"])):

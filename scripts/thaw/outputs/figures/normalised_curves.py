@@ -8,6 +8,7 @@ from functools import partial
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.figures.probe_curves import points
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import run_names
 
 SCALED = ("scaled_mean", "scaled_low", "scaled_high")
@@ -17,7 +18,7 @@ def build(data, spec: dict) -> panels.Figure:
     """Return scores by layer, each task from 0, its lowest mean of all panels, to 1, its highest."""
     frame = scaled(points(data.probes, spec["split"])[0], spec["labels"])
     runs = run_names(data.probes, spec["labels"])
-    names = panels.Names(spec, frame, runs)
+    names = Names(spec, frame, runs)
     rows = frame.to_dict("records")
     titles = ["; ".join([names.of("run", row["run"]), *names.several(row, "encoder", "probe")]) for row in rows]
     frame = frame.assign(panel=titles)

@@ -3,7 +3,7 @@
 A module of a figure says what its rows are and what a panel shows, and hands both to `compose`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from thaw.core.files import atomic_write, write_text
@@ -133,30 +133,6 @@ def head_grid(axis, rows, values: str, **look):
     axis.set_xlabel("Head")
     axis.set_ylabel("Layer")
     return image
-
-
-class Names:
-    """Names in print of what the columns of a frame hold: what panels and lines are called.
-
-    Args: the spec of the output; the frame that is drawn; names of adapted encoders as `run_names` gives them.
-    """
-
-    def __init__(self, spec: dict, frame, runs: Mapping[str, str] | None = None):
-        self.labels, self.probes, self.runs = spec["labels"], spec.get("probes", {}), runs or {}
-        self.frame = frame
-
-    def of(self, column: str, id: str) -> str:
-        """Return the name of an id of a column: task, subset, encoder, head, strategy, probe or run."""
-        if column == "task":
-            return wording.task_name(self.labels, id)
-        known = {"probe": self.probes, "run": self.runs}.get(column)
-        if known is None:
-            known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})
-        return known.get(id, id)
-
-    def several(self, row: Mapping, *columns: str) -> list[str]:
-        """Return a row's names in those of some columns that have more than one value in the frame."""
-        return [self.of(column, row[column]) for column in columns if self.frame[column].nunique() > 1]
 
 
 def _labelled(axes) -> list:

@@ -6,6 +6,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.statistics.bootstrap import interval
@@ -30,7 +31,7 @@ def build(data, spec: dict) -> panels.Figure:
             f"a gain_figure needs runs of {spec['whole']} and of a strategy that trains only the head, with as many "
             "seeds, and a measure that the encoder has: logme, or what it was pretrained with"
         )
-    names, marks = panels.Names(spec, frame), figure_style.marks(frame["task"])
+    names, marks = Names(spec, frame), figure_style.marks(frame["task"])
     shown = frame.groupby([name for name in frame if name in ("measure", *PLACE[1:], *FROZEN)], sort=False)
     drawn = [
         panels.Panel(

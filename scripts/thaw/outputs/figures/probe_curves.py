@@ -8,6 +8,7 @@ from functools import partial
 from thaw.core import plugins
 from thaw.outputs import wording
 from thaw.outputs.figures import panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 
 LINE = ["encoder", "probe", "run"]
@@ -24,7 +25,7 @@ def build(data, spec: dict) -> panels.Figure:
     Scores of unlike kinds share no axis. A broken line is the score of the most frequent label.
     """
     frame, majority = points(data.probes, spec["split"])
-    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     marks = panels.marks_of_lines(frame, LINE)
 
     def draw(axis, key, rows) -> None:
@@ -78,6 +79,6 @@ def axis_name(measure: str, labels: dict) -> tuple[str, int]:
     return MEASURES.get(measure, (measure, 1))
 
 
-def _line_name(line: dict, names: panels.Names) -> str:
+def _line_name(line: dict, names: Names) -> str:
     """Return a line's name: of its probe, its encoder and the runs that adapted it what others have otherwise."""
     return "; ".join(names.several(line, "probe", "encoder", "run")) or names.of("probe", line["probe"])

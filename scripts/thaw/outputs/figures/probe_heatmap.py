@@ -4,14 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from thaw.outputs import wording
 from thaw.outputs.figures import panels
-from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, over_seeds, run_names
-
-ROW = ["task", "subset", "probe", "measure"]
-PANEL = ["encoder", "run"]
-# Further scores of a probe with a row of their own.
-MORE = {"uuas": ["dspr", "nspr", "root"]}
+from thaw.outputs.frame.layer_values import ENCODER, SCORE, score_name, scores
+from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, run_names
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -19,10 +15,10 @@ def build(data, spec: dict) -> panels.Figure:
 
     Numbers are means over seeds x 100; the best layer of a row is bold.
     """
-    frame = scores(data.probes, spec["split"])
-    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
-    shown, layers = list(frame.groupby(PANEL, sort=False)), sorted(frame["layer"].unique())
-    rows = max(len(part[ROW].drop_duplicates()) for _, part in shown)
+    frame = shares(data.probes, spec["split"])
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
+    shown, layers = list(frame.groupby(ENCODER, sort=False)), sorted(frame["layer"].unique())
+    rows = max(len(part[SCORE].drop_duplicates()) for _, part in shown)
     drawn = [
         panels.Panel(
             ", ".join([names.of("encoder", encoder)] + [names.of("run", run)] * (run != PRETRAINED)),
@@ -34,34 +30,20 @@ def build(data, spec: dict) -> panels.Figure:
     return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
 
 
-def scores(records: list[ProbeRecord], split: str):
-    """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `share`.
-
-    The mean is scaled from the lowest layer (0) to the highest (1) of its row.
-    """
-    import pandas
-
-    rows = []
-    for record in records:
-        main, cell = record.value("main"), record.cell | {"split": record.split(split)}
-        for end in record.value("layers"):
-            for measure in [main, *MORE.get(main, [])]:
-                score = end["scores"][cell["split"]][measure]
-                score = None if score is None else 100 * score
-                rows.append(cell | {"measure": measure, "layer": end["layer"], "value": score})
-    keys = [*ROW, *PANEL, "split", "layer"]
-    frame = over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys).drop(columns=["low", "high"])
-    of_row = frame.groupby([*ROW, *PANEL], sort=False)["mean"]
+def shares(records: list[ProbeRecord], split: str):
+    """Return the scores with `share`, the mean scaled from the lowest layer (0) to the highest (1) of its row."""
+    frame = scores(records, split).drop(columns="baseline")
+    of_row = frame.groupby([*SCORE, *ENCODER], sort=False)["mean"]
     least, greatest = of_row.transform("min"), of_row.transform("max")
     spread = (greatest - least).where(greatest > least)
     return frame.assign(share=((frame["mean"] - least) / spread).fillna(0.0))
 
 
-def _map(axis, part, layers: list[int], names: panels.Names) -> None:
+def _map(axis, part, layers: list[int], names: Names) -> None:
     lines, grid, numbers = [], [], []
-    for key, row in part.groupby(ROW, sort=False):
+    for key, row in part.groupby(SCORE, sort=False):
         by_layer = row.set_index("layer")
-        lines.append(_line_name(dict(zip(ROW, key, strict=True)), names))
+        lines.append(score_name(dict(zip(SCORE, key, strict=True)), names))
         grid.append([by_layer["share"].get(layer, np.nan) for layer in layers])
         numbers.append([by_layer["mean"].get(layer, np.nan) for layer in layers])
     axis.imshow(grid, cmap="Blues", vmin=0, vmax=1.25, aspect="auto")
@@ -78,12 +60,3 @@ def _map(axis, part, layers: list[int], names: panels.Names) -> None:
     for side in axis.spines.values():
         side.set_visible(False)
     axis.tick_params(length=0)
-
-
-def _line_name(key: dict, names: panels.Names) -> str:
-    """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
-    frame = names.frame
-    words = [names.of("task", key["task"]), *names.several(key, "subset")]
-    alike = frame[(frame["task"] == key["task"]) & (frame["measure"] == key["measure"])]
-    words += [names.of("probe", key["probe"])] * (alike["probe"].nunique() > 1)
-    return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"

@@ -7,6 +7,7 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import panels
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
 GRID = ["task", "subset", "encoder", "run"]
@@ -18,7 +19,7 @@ def build(data, spec: dict) -> panels.Figure:
     A row is the last layer of a span, a column its first one; all adapters are removed in the upper left corner.
     """
     frame = spans(data.probes)
-    names, drawn = panels.Names(spec, frame, run_names(data.probes, spec["labels"])), []
+    names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
         words = ", ".join([names.of("task", cell["task"]), *names.several(cell, "encoder")])

@@ -2,9 +2,10 @@
 
 from functools import partial
 
-from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
+from thaw.outputs.frame.layer_values import changes
+from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import PRETRAINED, run_names
 
 # labels of the axes
 MEASURES = {
@@ -15,7 +16,6 @@ MEASURES = {
     "weight_distance": "Distance, share of the norm",
 }
 PANEL = ["task", "subset", "encoder", "probe"]
-KEYS = [*PANEL, "run", "against", "measure", "layer"]
 SEEDS = panels.REFERENCE | {"linewidth": 1.0}  # the look of what compares two seeds
 
 
@@ -25,8 +25,8 @@ def build(data, spec: dict) -> panels.Figure:
     Solid lines compare with the pretrained encoder, broken lines two seeds of the same strategy; bands are the range
     over seeds.
     """
-    frame, runs = changes(data.probes), run_names(data.probes, spec["labels"])
-    names, marks = panels.Names(spec, frame, runs), figure_style.marks(runs)
+    frame, runs = changes(data.probes).drop(columns="sd"), run_names(data.probes, spec["labels"])
+    names, marks = Names(spec, frame, runs), figure_style.marks(runs)
 
     def draw(axis, rows) -> None:
         for (run, against), part in rows.groupby(["run", "against"], sort=False):
@@ -49,24 +49,3 @@ def build(data, spec: dict) -> panels.Figure:
     legend = [panels.entry(f"{runs[run]}, with pretrained", mark) for run, mark in marks.items()]
     legend.append(panels.entry("Two seeds of the strategy, in its colour", **SEEDS))
     return panels.compose(drawn, panels.csv_of(frame, 6), legend)
-
-
-def changes(records: list[ProbeRecord]):
-    """Return a row for each run, layer and what it is compared with: mean, low, high and number of seeds.
-
-    Raises UserError where nothing was measured.
-    """
-    import pandas
-
-    rows = []
-    for record in records:
-        kind = record.value("main")
-        for end in record.value("layers"):
-            (scores,) = end["scores"].values()
-            common = {**record.cell, "measure": kind, "layer": end["layer"]}
-            for against, name in ((PRETRAINED, kind), (BETWEEN_SEEDS, BETWEEN_SEEDS)):
-                rows.append(common | {"against": against, "value": scores[name]})
-    if not rows:
-        raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
-    groups = pandas.DataFrame(rows).astype({"value": float}).groupby(KEYS, sort=False)["value"]
-    return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()

@@ -6,6 +6,7 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.printed_names import Names
 
 QUANTILES = {"low": 0.2, "mean": 0.5, "high": 0.8}  # of the paper
 GROUP = ["subset", "encoder", "head"]
@@ -20,7 +21,7 @@ def build(data, spec: dict) -> panels.Figure:
     frame = differences(aggregate.summarise(data.runs, spec["split"], spec["order"]), spec["whole"])
     if frame.empty:
         raise UserError(f"a quantile_figure needs tasks with {spec['whole']} and another strategy")
-    names, marks = panels.Names(spec, frame), strategy_panels.marks_of(frame["strategy"].unique(), spec)
+    names, marks = Names(spec, frame), strategy_panels.marks_of(frame["strategy"].unique(), spec)
     drawn = []
     for _, rows in frame.groupby(GROUP, sort=False, dropna=False):
         title = ", ".join(names.several(rows.iloc[0], *GROUP)) or f"Tasks: {rows['tasks'].max()}"

@@ -7,6 +7,7 @@ from thaw.outputs import wording
 from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.figures import panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.printed_names import Names
 
 CELL = ["task", "subset", "encoder", "head"]
 LINE = ["strategy", "variant"]
@@ -24,7 +25,7 @@ def build(data, spec: dict) -> panels.Figure:
         raise UserError(
             "a validation_figure needs runs that score validation while they train: judge: in a phase, or patience"
         )
-    names, marks = panels.Names(spec, frame), panels.marks_of_lines(frame, LINE)
+    names, marks = Names(spec, frame), panels.marks_of_lines(frame, LINE)
     columns = {
         column.task: column
         for column in aggregate.columns(aggregate.summarise(data.runs, "validation", spec["order"]), spec["labels"])

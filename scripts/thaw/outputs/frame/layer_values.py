@@ -1,0 +1,94 @@
+"""What probes say of each layer: scores with their baseline, how much runs changed, and mutual information."""
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, over_seeds
+
+SCORE = ["task", "subset", "probe", "measure"]
+ENCODER = ["encoder", "run"]
+# Further scores of a probe with a row of their own.
+MORE = {"uuas": ["dspr", "nspr", "root"]}
+CHANGE = ["task", "subset", "encoder", "probe", "run", "against", "measure", "layer"]
+
+
+def scores(records: list[ProbeRecord], split: str):
+    """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `baseline`.
+
+    The baseline is that of the record: the most frequent label, of structural probes a chain of words; NaN where there
+    is none. split: "test" (the first of a task) or "validation".
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        main, cell = record.value("main"), record.cell | {"split": record.split(split)}
+        constant = record.value("majority").get(cell["split"], {})
+        for end in record.value("layers"):
+            for measure in [main, *MORE.get(main, [])]:
+                score = end["scores"][cell["split"]][measure]
+                row = cell | {"measure": measure, "layer": end["layer"]}
+                rows.append(row | {"value": _points(score), "baseline": _points(constant.get(measure))})
+    keys = [*SCORE, *ENCODER, "split", "layer"]
+    table = pandas.DataFrame(rows).astype({"value": float, "baseline": float})
+    frame = over_seeds(table, keys).drop(columns=["low", "high"])
+    return frame.assign(baseline=table.groupby(keys, sort=False)["baseline"].first().to_numpy())
+
+
+def _points(score: float | None) -> float | None:
+    return None if score is None else 100 * score
+
+
+def score_name(key: dict, names: Names) -> str:
+    """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
+    frame = names.frame
+    words = [names.of("task", key["task"]), *names.several(key, "subset")]
+    alike = frame[(frame["task"] == key["task"]) & (frame["measure"] == key["measure"])]
+    words += [names.of("probe", key["probe"])] * (alike["probe"].nunique() > 1)
+    return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"
+
+
+def changes(records: list[ProbeRecord]):
+    """Return a row for each run, layer and what it is compared with: mean, sd, low, high and number of seeds.
+
+    Low and high are the range. Raises UserError where nothing was measured.
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        kind = record.value("main")
+        for end in record.value("layers"):
+            (values,) = end["scores"].values()
+            common = {**record.cell, "measure": kind, "layer": end["layer"]}
+            for against, name in ((PRETRAINED, kind), (BETWEEN_SEEDS, BETWEEN_SEEDS)):
+                rows.append(common | {"against": against, "value": values[name]})
+    if not rows:
+        raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
+    groups = pandas.DataFrame(rows).astype({"value": float}).groupby(CHANGE, sort=False)["value"]
+    return groups.agg(mean="mean", sd="std", low="min", high="max", seeds="count").reset_index()
+
+
+def bits(records: list[ProbeRecord], split: str, estimators: list[str]):
+    """Return a row for each estimator and layer: mean, sd and number of seeds, and a flag.
+
+    Further columns: the means of `entropy` and `bound_error`. The flag is `noise` if an estimate is not above that of
+    shuffled labels. split: see `scores`.
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        cell = record.cell | {"split": record.split(split)}
+        for end in record.value("layers"):
+            values = end["scores"][cell["split"]]
+            common = cell | {"layer": end["layer"]} | {name: values[name] for name in ("entropy", "bound_error")}
+            for name in estimators:
+                row = {"estimator": name, "value": values[name], "noise": values.get(f"{name}_noise")}
+                rows.append(common | row)
+    keys = ["task", "subset", "encoder", "run", "probe", "estimator", "split", "layer"]
+    table = pandas.DataFrame(rows).astype({"noise": float})
+    frame = over_seeds(table, keys).drop(columns=["low", "high"])
+    means = table.groupby(keys, sort=False)[["entropy", "bound_error", "noise"]].mean().reset_index(drop=True)
+    flags = (frame["mean"] <= means.pop("noise")).map({True: "noise", False: ""})
+    return pandas.concat([frame, means], axis=1).assign(flag=flags)

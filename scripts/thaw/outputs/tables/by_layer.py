@@ -1,0 +1,158 @@
+"""Tables by layer, a column for each: scores of probes, what runs changed, and mutual information with the labels."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from thaw.outputs import wording
+from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
+from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, run_names
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+
+MEASURE = ["task", "subset", "encoder", "probe", "measure"]
+AGAINST = {PRETRAINED: "with pretrained", BETWEEN_SEEDS: "two seeds"}
+BITS = {
+    "bound": "Lower bound",
+    "edge": "EDGE",
+    "edge_shuffled": "EDGE, shuffled labels",
+    "kmeans": "k-means",
+    "kmeans_shuffled": "k-means, shuffled labels",
+}
+NOISE = "†"
+LAYER_0 = "Layer 0: the output of the embeddings."
+
+
+def build(data, spec: dict) -> TextTable:
+    """Return a row for each score, in a group for each encoder, pretrained or adapted; the best layer is bold.
+
+    Where there is one score, the encoders are its rows. The last column is the baseline, where there is one.
+    """
+    frame = scores(data.probes, spec["split"])
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
+    parts = [
+        (ENCODER, lambda cell: ", ".join(names.several(cell, *ENCODER))),
+        (SCORE, partial(score_name, names=names)),
+    ]
+    if len(frame[SCORE].drop_duplicates()) == 1 < len(frame[ENCODER].drop_duplicates()):
+        parts.reverse()
+    runs = ", and are those of the runs that adapted an encoder" * bool((frame["run"] != PRETRAINED).any())
+    notes = [
+        f"Scores × 100 of probes on the states of each layer, {_split(frame, names)}: {_over_seeds(frame)}. Seeds draw "
+        f"the rows by which a probe's penalty or epoch is chosen{runs}. {LAYER_0}",
+        "Bold: the highest mean of a row. No difference between layers is tested.",
+    ]
+    last = ("Baseline", "baseline") if frame["baseline"].notna().any() else None
+    if last:
+        chain = "; for UUAS, DSpr, NSpr and root accuracy a chain, in which each word depends on the one before it"
+        notes.append(f"Baseline: the most frequent label of train{chain * ('uuas' in set(frame['measure']))}.")
+    return _table(spec, frame, parts, notes, bold=True, last=last)
+
+
+def build_changes(data, spec: dict) -> TextTable:
+    """Return rows for each strategy: a measure of what it changed, and the same between two seeds of it.
+
+    Measures have no common unit, so each has a group of its own. Raises UserError where nothing was measured.
+    """
+    frame = changes(data.probes).drop(columns=["low", "high"])
+    frame.loc[frame["measure"] == "weight_distance", ["mean", "sd"]] *= 100
+    frame.loc[(frame["against"] == BETWEEN_SEEDS) & (frame["seeds"] == 2), "sd"] = float("nan")  # it is one pair
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
+
+    def measure_name(cell: dict) -> str:
+        words = [names.of("task", cell["task"]), *names.several(cell, "subset", "encoder")]
+        unit = ", % of the norm" * (cell["measure"] == "weight_distance")
+        return f"{', '.join(words)}: {names.of('probe', cell['probe'])}{unit}"
+
+    parts = [
+        (MEASURE, measure_name),
+        (["run", "against"], lambda cell: f"{names.of('run', cell['run'])}, {AGAINST[cell['against']]}"),
+    ]
+    notes = [
+        f"Each layer of an adapted encoder and of the pretrained one, {_over_seeds(frame)}. A similarity (CKA, RSA, "
+        f"SVCCA, cosine) of 1 is no change; states and attention are those of validation. {LAYER_0}",
+        "Two seeds: the same measure between each run and the next one, which differ in their seed alone; two runs are "
+        "one pair, without a standard deviation. Where both rows are alike, seeds alone make as large a difference.",
+    ]
+    return _table(spec, frame, parts, notes, digits=2)
+
+
+def build_information(data, spec: dict) -> TextTable:
+    """Return what each layer shares with the labels, in bits: the lower bound, both estimates, and shuffled labels."""
+    frame = bits(data.probes, spec["split"], list(BITS))
+    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
+    of = ["task", "subset", "encoder", "run", "probe"]
+    parts = [
+        (of, lambda cell: ", ".join([names.of("task", cell["task"]), *names.several(cell, *of[1:])])),
+        (["estimator"], lambda cell: BITS[cell["estimator"]]),
+    ]
+    notes = [
+        f"Bits that the mean vectors of a layer share with the labels, {_split(frame, names)}: {_over_seeds(frame)}. "
+        f"H(labels): the entropy of the labels. {LAYER_0}",
+        "Lower bound: H(labels) less the cross-entropy of a linear probe, which was fitted to rows of train. Its "
+        f"standard error over rows is at most {wording.number(frame['bound_error'].max(), 2)}. EDGE and k-means: "
+        "estimates, adjusted for those of shuffled labels. One below the bound shows the bias of the estimator.",
+    ]
+    if (frame["flag"] != "").any():
+        notes.append(f"{NOISE}: not distinguishable from 0, as it is within the range of 95 % of the shuffles.")
+    return _table(spec, frame, parts, notes, digits=2, last=("H(labels)", "entropy"))
+
+
+def _table(spec: dict, frame, parts: list[tuple[list[str], Callable]], notes: list[str], **look) -> TextTable:
+    """Return the table of a frame with layer, mean and sd.
+
+    Args: of its groups and of their rows the columns that make them and what names them; look, see `_cells`.
+    """
+    (of_group, group_name), (of_row, row_name) = parts
+    layers, groups = sorted(frame["layer"].unique()), []
+    for key, part in _by(frame, of_group):
+        rows = [Row({}, row_name(cell), _cells(row, layers, **look)) for cell, row in _by(part, of_row)]
+        groups.append(Group(group_name(key), [], rows))
+    titles = [*map(str, layers), *(look.get("last") or ())[:1]]
+    lines = frame.round(6).astype(object).where(frame.notna(), "").to_numpy().tolist()
+    return text_table(spec, titles, groups, notes, " ".join(frame), lines, of="Layer")
+
+
+def _by(frame, columns: list[str]) -> Iterator[tuple[dict, object]]:
+    """Yield the values of some columns as a dict, and the rows that have them."""
+    for key, part in frame.groupby(columns, sort=False):
+        yield dict(zip(columns, key, strict=True)), part
+
+
+def _cells(row, layers: list[int], digits: int = 1, bold: bool = False, last: tuple[str, str] | None = None) -> list:
+    """Return the cells of a row, None for a layer that it lacks.
+
+    Args: the lines of a frame; decimals; whether the highest mean is bold; the last column's title, and its name in the
+    frame.
+    """
+    by_layer, best = {one.layer: one for one in row.itertuples()}, row["mean"].max()
+    cells = []
+    for layer in layers:
+        one = by_layer.get(layer)
+        cells.append(one and _cell(one.mean, one.sd, digits, bold and one.mean == best, getattr(one, "flag", "")))
+    if last:
+        value = row[last[1]].mean()
+        cells.append(None if value != value else TextCell(wording.number(value, digits), value))
+    return cells
+
+
+def _cell(mean: float, sd: float, digits: int, best: bool, flag: str) -> TextCell:
+    spread = "" if sd != sd else f" ± {wording.number(sd, digits)}"
+    return TextCell(wording.number(mean, digits) + spread + NOISE * bool(flag), None if mean != mean else mean, best)
+
+
+def _over_seeds(frame) -> str:
+    """Return over how many seeds the means are."""
+    seeds = frame["seeds"].clip(lower=1)  # none where a score is undefined
+    low, high = seeds.min(), seeds.max()
+    if high == 1:
+        return "one seed, hence no standard deviation"
+    return f"mean ± standard deviation (n − 1) over {high if low == high else f'{low} to {high}'} seeds"
+
+
+def _split(frame, names: Names) -> str:
+    """Return the split that is scored, with its tasks where there are several."""
+    tasks = {split: dict.fromkeys(part["task"]) for split, part in frame.groupby("split", sort=False)}
+    if len(tasks) == 1:
+        return f"on {next(iter(tasks))}"
+    named = {split: wording.listing(names.of("task", task) for task in of) for split, of in tasks.items()}
+    return f"on {', '.join(f'{split} ({of})' for split, of in named.items())}"

@@ -1,0 +1,140 @@
+"""Tables by layer from invented records, against values computed by hand."""
+
+import csv
+import io
+
+import pytest
+
+from test_change_figures import FULL, ends, record
+from test_probe_maps import record as probe_record
+from test_probe_maps import written
+from test_probes_plan import planned
+from thaw.core.errors import UserError
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import by_layer, writers
+
+LABELS = {"tasks": {"pos": "Parts of speech", "one": "First"}, "strategies": {"full": "Full"}}
+SPEC = {"id": "t", "caption": "C.", "split": "test", "labels": LABELS, "probes": {"cka": "CKA", "moved": "Weights"}}
+
+
+def rows(table) -> dict[str, list[str]]:
+    """Return the lines of a table as Markdown, by name."""
+    lines = [line for line in writers.to_markdown(table).splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: rest for name, *rest in cells}
+
+
+def numbers(table) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+
+
+def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
+    words = probe_record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}) | {"majority": {"test": {"edge_f1": 0.25}}}
+    trees = probe_record("trees", {1: [0.2, 0.65, 0.6]}, main="uuas", more=("dspr", "nspr", "root"))
+    trees["majority"] = {"test": {"uuas": 0.434, "dspr": None, "nspr": 0.3, "root": 0.2}}
+    adapted = probe_record("pos", {1: [0.1, None], 2: [0.3, None]}, run=FULL | {"task": "pos"})
+    table = by_layer.build(OutputData("", probes=written(tmp_path, [words, trees, adapted])), SPEC)
+    assert [group.name for group in table.groups] == ["Pretrained", "Full"]
+    assert [len(group.rows) for group in table.groups] == [5, 1]
+    shown = rows(table)
+    assert shown[""] == ["0", "1", "2", "Baseline"]
+    assert shown["trees: UUAS"] == ["20.0", "**65.0**", "60.0", "43.4"]
+    assert shown["trees: DSpr, distances"] == ["**50.0**", "**50.0**", "**50.0**", ""]  # no baseline is defined
+    assert [cell and cell.text for cell in table.groups[0].rows[0].cells] == [
+        "60.0 ± 14.1",
+        "80.0 ± 14.1",
+        None,
+        "25.0",
+    ]
+    assert [cell and cell.text for cell in table.groups[1].rows[0].cells] == ["20.0 ± 14.1", "–", None, None]
+    assert r"Parts of speech: edge F1 & 60.0 $\pm$ 14.1 & \textbf{80.0 $\pm$ 14.1} &  & 25.0" in writers.to_tex(table)
+    assert "<strong>80.0 ± 14.1</strong>" in writers.to_html(table)
+    assert "on test: mean ± standard deviation (n − 1) over 1 to 2 seeds." in table.notes[0]
+    assert "for UUAS, DSpr, NSpr and root accuracy a chain" in table.notes[2]
+    first = numbers(table)[0]
+    assert (first["mean"], first["sd"], first["seeds"], first["baseline"]) == ("60.0", "14.142136", "2", "25.0")
+
+
+def test_of_one_score_encoders_are_the_rows(tmp_path):
+    records = [probe_record("pos", {1: [0.5, 0.7]}), probe_record("pos", {1: [0.6, 0.9]}, run=FULL)]
+    table = by_layer.build(OutputData("", probes=written(tmp_path, records)), SPEC)
+    assert rows(table) == {
+        "": ["0", "1"],  # there is no baseline
+        "**Parts of speech: edge F1**": ["", ""],
+        "Pretrained": ["50.0", "**70.0**"],
+        "Full on First": ["60.0", "**90.0**"],
+    }
+    assert len(table.notes) == 2 and "one seed, hence no standard deviation" in table.notes[0]
+
+
+def test_splits_are_named_by_task_where_they_differ(tmp_path):
+    records = [probe_record("pos", {1: [0.5]}), probe_record("one", {1: [0.5]})]
+    records[1]["spec"]["task"]["test"] = ["dev"]
+    records[1]["layers"][0]["scores"] = {"dev": {"edge_f1": 0.4}}
+    table = by_layer.build(OutputData("", probes=written(tmp_path, records)), SPEC)
+    assert "each layer, on test (Parts of speech), dev (First): one seed" in table.notes[0]
+
+
+def test_changes_are_grouped_by_measure_and_two_runs_are_one_pair(tmp_path):
+    def seeds(kind: str, *by_seed: tuple[float, float]) -> list[dict]:
+        """Return ends of layers 0 and 1. Args: by seed the value of layer 1, with pretrained and with the next seed."""
+        found = [ends([1.0, change], kind, [1.0, between]) for change, between in by_seed]
+        return [end | {"seed": seed} for seed, of_seed in enumerate(found, start=1) for end in of_seed]
+
+    records = [
+        record(probe="cka", run=FULL, main="cka", layers=seeds("cka", (0.8, 0.9), (0.6, 0.9))),
+        record(
+            probe="moved",
+            run=FULL,
+            main="weight_distance",
+            layers=seeds("weight_distance", (0.007, 0.01), (0.009, 0.02), (0.008, 0.03)),
+        ),
+    ]
+    table = by_layer.build_changes(OutputData("", probes=written(tmp_path, records)), SPEC)
+    assert [group.name for group in table.groups] == ["First: CKA", "First: Weights, % of the norm"]
+    texts = [[row.name, row.cells[1].text] for group in table.groups for row in group.rows]
+    assert texts == [
+        ["Full, with pretrained", "0.70 ± 0.14"],
+        ["Full, two seeds", "0.90"],
+        ["Full, with pretrained", "0.80 ± 0.10"],
+        ["Full, two seeds", "2.00 ± 1.00"],
+    ]
+    assert not any(cell.best for group in table.groups for row in group.rows for cell in row.cells)
+    assert "over 2 to 3 seeds" in table.notes[0]
+    empty = written(tmp_path, [record(probe="cka", run=FULL, main="cka")])
+    with pytest.raises(UserError, match="nothing was compared: no encoder of this experiment has what these probes"):
+        by_layer.build_changes(OutputData("", probes=empty), SPEC)
+
+
+def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
+    def end(layer: int, seed: int, edge: float) -> dict:
+        values = {"bound": 1.5 + seed / 10, "bound_error": 0.04 + layer / 100, "entropy": 2.36}
+        values |= {"edge": edge, "edge_noise": 0.2, "edge_shuffled": 1.6}
+        values |= {"kmeans": 1.2, "kmeans_noise": 0.03, "kmeans_shuffled": 0.22}
+        return {"layer": layer, "seed": seed, "scores": {"test": values}}
+
+    layers = [end(0, 1, 0.1), end(0, 2, 0.2), end(1, 1, 0.2), end(1, 2, 0.4)]
+    records = [record(probe="mutual_information", main="bound", layers=layers)]
+    table = by_layer.build_information(OutputData("", probes=written(tmp_path, records)), SPEC)
+    assert rows(table) == {
+        "": ["0", "1", "H(labels)"],
+        "**First**": ["", "", ""],
+        "Lower bound": ["1.65 ± 0.07", "1.65 ± 0.07", "2.36"],
+        "EDGE": ["0.15 ± 0.07†", "0.30 ± 0.14", "2.36"],
+        "EDGE, shuffled labels": ["1.60 ± 0.00", "1.60 ± 0.00", "2.36"],
+        "k-means": ["1.20 ± 0.00", "1.20 ± 0.00", "2.36"],
+        "k-means, shuffled labels": ["0.22 ± 0.00", "0.22 ± 0.00", "2.36"],
+    }
+    assert "standard error over rows is at most 0.05" in table.notes[1] and table.notes[2].startswith("†: ")
+    clear = [record(probe="mutual_information", main="bound", layers=[end(0, 1, 0.9)])]
+    assert len(by_layer.build_information(OutputData("", probes=written(tmp_path, clear)), SPEC).notes) == 2
+
+
+def test_tables_take_the_probes_that_they_show(home):
+    probes = ["edge", "control", "linear", "mutual_information"]
+    outputs = ["scores_by_layer", "information_by_layer"]
+    plan = planned(home, probe_tasks=["entities"], probes=probes, outputs=outputs)
+    kinds = {name: {path.split("/")[-3] for path in plan.probed("demo", "table", name)} for name in outputs}
+    assert kinds == {"scores_by_layer": {"edge", "linear"}, "information_by_layer": {"mutual_information"}}
+    with pytest.raises(UserError, match="changes_by_layer cannot be drawn: this output shows probes of kind cka"):
+        planned(home, probes=["linear"], outputs=["changes_by_layer"])
