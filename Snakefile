@@ -143,6 +143,8 @@ rule all:
             for name in PLAN.jobs["report"]
             for page in ("report", "examples")
         ],
+        # Named with the report, so that one which the experiment got since is made though Snakemake's own notes are gone.
+        [file for name in PLAN.jobs["report"] for file in PLAN.report_files(name)],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
         [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
         [f"{folder}/freed" for folder in PLAN.freed()],

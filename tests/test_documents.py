@@ -39,7 +39,7 @@ def test_a_record_says_what_made_it(folder):
     about = read_json(folder / "record.json")
     assert about["runs"] > 0 and {"torch", "machine", "precision"} <= set(about["facts"])
     assert all(sum(counts.values()) == about["runs"] for counts in about["facts"].values())
-    assert (folder / "runs.csv").exists() and any((folder / "tables").glob("*.md"))
+    assert (folder / "runs.csv").exists() and any([*folder.glob("tables/*.md"), *folder.glob("figures/*.csv")])
 
 
 def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeypatch):
