@@ -77,11 +77,14 @@ def print_time(plan: Plan) -> None:
         if missing:
             parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
     others = [(step, key) for step, keys in plan.jobs.items() if step not in by_step for key in keys]
-    if waiting := [one for one in others if _waits(plan, *one)]:
+    waiting = [one for one in others if _waits(plan, *one)]
+    if waiting:
         parts["others"] = cost_estimate.seconds("table", 0.0, len(waiting), plan.threads, rate)
     shown = ", ".join(f"{step} {duration(seconds)}" for step, seconds in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {duration(sum(parts.values()))} ({shown})")
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores")
+    if probes := [key for step, key in waiting if step == "probe"]:
+        print(f"  not counted: what probes fit ({len(probes)} to do), seconds each, on words and trees minutes")
     if gain != 1.0:
         print(f"  and trains {gain:.1f} times as fast in bf16 as in fp32")
     if parts:
