@@ -10,7 +10,7 @@ import pandas
 import pytest
 
 from thaw.cli import grid_outcomes
-from thaw.cli.advise_command import candidates
+from thaw.cli.advise_command import baselines, candidates
 from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
 from thaw.cli.validated_choice import Validated, ValidatedChoice
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -177,3 +177,17 @@ def test_a_baseline_that_is_a_run_is_no_candidate(tmp_path, monkeypatch):
     plan = load_plan(read_config(["mine.yaml"]), HOME)
     (runs,) = candidates(plan, "mine")
     assert [(run.encoder, run.strategy) for run in runs] == [("minilm", "frozen"), ("minilm", "full")]
+    assert baselines(plan, "mine", runs[0]) == {}
+
+
+def test_a_run_that_is_a_baseline_and_selected_is_a_candidate_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "experiment: mine\ntitle: mine\ntasks: [paraphrase]\nencoders: [minilm]\nheads: [linear, cosine]\n"
+    text += "strategies: [frozen_separate, full_separate]\nseeds: [1, 2]\noutputs: [main_table]\n"
+    (tmp_path / "mine.yaml").write_text(f"{text}baselines: [majority, cosine, random_encoder]\n")
+    plan = load_plan(read_config(["mine.yaml"]), HOME)
+    for head, runs in zip(("linear", "cosine"), candidates(plan, "mine"), strict=True):
+        assert [(run.head, run.strategy) for run in runs] == [(head, "frozen_separate"), (head, "full_separate")]
+        compared = baselines(plan, "mine", runs[0])
+        assert list(compared) == ["majority", "cosine"] and compared["majority"][0].endswith("/majority")
+        assert compared["cosine"][0] == "runs/paraphrase/all/minilm/cosine/frozen_separate/base/seed1"

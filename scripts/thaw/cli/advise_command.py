@@ -27,20 +27,20 @@ from thaw.core.files import read_json, write_json
 from thaw.core.home import HOME
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
-from thaw.outputs.frame.candidates import MAJORITY, WITHOUT_TRAINING
+from thaw.outputs.frame.candidates import WITHOUT_TRAINING
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
 from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import Result
+from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.corpora import TaskConfig
-from thaw.schema.experiment import RUN_BASELINES
+from thaw.schema.experiment import BASELINES
 
 GROUP = ("task", "subset", "encoder", "head")
 FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored states
-COSINE = "cosine"  # a baseline that is a run, and its head
 
 
 def main(words: list[str]) -> None:
@@ -77,10 +77,9 @@ def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
     """
     groups: dict[tuple, list[RunPlan]] = {}
     asked = plan.experiments[0]
-    for run in plan.runs[experiment]:
-        # A run that is a baseline has a head or an encoder of its own.
-        chosen = run.encoder in asked.encoders and (run.head != COSINE or COSINE in asked.heads)
-        if not run.trial and run.seed == asked.seeds[0] and chosen:
+    for run in plan.selected[experiment]:
+        # The teacher of a run may have an encoder of its own.
+        if not run.trial and run.seed == asked.seeds[0] and run.encoder in asked.encoders:
             groups.setdefault(tuple(getattr(run, part) for part in GROUP), []).append(run)
     return [_tried(plan, runs) for runs in groups.values()]
 
@@ -108,17 +107,15 @@ def make(results: list[str], command: list[str], log: Path) -> None:
 
 def baselines(plan: Plan, experiment: str, run: RunPlan) -> dict[str, tuple[str, Result]]:
     """Return folder and result of the experiment's baselines that train no encoder, by name, for the task of a run."""
-    asked = plan.experiments[0]
-    names = [name for name in (MAJORITY, *WITHOUT_TRAINING) if name in asked.baselines]
-    keys = {layout.key("baseline", {"task": run.task, "subset": run.subset, "baseline": name}): name for name in names}
-    extra = plan.extra_results[experiment].items()
-    extra = [(folder, key) for folder, (step, key) in extra if step == "baseline" and key in keys]
-    there = {keys[key]: (folder, Result("baseline", key)) for folder, key in extra}
-    head, strategy, _ = RUN_BASELINES[COSINE]
-    for one in plan.runs[experiment] if COSINE in names else ():
-        same = (one.task, one.subset, one.encoder, one.seed) == (run.task, run.subset, run.encoder, run.seed)
-        if same and (one.head, one.strategy) == (head, strategy):
-            there[COSINE] = (one.folder, result_of(one))
+    there = {}
+    for name in BASELINES:
+        key = layout.key("baseline", {"task": run.task, "subset": run.subset, "baseline": name})
+        if plan.table.has("baseline", key):
+            there[name] = (result_folder("baseline", key), Result("baseline", key))
+    place = (run.task, run.subset, run.encoder, run.seed)
+    for name, one in plan.baseline_runs[experiment]:
+        if name in WITHOUT_TRAINING and (one.task, one.subset, one.encoder, one.seed) == place:
+            there[name] = (one.folder, result_of(one))
     return there
 
 
