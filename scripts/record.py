@@ -37,6 +37,7 @@ from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
 from thaw.schema.catalogue import Catalogue, shipped
+from thaw.statistics.bootstrap import student_interval
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
@@ -175,13 +176,10 @@ def times(experiment: str, strategy: str) -> str:
 
 
 def _interval(scores) -> str:
-    from scipy.stats import t
-
-    count = len(scores)
-    if scores.isna().any() or count < 2:
+    if scores.isna().any() or len(scores) < 2:
         return "–"
-    half = t.ppf(0.975, count - 1) * scores.std() / count**0.5
-    return f"{scores.mean():.1f} ± {half:.1f}"
+    mean, _, high = student_interval(scores.to_numpy())
+    return f"{mean:.1f} ± {high - mean:.1f}"
 
 
 def main() -> None:

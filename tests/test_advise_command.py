@@ -6,15 +6,14 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas
 import pytest
 
 from thaw.cli import grid_outcomes
-from thaw.cli.advise_command import candidates
+from thaw.cli.advise_command import baselines, candidates
 from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
-from thaw.cli.validated_choice import Validated, ValidatedChoice
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.cli.validated_choice import validated_choice
 from thaw.planning.configuration import load_plan, read_config
+from thaw.statistics.non_inferiority import Candidate
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -89,21 +88,27 @@ def test_no_strategy_is_taken_where_a_baseline_is_as_good(place):
     assert found["baselines"]["bag_of_words"] == 100 and "  bag of words: validation 100.0\n" in done.stdout
 
 
-def test_the_interval_is_of_pairs_and_nothing_is_above_the_majority_class_that_scores_as_it(place):
+def scored(name: str, score: float, by_row: np.ndarray) -> Candidate:
+    """Return a run or a baseline with a score on validation and those on resampled rows."""
+    return Candidate(name, np.array([score]), by_row[None], 40, {}, (1,))
+
+
+def test_the_interval_is_of_pairs_and_nothing_is_above_the_majority_class_that_scores_as_it():
     """Two runs with the same predictions differ by 0 on every draw; a baseline may have none that is better."""
-    run = "runs/colour/all/tiny/linear/frozen/base/seed1"
-    majority = Validated("majority", "baselines/colour/all/majority", 50.0)
-    own = [Validated("one", run, 50.0), Validated("other", run, 50.0)]
-    choice = ValidatedChoice(own, [majority], "accuracy", "validation", PredictionFiles(place.folder / "results"))
-    assert (choice.best.name, choice.next.name) == ("one", "other"), "of equals the first"
+    drawn = 50 + np.random.default_rng(0).standard_normal((2, 1000))
+    own = [scored("one", 50.0, drawn[0]), scored("other", 50.0, drawn[0])]
+    choice = validated_choice(own, [scored("majority", 50.0, drawn[1]), scored("bag_of_words", 40.0, drawn[1])])
+    assert (choice.best, choice.next.name, choice.baseline.name) == ("one", "other", "majority"), "of equals the first"
     assert (choice.next.value, choice.next.low, choice.next.high, choice.next.shown) == (0, 0, 0, False)
     assert choice.refused == "no strategy is above the majority class on validation (50.0): label more rows"
-    # By hand: drawn rows of both, subtracted, then quantiles; the draws are those of the rest of Thaw.
-    files = PredictionFiles(place.folder / "results")
-    sides = [pandas.DataFrame({"folder": [one], "value": [0.5]}) for one in (run, majority.folder)]
-    first, second = (files.by_row(side, "accuracy", "validation")[0] for side in sides)
-    above, gap = choice.above_baseline(), 100 * (first - second)
-    assert np.quantile(gap, [0.025, 0.975]).tolist() == pytest.approx([above.low, above.high])
+    ends = [choice.baseline.low, choice.baseline.high]
+    assert np.quantile(drawn[0] - drawn[1], [0.025, 0.975]).tolist() == pytest.approx(ends)
+
+
+def test_a_run_whose_score_is_undefined_on_all_draws_has_no_interval():
+    choice = validated_choice([scored("one", 1.0, np.full(1000, np.nan))], [scored("majority", 0.0, np.zeros(1000))])
+    assert (choice.baseline.low, choice.baseline.shown, choice.next, choice.refused) == (None, False, None, "")
+    assert choice.baseline.text == "difference 1.0"
 
 
 def test_a_run_with_too_few_updates_is_marked(place):
@@ -177,3 +182,17 @@ def test_a_baseline_that_is_a_run_is_no_candidate(tmp_path, monkeypatch):
     plan = load_plan(read_config(["mine.yaml"]), HOME)
     (runs,) = candidates(plan, "mine")
     assert [(run.encoder, run.strategy) for run in runs] == [("minilm", "frozen"), ("minilm", "full")]
+    assert baselines(plan, "mine", runs[0]) == {}
+
+
+def test_a_run_that_is_a_baseline_and_selected_is_a_candidate_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "experiment: mine\ntitle: mine\ntasks: [paraphrase]\nencoders: [minilm]\nheads: [linear, cosine]\n"
+    text += "strategies: [frozen_separate, full_separate]\nseeds: [1, 2]\noutputs: [main_table]\n"
+    (tmp_path / "mine.yaml").write_text(f"{text}baselines: [majority, cosine, random_encoder]\n")
+    plan = load_plan(read_config(["mine.yaml"]), HOME)
+    for head, runs in zip(("linear", "cosine"), candidates(plan, "mine"), strict=True):
+        assert [(run.head, run.strategy) for run in runs] == [(head, "frozen_separate"), (head, "full_separate")]
+        compared = baselines(plan, "mine", runs[0])
+        assert list(compared) == ["majority", "cosine"] and compared["majority"][0].endswith("/majority")
+        assert compared["cosine"][0] == "runs/paraphrase/all/minilm/cosine/frozen_separate/base/seed1"

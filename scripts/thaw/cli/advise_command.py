@@ -20,27 +20,28 @@ from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
-from thaw.cli.validated_choice import Validated, ValidatedChoice, printed_baseline
+from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.core.home import HOME
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
-from thaw.outputs.frame.candidates import MAJORITY, WITHOUT_TRAINING
+from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, strategy_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
 from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import Result
+from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.corpora import TaskConfig
-from thaw.schema.experiment import RUN_BASELINES
+from thaw.schema.experiment import BASELINES
+from thaw.statistics.non_inferiority import Candidate
 
 GROUP = ("task", "subset", "encoder", "head")
 FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored states
-COSINE = "cosine"  # a baseline that is a run, and its head
 
 
 def main(words: list[str]) -> None:
@@ -61,10 +62,10 @@ def main(words: list[str]) -> None:
     answers, groups = [], candidates(plan, name)
     for runs in groups:
         print(" ".join(getattr(runs[0], part) for part in GROUP), flush=True)
-        compared = baselines(plan, name, runs[0])
-        folders = [run.folder for run in runs] + [folder for folder, _ in compared.values()]
+        references = baselines(plan, name, runs[0])
+        folders = [run.folder for run in runs] + [folder for folder, _ in references.values()]
         make([plan.table.paths.result(folder) for folder in folders], command, log)
-        answers.append(advise(plan, runs, compared, log))
+        answers.append(advise(plan, runs, references, log))
     measured = grid_outcomes.was_measured(plan.catalogue, groups)
     print("\n".join(grid_outcomes.lines(measured)))
     write_json(log.with_name("advised.json"), {"rule": grid_outcomes.RULE, "measured": measured, "tasks": answers})
@@ -77,15 +78,14 @@ def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
     """
     groups: dict[tuple, list[RunPlan]] = {}
     asked = plan.experiments[0]
-    for run in plan.runs[experiment]:
-        # A run that is a baseline has a head or an encoder of its own.
-        chosen = run.encoder in asked.encoders and (run.head != COSINE or COSINE in asked.heads)
-        if not run.trial and run.seed == asked.seeds[0] and chosen:
+    for run in plan.selected[experiment]:
+        # The teacher of a run may have an encoder of its own.
+        if not run.trial and run.seed == asked.seeds[0] and run.encoder in asked.encoders:
             groups.setdefault(tuple(getattr(run, part) for part in GROUP), []).append(run)
-    return [_tried(plan, runs) for runs in groups.values()]
+    return [_probes_and_whole(plan, runs) for runs in groups.values()]
 
 
-def _tried(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
+def _probes_and_whole(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
     probes = [run for run in runs if run.step == FITTED]
     whole = [run for run in runs if run.step != FITTED and _trains_everything(plan, run)]
     if not probes or not whole:
@@ -108,41 +108,53 @@ def make(results: list[str], command: list[str], log: Path) -> None:
 
 def baselines(plan: Plan, experiment: str, run: RunPlan) -> dict[str, tuple[str, Result]]:
     """Return folder and result of the experiment's baselines that train no encoder, by name, for the task of a run."""
-    asked = plan.experiments[0]
-    names = [name for name in (MAJORITY, *WITHOUT_TRAINING) if name in asked.baselines]
-    keys = {layout.key("baseline", {"task": run.task, "subset": run.subset, "baseline": name}): name for name in names}
-    extra = plan.extra_results[experiment].items()
-    extra = [(folder, key) for folder, (step, key) in extra if step == "baseline" and key in keys]
-    there = {keys[key]: (folder, Result("baseline", key)) for folder, key in extra}
-    head, strategy, _ = RUN_BASELINES[COSINE]
-    for one in plan.runs[experiment] if COSINE in names else ():
-        same = (one.task, one.subset, one.encoder, one.seed) == (run.task, run.subset, run.encoder, run.seed)
-        if same and (one.head, one.strategy) == (head, strategy):
-            there[COSINE] = (one.folder, result_of(one))
+    there = {}
+    for name in BASELINES:
+        key = layout.key("baseline", {"task": run.task, "subset": run.subset, "baseline": name})
+        if plan.table.has("baseline", key):
+            there[name] = (result_folder("baseline", key), Result("baseline", key))
+    place = (run.task, run.subset, run.encoder, run.seed)
+    for name, one in plan.baseline_runs[experiment]:
+        if name in WITHOUT_TRAINING and (one.task, one.subset, one.encoder, one.seed) == place:
+            there[name] = (one.folder, result_of(one))
     return there
 
 
-def advise(plan: Plan, runs: list[RunPlan], compared: dict[str, tuple[str, Result]], log: Path) -> dict:
+def advise(plan: Plan, runs: list[RunPlan], references: dict[str, tuple[str, Result]], log: Path) -> dict:
     """Print scores on validation, take the best run where no baseline is as good, and return the answer.
 
     Args: the candidates of a task; its baselines, as `baselines` returns them; the file that says what went wrong.
     """
     task = plan.catalogue.get("tasks", runs[0].task, "tasks")
     task = plan.catalogue.get("subsets", runs[0].subset, "subsets").of_runs(task)  # with the splits of the subset
-    wanted = {run.folder: result_of(run) for run in runs} | dict(compared.values())
+    wanted = {run.folder: result_of(run) for run in runs} | dict(references.values())
     if missing := [folder for folder, result in wanted.items() if not plan.records.is_made(result)]:
         raise UserError(f"{missing[0]} could not be made; {log} says why")
-    own = [_validated(plan, task, _name(run), run.folder) for run in runs]
-    others = [_validated(plan, task, name, folder) for name, (folder, _) in compared.items()]
-    tried = _tried_runs(plan, task, runs, own)
+    records = {folder: read_json(plan.table.paths.result(folder)) for folder in wanted}
+    rows = {folder: _validated(folder, record, task) for folder, record in records.items()}
+    files = PredictionFiles(plan.results)
+    own = [strategy_candidate(_name(run), rows[run.folder], files, {}) for run in runs]
+    others = [baseline_candidate(name, rows[folder], files) for name, (folder, _) in references.items()]
+    tried = _print_runs(plan, task, runs, own)
     for one in others:
-        print(f"  {printed_baseline(one.name).removeprefix('the ')}: validation {wording.number(one.score)}")
-    choice = ValidatedChoice(own, others, task.metrics[0], task.validation, PredictionFiles(plan.results))
+        print(f"  {wording.baseline(one.row).removeprefix('the ')}: validation {wording.number(one.validation)}")
+    choice = validated_choice(own, others)
+    record = next(records[run.folder] for run in runs if _name(run) == choice.best)
     about = {part: getattr(runs[0], part) for part in GROUP}
-    return {**about, "tried": tried, "baselines": {one.name: one.score for one in others}, **_taken(plan, task, choice)}
+    scores = {one.row: one.validation for one in others}
+    return {**about, "tried": tried, "baselines": scores, **_answer(choice, task, record)}
 
 
-def _tried_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[Validated]) -> dict[str, dict]:
+def _validated(folder: str, record: dict, task: TaskConfig):
+    """Return the row of runs.csv on validation of a run or a baseline, in which an undefined score is 0."""
+    from pandas import DataFrame
+
+    metric, split = task.metrics[0], task.validation
+    row = {"folder": folder, "metric": metric, "split": split, "value": record["scores"][split][metric] or 0.0}
+    return DataFrame([row | {"seed": record["spec"].get("seed")}])
+
+
+def _print_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[Candidate]) -> dict[str, dict]:
     """Print the score and the seconds of each run, mark those that are underfit, and return the same."""
     folders = [Path(plan.table.paths.result(run.folder)).parent for run in runs]
     views = (
@@ -152,40 +164,33 @@ def _tried_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[
     tried, weak = {}, underfit_runs(list(zip(folders, rows, strict=True)))
     for one, folder in zip(scored, folders, strict=True):
         seconds = read_json(folder / "cost.json")["seconds"]["total"]
-        tried[one.name] = {"validation": one.score, "seconds": seconds, "underfit": folder in weak}
+        tried[one.row] = {"validation": one.validation, "seconds": seconds, "underfit": folder in weak}
         warning = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
-        print(f"  {one.name}: validation {wording.number(one.score)}, {wording.seconds(seconds)}{warning}")
+        print(f"  {one.row}: validation {wording.number(one.validation)}, {wording.seconds(seconds)}{warning}")
     return tried
 
 
-def _taken(plan: Plan, task: TaskConfig, choice: ValidatedChoice) -> dict:
-    """Print what is taken and why, or why nothing is, and return the same; test is opened for what is taken."""
-    best, next_, record = choice.best, choice.next, _record(plan, choice.best.folder)
-    rows = record["rows"][task.validation]
-    facts = {"taken": None, "validation_rows": rows, "best": best.name, "next": next_ and next_.facts, "test": {}}
-    above = choice.above_baseline()
+def _answer(choice: ValidatedChoice, task: TaskConfig, record: dict) -> dict:
+    """Print what is taken and why, or why nothing is, and return the same; test is opened for what is taken.
+
+    Args: the record of the best run.
+    """
+    next_, above, rows = choice.next, choice.baseline, record["rows"][task.validation]
+    facts = {"taken": None, "validation_rows": rows, "best": choice.best, "next": next_ and next_.facts, "test": {}}
     facts |= {"best_baseline": above and above.facts, "refused": choice.refused or None}
     if choice.refused:
         print(f"  {choice.refused}", flush=True)
         return facts
-    compared = ""
+    against = ""
     if next_:
         unsure = "" if next_.shown else "; not shown to be better"
-        compared = f" (next: {next_.name} {wording.number(next_.score)}, {next_.text}{unsure})"
-    print(f"  take {best.name}: best on {rows} rows of validation, {wording.number(best.score)}{compared}")
+        against = f" (next: {next_.name} {wording.number(next_.score)}, {next_.text}{unsure})"
+    print(f"  take {choice.best}: best on {rows} rows of validation, {wording.number(choice.score)}{against}")
     if above and not above.shown:
-        print(f"  not shown to be above {printed_baseline(above.name)}: {above.text}")
+        print(f"  not shown to be above {wording.baseline(above.name)}: {above.text}")
     tested = {split: 100 * (record["scores"][split][task.metrics[0]] or 0.0) for split in task.test}
     print("  " + ", ".join(f"{split} {wording.number(score)}" for split, score in tested.items()), flush=True)
-    return facts | {"taken": best.name, "test": tested}
-
-
-def _validated(plan: Plan, task: TaskConfig, name: str, folder: str) -> Validated:
-    return Validated(name, folder, 100 * (_record(plan, folder)["scores"][task.validation][task.metrics[0]] or 0.0))
-
-
-def _record(plan: Plan, folder: str) -> dict:
-    return read_json(plan.table.paths.result(folder))
+    return facts | {"taken": choice.best, "test": tested}
 
 
 def _name(run: RunPlan) -> str:

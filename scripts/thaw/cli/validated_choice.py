@@ -1,6 +1,6 @@
-"""What validation says of some runs of a task: which is best, by how much, and whether a baseline is as good.
+"""What validation says of a task's runs: which one is best, by how much, and whether it is above the baselines.
 
-Scores are in points (x 100); an undefined one counts as 0.
+Scores are in points (x 100).
 """
 
 from dataclasses import dataclass
@@ -8,17 +8,8 @@ from math import isnan
 
 from thaw.outputs import wording
 from thaw.outputs.frame.candidates import MAJORITY
-from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.statistics.bootstrap import interval
-
-
-@dataclass(frozen=True)
-class Validated:
-    """A run or a baseline: its name, its folder below results, and its score on validation."""
-
-    name: str
-    folder: str
-    score: float
+from thaw.statistics.non_inferiority import Candidate, highest, not_exceeded
 
 
 @dataclass(frozen=True)
@@ -42,8 +33,7 @@ class Difference:
     @property
     def text(self) -> str:
         """The difference with its interval in print."""
-        ends = "" if self.low is None else f" {wording.interval(self.low, self.high)}"
-        return f"difference {wording.number(self.value)}{ends}"
+        return f"difference {wording.with_interval(self.value, self.low, self.high)}"
 
     @property
     def facts(self) -> dict:
@@ -52,46 +42,48 @@ class Difference:
         return {"name": self.name, "validation": self.score, "difference": self.value, **ends}
 
 
-def printed_baseline(name: str) -> str:
-    """Return what a baseline is called within a sentence."""
-    label = wording.BASELINE_LABELS[name].partition(" (")[0]
-    return f"the {label[0].lower()}{label[1:]}"
-
-
+@dataclass(frozen=True)
 class ValidatedChoice:
-    """The best of some runs of a task on validation, and what it is compared with."""
+    """The best of a task's runs on validation, and what it is compared with.
 
-    def __init__(
-        self, runs: list[Validated], baselines: list[Validated], metric: str, split: str, files: PredictionFiles
-    ):
-        """Args: the runs, of equals the one to take first; baselines; the main metric; the validation split."""
-        self.best = max(runs, key=lambda run: run.score)
-        others = [run for run in runs if run is not self.best]
-        self.metric, self.split, self.files = metric, split, files
-        self.next = self._less(max(others, key=lambda run: run.score)) if others else None
-        self.baseline = max(baselines, key=lambda one: one.score, default=None)
+    Attributes: best, its name; score; next, the best less the second best, None with one run; baseline, the best less
+    the highest baseline, None without any; refused, why no run is to be taken, empty where one is.
+    """
 
-    def _less(self, other: Validated) -> Difference:
-        """Return the best less another result: a bootstrap of validation rows, grouped ones together, in pairs."""
-        from pandas import DataFrame
+    best: str
+    score: float
+    next: Difference | None
+    baseline: Difference | None
+    refused: str
 
-        sides = [(100.0, self.best), (-100.0, other)]
-        terms = [(times, DataFrame({"folder": [one.folder], "value": [one.score / 100]})) for times, one in sides]
-        made = self.files.resampled(terms, self.metric, self.split)
-        ci = interval(made.value, made.draws)
-        low, high = (None if isnan(end) else end for end in (ci.low, ci.high))
-        return Difference(other.name, other.score, made.value, low, high)
 
-    @property
-    def refused(self) -> str:
-        """Why no run is to be taken; empty where one is."""
-        first = self.baseline
-        if first is None or self.best.score > first.score:
-            return ""
-        so = "label more rows" if first.name == MAJORITY else "take that, or label more rows"
-        named = printed_baseline(first.name)
-        return f"no strategy is above {named} on validation ({wording.number(first.score)}): {so}"
+def validated_choice(runs: list[Candidate], baselines: list[Candidate]) -> ValidatedChoice:
+    """Return the best of some runs on validation, of equals the first.
 
-    def above_baseline(self) -> Difference | None:
-        """Return by how much the best run is above the best baseline; None without any."""
-        return self._less(self.baseline) if self.baseline else None
+    Args: the runs, with one seed; baselines that train no encoder. The row of each is its name.
+    """
+    best = highest(runs)
+    others = [one for one in runs if one is not best]
+    above = _less_highest(best, baselines)
+    return ValidatedChoice(best.row, best.validation, _less_highest(best, others), above, _refused(runs, baselines))
+
+
+def _less_highest(best: Candidate, others: list[Candidate]) -> Difference | None:
+    """Return the best less the highest of some others: a bootstrap of validation rows, in pairs; None without any."""
+    if not others:
+        return None
+    other = highest(others)
+    made = best.less(other)
+    ci = interval(made.value, made.draws)
+    low, high = (None if isnan(end) else end for end in (ci.low, ci.high))
+    return Difference(other.row, other.validation, made.value, low, high)
+
+
+def _refused(runs: list[Candidate], baselines: list[Candidate]) -> str:
+    not_below = not_exceeded(baselines, runs)
+    if not not_below:
+        return ""
+    first = not_below[0]
+    so = "label more rows" if first.row == MAJORITY else "take that, or label more rows"
+    named = wording.baseline(first.row)
+    return f"no strategy is above {named} on validation ({wording.number(first.validation)}): {so}"

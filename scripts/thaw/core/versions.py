@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 2,
     "latency": 3,
     "collect": 11,
-    "table": 13,
+    "table": 14,
     "figure": 13,
     "report": 14,
 }

@@ -60,6 +60,12 @@ def flag_label(flag: str) -> str:
     return FLAG_LABELS.get(flag, flag.replace("_", " "))
 
 
+def baseline(name: str) -> str:
+    """Return what a baseline is called within a sentence: the bag of words."""
+    label = BASELINE_LABELS[name].partition(" (")[0]
+    return f"the {label[0].lower()}{label[1:]}"
+
+
 def warning_marks(flags) -> dict[str, str]:
     """Return the mark of each kind of warning in a table, in their order. Args: flags, some more than once."""
     kinds = enumerate(dict.fromkeys(flags))
@@ -134,6 +140,11 @@ def number(value: float | None, digits: int = 1) -> str:
 def interval(low: float | None, high: float | None, digits: int = 1) -> str:
     """Return both ends of an interval in print: [−2.0, −0.4]."""
     return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Return a number with its interval in print: −1.2 [−2.0, −0.4]; alone where it has none."""
+    return number(value) if low is None else f"{number(value)} {interval(low, high)}"
 
 
 def lacking(needed, rows: str = "test set") -> str:

@@ -25,7 +25,8 @@ from thaw.schema.experiment import BASELINES, ExperimentConfig
 class ExperimentJobs:
     """Adds an experiment to a table of jobs.
 
-    Attributes: runs, those that it shows, baselines among them; extra_results, {folder: (step, key)} of what it shows
+    Attributes: selected, the runs that it selects and those that these need; baseline_runs, those that it shows as
+    baselines, each with the baseline's name; runs, all of these; extra_results, {folder: (step, key)} of what it shows
     in addition: other baselines, external predictions, ensembles; merges, the results of merging; probes, their keys.
     """
 
@@ -40,14 +41,14 @@ class ExperimentJobs:
         for task in experiment.tasks:
             self._add_task(task)
         self._add_external()
-        runs, baselines = list(self.planner.runs()), self.planner.baseline_runs()
-        self.runs = [*runs, *(run for _, run in baselines)]
+        self.selected, self.baseline_runs = list(self.planner.runs()), self.planner.baseline_runs()
+        self.runs = [*self.selected, *(run for _, run in self.baseline_runs)]
         for run in self.runs:
             self._runs.add(run)
         self._add_ensembles()
         self.merges = list(self._add_merges())
         self.probes = list(self._add_probes())
-        self._add_outputs(runs, baselines, left_out)
+        self._add_outputs(left_out)
 
     def _add_task(self, name: str) -> None:
         """Add a task's corpus, those of its transfer sets, and the baselines that need no encoder."""
@@ -150,7 +151,7 @@ class ExperimentJobs:
             digests[result.step][result.key] = self.table.digest(result)
         return digests
 
-    def _add_outputs(self, runs: list[RunPlan], baselines: list[tuple[str, RunPlan]], left_out: list[str]) -> None:
+    def _add_outputs(self, left_out: list[str]) -> None:
         """Add what the experiment shows: collect, tables, figures, report."""
         ensembles = [
             self.table.job(step, key).digest for step, key in self.extra_results.values() if step == "ensemble"
@@ -158,8 +159,10 @@ class ExperimentJobs:
         every = digest([self.table.job(run.step, run.key).digest for run in self.runs] + ensembles)
         probed = [self.table.job("probe", key) for key in self.probes]
         origins = {corpus: job.spec["source"] for corpus, job in self.table.jobs["prepare"].items()}
-        context = OutputContext(self.experiment, self.catalogue, self.planner, runs, origins, probed, self._merged())
-        for step, key, spec in output_jobs.specs(context, baselines, every, left_out):
+        context = OutputContext(
+            self.experiment, self.catalogue, self.planner, self.selected, origins, probed, self._merged()
+        )
+        for step, key, spec in output_jobs.specs(context, self.baseline_runs, every, left_out):
             more = {}
             if step == "collect" and self.experiment.partial:
                 budget = self.experiment.budget

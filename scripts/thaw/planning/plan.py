@@ -56,9 +56,9 @@ class Plan:
     """The jobs of one experiment or several, and what Snakemake asks of them.
 
     Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; records, what is
-    there of them; and by experiment its runs (those that are shown as baselines among them), the keys of its probes,
-    the results of its merges, and its extra_results, {folder: (step, key)}: other baselines, external predictions,
-    ensembles.
+    there of them; and by experiment its runs: selected, with what these need, and baseline_runs, (baseline, run), and
+    both together; the keys of its probes, the results of its merges, and its extra_results, {folder: (step, key)}:
+    other baselines, external predictions, ensembles.
     """
 
     def __init__(
@@ -73,6 +73,8 @@ class Plan:
             self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.changes), left_out)
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}
+        self.selected = {name: part.selected for name, part in parts.items()}
+        self.baseline_runs = {name: part.baseline_runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
         self.probes = {name: part.probes for name, part in parts.items()}
         self.merges = {name: part.merges for name, part in parts.items()}

@@ -167,6 +167,20 @@ def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
     return Interval(value, float(low), float(high), 1 - len(defined) / len(draws))
 
 
+def student_interval(values) -> tuple[float | None, float | None, float | None]:
+    """Return the mean of some values with the ends of its 95 % CI by Student's t.
+
+    The ends are None with fewer than two values, the mean is None without any.
+    """
+    from scipy.stats import t
+
+    n, mean = len(values), float(np.mean(values)) if len(values) else None
+    if n < 2:
+        return mean, None, None
+    half = float(t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half
+
+
 def least_interval(value, by_k: dict[int, np.ndarray], full: np.ndarray, share: float, level: float = LEVEL) -> dict:
     """Return the interval of the least k from which on every k reaches a share of full quality.
 

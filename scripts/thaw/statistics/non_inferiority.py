@@ -15,6 +15,7 @@ from thaw.statistics.bootstrap import LEVEL, Interval, Resampled, resampled
 from thaw.statistics.sample_size import Needed, needed
 
 NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
+ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,12 @@ def cheapest(candidates: list[Judged], cost: str) -> Judged:
     if not kept:
         return max(candidates, key=lambda one: one.candidate.validation)
     return min(kept, key=lambda one: (one.candidate.costs[cost], -one.candidate.validation))
+
+
+def not_exceeded(baselines: list[Candidate], candidates: list[Candidate]) -> list[Candidate]:
+    """Return the baselines that no candidate is above on validation, the highest first; a tie is not above."""
+    best = highest(candidates).validation
+    return sorted((one for one in baselines if one.validation >= best - ROUNDING), key=lambda one: -one.validation)
 
 
 def any_above(candidates: list[Candidate], reference: Candidate) -> bool:

@@ -1,6 +1,7 @@
 """What a recommendation chooses from: the strategies of a group with their scores on validation, and baselines."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled
-from thaw.statistics.non_inferiority import Candidate, any_above, highest
+from thaw.statistics.non_inferiority import Candidate, any_above, not_exceeded
 
 ALONE, SHARED, INFERENCE = "seconds_alone", "seconds_shared", "inference_flops"
 WAITING = f"{wording.NOT_RUN}: budget"
@@ -20,20 +21,29 @@ WITHOUT_TRAINING = ("bag_of_words", "cosine")  # baselines that cost nothing nex
 class Choice:
     """The candidates of a task in one group of runs, what they are compared with, and what opens test for them.
 
-    majority: as a candidate without costs, None where the experiment has none; ahead: name and score on validation of
-    each baseline without an encoder's training that is above every strategy.
+    baselines: those of the experiment that train no encoder, as candidates without costs.
     """
 
     candidates: list[Candidate]
-    majority: Candidate | None
-    ahead: list[tuple[str, float]]
+    baselines: list[Candidate]
     runs: object
     predictions: PredictionFiles
 
-    @property
-    def above_majority(self) -> bool:
-        """Whether some strategy is above the majority class for sure; True where there is no such baseline."""
-        return self.majority is None or any_above(self.candidates, self.majority)
+    @cached_property
+    def refused(self) -> str:
+        """Why no strategy can be recommended, whatever the number of seeds; empty where one can.
+
+        One has to be above every baseline that trains no encoder, as for `thaw advise`, and above the majority class
+        for sure. The latter is asked of a recommendation alone, which needs several seeds: `thaw advise` has one, and
+        says with what it takes whether that is shown.
+        """
+        not_below = not_exceeded(self.baselines, self.candidates)
+        reasons = [f"no strategy is above {_printed(one)}" for one in not_below]
+        said = [one.row for one in not_below]
+        for one in self.baselines:
+            if one.row == MAJORITY and MAJORITY not in said and not any_above(self.candidates, one):
+                reasons.append(f"no strategy is shown to be above {_printed(one)}")
+        return f"on validation {wording.listing(reasons)}" if reasons else ""
 
     def on_test(self, candidate: Candidate, split: str, less: Candidate | None = None) -> Resampled:
         """Return the test score of a candidate x 100, or its difference to another one, over the seeds of both."""
@@ -67,11 +77,11 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
         return None
     counted = all(row.inference > 0 for row, _ in kept)  # not so in results from before predictions were counted
     candidates = [_candidate(row, validated, shared, predictions, counted) for row, validated in kept]
-    baselines = _baselines(runs, group, task, predictions)
-    best = highest(candidates).validation
-    ahead = [(wording.BASELINE_LABELS[name], one.validation) for name, one in baselines.items() if name != MAJORITY]
-    ahead = sorted((entry for entry in ahead if entry[1] > best), key=lambda entry: -entry[1])
-    return Choice(candidates, baselines.get(MAJORITY), ahead, own, predictions)
+    return Choice(candidates, _baselines(runs, group, task, predictions), own, predictions)
+
+
+def _printed(baseline: Candidate) -> str:
+    return f"{wording.baseline(baseline.row)} ({wording.number(baseline.validation)})"
 
 
 def _waits(runs, row) -> bool:
@@ -86,26 +96,36 @@ def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted
     Args: its rows on validation; whether of all strategies it is known what a prediction costs.
     """
     validated = validated[validated["seed"].isin(seeds)].sort_values("seed")
-    metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
     searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
     costs = {ALONE: row.seconds_alone + searched, SHARED: row.seconds + searched}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
     costs |= {INFERENCE: row.inference} if counted else {}
-    by_row = 100 * predictions.by_row(validated, metric, split)
-    count = predictions.count(validated, split)
-    return Candidate(row, 100 * validated["value"].to_numpy(float), by_row, count, costs, tuple(sorted(seeds)))
+    return strategy_candidate(row, validated, predictions, costs)
 
 
-def _baselines(runs, group: tuple, task: str, predictions: PredictionFiles) -> dict[str, Candidate]:
-    """Return the baselines of a task that train no encoder, by name, with one score for all seeds, that over draws."""
+def _baselines(runs, group: tuple, task: str, predictions: PredictionFiles) -> list[Candidate]:
+    """Return the baselines of a task that train no encoder, with one score for all seeds, that over draws."""
     subset, encoder, _ = group
     rows = runs[(runs["kind"] == "baseline") & runs["main"].astype(bool) & (runs["role"] == "validation")]
     rows = rows[(rows["task"] == task) & (rows["subset"] == subset) & rows["encoder"].isin(["", encoder])]
-    made = {}
     known = rows[rows["strategy"].isin([MAJORITY, *WITHOUT_TRAINING]) & (rows["missing"] == "")]
-    for name, own in known.groupby("strategy", sort=False):
-        row = next(own.itertuples())
-        by_row = np.nan_to_num(100 * predictions.by_row(own, row.metric, row.split))  # undefined counts as 0
-        score, by_row = np.nan_to_num(100 * own["value"].to_numpy(float)).mean(keepdims=True), by_row.mean(0)[None]
-        made[name] = Candidate(row, score, by_row, predictions.count(own, row.split), {}, ())
-    return made
+    return [baseline_candidate(name, own, predictions) for name, own in known.groupby("strategy", sort=False)]
+
+
+def strategy_candidate(row, validated, predictions: PredictionFiles, costs: dict[str, float]) -> Candidate:
+    """Return a strategy as a candidate. Args: what it is; its rows of runs.csv on validation, one for each seed."""
+    metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
+    by_row = 100 * predictions.by_row(validated, metric, split)
+    scores, seeds = 100 * validated["value"].to_numpy(float), tuple(validated["seed"])
+    return Candidate(row, scores, by_row, predictions.count(validated, split), costs, seeds)
+
+
+def baseline_candidate(name: str, validated, predictions: PredictionFiles) -> Candidate:
+    """Return a baseline as a candidate with one score for all seeds, where an undefined one counts as 0.
+
+    Args: its name, which is the row of the candidate; its rows of runs.csv on validation, one or one for each seed.
+    """
+    metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
+    by_row = np.nan_to_num(100 * predictions.by_row(validated, metric, split)).mean(0)[None]
+    score = np.nan_to_num(100 * validated["value"].to_numpy(float)).mean(keepdims=True)
+    return Candidate(name, score, by_row, predictions.count(validated, split), {}, ())

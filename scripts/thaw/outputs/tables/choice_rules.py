@@ -13,6 +13,7 @@ from thaw.outputs.frame.choice_points import Points, points_by_task
 from thaw.outputs.frame.choices import WAYS
 from thaw.outputs.frame.result_links import section_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.bootstrap import student_interval
 from thaw.statistics.sign_flips import max_t
 
 MEAN, COST = "Mean", "Cost"
@@ -76,25 +77,18 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple, against
         ]
         alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
         p = wording.number(adjusted.get(place), 3)
-        cells += [_mean(regrets[place]), TextCell(f"{alone:.2f} ({shared:.2f})", alone), TextCell(p)]
+        mean = student_interval(regrets[place])
+        cells += [
+            TextCell(wording.with_interval(*mean), mean[0]),
+            TextCell(f"{alone:.2f} ({shared:.2f})", alone),
+            TextCell(p),
+        ]
         rows.append(Row({}, label, cells))
     return rows
 
 
 def _regret(points: float, anchor: str) -> TextCell:
     return TextCell(wording.number(points), points, link=anchor)
-
-
-def _mean(regrets: np.ndarray) -> TextCell:
-    """Return the mean over tasks with its 95 % CI by Student's t; without one for a single task."""
-    from scipy.stats import t
-
-    n = len(regrets)
-    middle = float(regrets.mean()) if n else None
-    if n < 2:
-        return TextCell(wording.number(middle), middle)
-    half = float(t.ppf(0.975, n - 1) * regrets.std(ddof=1) / np.sqrt(n))
-    return TextCell(f"{wording.number(middle)} {wording.interval(middle - half, middle + half)}", middle)
 
 
 def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:

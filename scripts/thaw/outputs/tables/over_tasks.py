@@ -7,6 +7,7 @@ from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.tables.claims import contrast_of, underfit
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
+from thaw.statistics.bootstrap import student_interval
 from thaw.statistics.ordered_trend import falling
 from thaw.statistics.sign_flips import adjusted
 
@@ -60,17 +61,17 @@ def _means(scored: list[tuple], spec: dict) -> tuple[list, list]:
     tests = adjusted([values for _, values, _ in scored])
     rows, lines = [], []
     for (entry, values, left_out), (_, p) in zip(scored, tests, strict=True):
-        mean, low, high = _interval(list(values.values()))
-        whole = _interval([*values.values(), *left_out.values()])
+        mine = student_interval(list(values.values()))
+        whole = student_interval([*values.values(), *left_out.values()])
         said = wording.number(p, 3) if len(values) >= FEWEST_SEEDS else wording.DASH
         cells = [
-            _shown(mean, low, high),
+            wording.with_interval(*mine),
             said,
-            _shown(*whole) if left_out else "",
+            wording.with_interval(*whole) if left_out else "",
             _tasks(values, left_out, spec["labels"]),
         ]
         rows.append(text_row(entry["claim"], cells))
-        lines.append(_line("mean", entry["id"], "", values, (mean, low, high), p, left_out, whole))
+        lines.append(_line("mean", entry["id"], "", values, mine, p, left_out, whole))
     return rows, lines
 
 
@@ -90,21 +91,6 @@ def _trend(scored: list[tuple], spec: dict) -> tuple[list, list]:
     rows.append(text_row("Falls from the first to the last", ["", wording.number(p, 3), without]))
     lines.append(_line("trend", names, "", values, (None, None, None), p, left_out))
     return rows, lines
-
-
-def _interval(values: list[float]) -> tuple[float, float | None, float | None]:
-    """Return the mean over tasks with its 95 % CI by Student's t; of one task without it."""
-    from scipy.stats import t
-
-    mean, n = float(np.mean(values)), len(values)
-    if n < 2:
-        return mean, None, None
-    half = float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
-    return mean, mean - half, mean + half
-
-
-def _shown(mean: float, low: float | None, high: float | None) -> str:
-    return wording.number(mean) if low is None else f"{wording.number(mean)} {wording.interval(low, high)}"
 
 
 def _tasks(values: dict[str, float], left_out: dict[str, float], labels: dict) -> str:

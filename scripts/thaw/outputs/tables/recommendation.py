@@ -48,7 +48,7 @@ class Recommendation:
     def taken(self) -> list[Judged]:
         """The strategies that are recommended: the first, and the one if it paid all extraction; [] where none is."""
         few = len(self.best.seeds) < FEWEST_OF_INTERVAL
-        if few or self.given.ahead or not self.given.above_majority:
+        if few or self.given.refused:
             return []
         return [cheapest(self.every, SHARED), cheapest(self.every, ALONE)]
 
@@ -147,19 +147,9 @@ def _recommended(answer: Recommendation, spec: dict) -> str:
         if taken.answer != NOT_WORSE:
             text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
         return text if taken is alone else f"{text}; charged with the whole feature extraction {_name(alone, labels)}"
-    if reason := _reason(answer.given):
-        return f"None: {reason}"
+    if answer.given.refused:
+        return f"None: {answer.given.refused}"
     return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
-
-
-def _reason(given: Choice) -> str:
-    """Return why nothing can be recommended, whatever the number of seeds; empty where something can."""
-    reasons = [f"{name} is ahead of every strategy ({wording.number(score)})" for name, score in given.ahead]
-    if not given.above_majority:
-        reasons.append(
-            f"no strategy is shown to be above the majority class ({wording.number(given.majority.validation)})"
-        )
-    return f"on validation {' and '.join(reasons)}" if reasons else ""
 
 
 def _prediction(answer: Recommendation, labels: dict) -> str:
@@ -177,8 +167,7 @@ def _prediction(answer: Recommendation, labels: dict) -> str:
 
 
 def _bounds(one: Judged) -> str:
-    away = one.difference
-    return f"{wording.number(away.value)} {wording.interval(away.low, away.high)}"
+    return wording.with_interval(one.difference.value, one.difference.low, one.difference.high)
 
 
 def _name(one: Judged, labels: dict) -> str:
@@ -247,7 +236,7 @@ def _lines(answer: Recommendation, group: tuple, margin: float) -> list[list]:
         whose = ";".join(rule["paper"] for rule, other in answer.papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
         advised = int(bool(taken) and one is taken[0])
-        reason = "" if taken or not is_best else _reason(answer.given) or FEW_SEEDS
+        reason = "" if taken or not is_best else answer.given.refused or FEW_SEEDS
         lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, margin, reason]
     return lines
 
@@ -259,8 +248,8 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
         f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
         f"comparisons with the best; {wording.CI}). Where that is shown of none, the highest on validation. Test was "
         "opened after the choice, for what is recommended and (CSV) for the highest on validation, with its 95 % CI.",
-        "None is recommended where a baseline that trains no encoder is ahead on validation, or no strategy is shown "
-        "to be above the majority class.",
+        "None is recommended where a baseline that trains no encoder scores at least as much on validation as every "
+        "strategy, or no strategy is shown to be above the majority class.",
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
     ]
