@@ -103,5 +103,8 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
         "Loss at masked tokens, nats",
     ]
     assert len(pandas.read_csv(tmp_path / "figure.csv")) == 2
+    same = [7.506161913602179] * 3  # whose mean is not the same to the last bit
+    write_json(paths[0], record("logme", same))
+    build(OutputData(tmp_path, runs, paths), spec).write(tmp_path / "same")
     with pytest.raises(UserError, match="a gain_figure needs runs of full and of a strategy that trains only the head"):
         build(OutputData(tmp_path, runs[~whole], paths), spec)

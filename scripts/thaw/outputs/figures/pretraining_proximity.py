@@ -47,7 +47,8 @@ def _points(axis, rows, marks: dict) -> None:
     """Draw a point with its bars for each task."""
     for row in rows.itertuples():
         colour, marker = marks[row.task]
-        bars = {"xerr": [[row.near - row.near_low], [row.near_high - row.near]]}
+        # The mean of equal numbers can be below them by its last bit.
+        bars = {"xerr": [[max(0, row.near - row.near_low)], [max(0, row.near_high - row.near)]]}
         bars["yerr"] = [[max(0, row.gain - row.low)], [max(0, row.high - row.gain)]]
         axis.errorbar(row.near, row.gain, **bars, color=colour, marker=marker, elinewidth=0.9, zorder=4)
     axis.axhline(0, color=figure_style.GREY, linewidth=0.7)
