@@ -1,4 +1,4 @@
-"""Fine-tuning the top layers of an encoder as one writes it by hand: random batches, torch's dropout, fp32, no cache.
+"""Fine-tuning top layers or all as one writes it by hand: random batches, torch's dropout, fp32, no cache.
 
 It shares no code with Thaw but the recipe: what trains, AdamW, rates, schedule, clipping, mean pooling, dropout 0.1.
 """
@@ -9,13 +9,18 @@ from transformers import AutoModel, AutoTokenizer
 
 
 def fine_tune(folder, texts: list[tuple[str, ...]], labels: list[int], classes: int, seed: int, updates: int, **recipe):
-    """Return predict(texts) after so many updates. Args: the encoder's folder; a tuple of one text or two per row."""
+    """Return predict(texts) after so many updates.
+
+    Args: the encoder's folder; a tuple of one text or two per row; top: None trains all layers and the embeddings.
+    """
     size, top = recipe.get("size", 16), recipe.get("top", 2)
     torch.manual_seed(seed)
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
     head = torch.nn.Linear(model.config.hidden_size, classes)
     torch.nn.init.normal_(head.weight, std=0.02), torch.nn.init.zeros_(head.bias)
-    frozen, thawed = model.encoder.layer[:-top], model.encoder.layer[-top:]
+    parts = [model.embeddings, *model.encoder.layer]
+    count = len(parts) if top is None else top
+    frozen, thawed = torch.nn.ModuleList(parts[:-count]), torch.nn.ModuleList(parts[-count:])
     model.requires_grad_(False), thawed.requires_grad_(True)
     groups = [
         {
@@ -39,7 +44,7 @@ def fine_tune(folder, texts: list[tuple[str, ...]], labels: list[int], classes: 
 
     order = [row for _ in range(-(-updates * size // len(texts)) + 1) for row in torch.randperm(len(texts)).tolist()]
     for start in range(0, updates * size, size):
-        model.train(), model.embeddings.eval(), frozen.eval()
+        model.train(), frozen.eval()
         batch = order[start : start + size]
         loss = functional.cross_entropy(
             logits([texts[row] for row in batch]), torch.tensor([labels[row] for row in batch])

@@ -90,6 +90,36 @@ def test_merged_into_the_weights_it_computes_the_same(folders, family, kind):
     assert list(encoder.model.state_dict()) == names
 
 
+def test_lora_by_hand_is_a_published_model_with_other_matrices(folders):
+    """W + alpha / r B A in the place of W (Hu et al. 2021, equation 3), in transformers' own model."""
+    from transformers import AutoModel
+
+    encoder, entry = Encoder.load(folders["bert"]), InsertConfig(kind="lora", rank=RANK, alpha=12)
+    Inserts(entry, (2, 3), seed=1).into(encoder)
+    with torch.no_grad():
+        for _, parameter in encoder.inserted():
+            parameter.normal_(std=0.3)
+        added, plain = dict(encoder.inserted()), AutoModel.from_pretrained(folders["bert"]).eval()
+        for layer in (1, 2):
+            for role in ("query", "value"):
+                place = f"encoder.layer.{layer}.attention.self.{role}"
+                down, up = (next(v for n, v in added.items() if f"{place}.lora_{part}." in n) for part in "AB")
+                plain.get_submodule(place).weight += 12 / RANK * (up @ down)
+        given = batch()
+        due = plain(input_ids=given.input_ids, attention_mask=given.mask.long()).last_hidden_state
+        assert len(added) == 8 and torch.allclose(encoder(given), due, atol=1e-5)
+
+
+def test_bitfit_trains_the_biases_that_torch_names_and_nothing_else(bench):
+    from transformers import AutoModel
+
+    _, trained = bench.train(bench.spec({"train": ["head", {"only": "bias"}], "rate": 5e-3}, keep=True))
+    plain = AutoModel.from_pretrained(bench.encoder).state_dict()
+    biases = {name for name in plain if name.endswith(".bias") and "pooler" not in name}
+    assert set(trained.encoder) == biases
+    assert all((value != plain[name]).any() for name, value in trained.encoder.items() if "key" not in name)
+
+
 def test_lora_goes_where_its_targets_say(folders):
     """Where queries, keys and values are one matrix all of it may have one; the gated way in is twice as wide."""
     attention, inner = RANK * (4 * WIDTH + 2 * WIDTH), RANK * (WIDTH + 2 * INNER + INNER + WIDTH)

@@ -10,7 +10,7 @@ import pytest
 import verified
 
 HOME = verified.HOME
-KEYS = {"what", "oracle", "against", "experiment", "shown", "lacks"}
+KEYS = {"what", "oracle", "against", "experiment", "shown", "prose", "lacks"}
 
 
 def test_the_page_is_made_of_the_entries():
@@ -27,9 +27,19 @@ def test_what_an_entry_names_exists(entry):
         assert (HOME / f"config/experiments/{entry['experiment']}.yaml").is_file()
     if "shown" in entry:
         page, _, section = entry["shown"].partition("#")
-        assert not section or section in sections(HOME / "docs" / page), entry["shown"]
         assert (HOME / "docs" / page).is_file()
+        assert not section or section in sections(HOME / "docs" / page), entry["shown"]
     assert verified.holds(entry) or entry.get("lacks"), "an entry that does not hold says what it lacks"
+
+
+@pytest.mark.parametrize("entry", list(filter(verified.holds, verified.entries())), ids=lambda entry: entry["what"])
+def test_the_section_of_an_entry_that_holds_has_a_record_of_its_experiment(entry):
+    page, _, section = entry["shown"].partition("#")
+    found = sections(HOME / "docs" / page)
+    text = found[section] if section else "".join(found.values())
+    name = entry["experiment"]
+    record = re.search(rf"<!-- \w+: {name}/|\({name}/figures/", text)
+    assert record or entry.get("prose"), f"{entry['shown']} shows nothing of docs/results/{name}"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +62,15 @@ def names_in(file: Path) -> set[str]:
 
 
 @cache
-def sections(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as the site and GitHub make them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+def sections(page: Path) -> dict[str, str]:
+    """Return what stands below each heading of a page, with what stands below its subheadings.
+
+    Keys are the anchors of headings, as the site and GitHub make them.
+    """
+    text = page.read_text(encoding="utf-8")
+    found, heads = {}, list(re.finditer(r"^(#+) (.+)$", text, re.MULTILINE))
+    for place, head in enumerate(heads):
+        later = (other.start() for other in heads[place + 1 :] if len(other[1]) <= len(head[1]))
+        anchor = re.sub(r"[^\w\- ]", "", head[2].lower()).replace(" ", "-")
+        found[anchor] = text[head.end() : next(later, len(text))]
+    return found
