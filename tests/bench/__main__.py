@@ -1,7 +1,7 @@
 """The benchmark's command line: `PYTHONPATH=scripts python -m tests.bench table --rows 500`, or `all`, or `report`.
 
-Each part writes results/bench/parts/<part>.json; the report puts together what is there. A part that fails is told and
-the others go on.
+Each part writes results/bench/parts/<part>.json; the report puts together what is there, and `record` keeps it in
+docs/results/benchmark. A part that fails is told and the others go on.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from thaw.core.files import write_json
 
-from . import report
+from . import record, report
 from .measuring import machine
 from .options import QUICK, Options
 
@@ -41,7 +41,7 @@ IN_QUICK = ("table", "table_fp32", "grid", "probes", "steps", "store", "planning
 def main() -> None:
     """Measure the parts that are asked for, then write the report; exit with 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "report"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "report", "record"])
     parser.add_argument("--quick", action="store_true", help="less work: " + json.dumps(QUICK))
     for field in fields(Options):
         if field.name != "quick":
@@ -54,6 +54,8 @@ def main() -> None:
     names += [part for part in asked if part in PARTS and part not in names]
     failed = [name for name in names if not _measured(name, options)]
     report.write(options.out)
+    if "record" in asked:
+        record.keep(options.out)
     if failed:
         sys.exit(f"these parts failed: {', '.join(failed)}; all others are in {options.out}")
 

@@ -29,6 +29,7 @@ BESIDE = {
     "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
     "head_grid_vs_cached_loop": ("grid", "(b) head-only grid against a torch loop on cached features; 5 is wanted"),
 }
+OF_FACTS = ("steps", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
 
 
 def write(out: Path) -> None:
@@ -65,10 +66,7 @@ def met(key: str, value: float | None) -> bool | None:
 
 def markdown(summary: dict, parts: dict[str, dict]) -> str:
     """Return the table of goals, then one table for each part that has seconds, rows or rates."""
-    lines = ["# Benchmark", "", "| what | measured | goal | met |", "|:--|--:|--:|:--|"]
-    for key, goal in summary["goals"].items():
-        words = {True: "yes", False: "no", None: "not measured"}[goal["met"]]
-        lines.append(f"| {goal['what']} | {number(summary[key])} | {goal['goal']} | {words} |")
+    lines = ["# Benchmark", "", *goals(summary)]
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
@@ -81,13 +79,22 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
             lines += ["", f"## {name}: rows", "", *rows(part)]
         if part and "quality" in part:
             lines += ["", f"## {name}: quality (test accuracy x 100, mean over seeds)", "", *quality(part["quality"])]
-    for name in ("steps", "ways", "store", "planning", "target", "memory"):
+    for name in OF_FACTS:
         if name in parts:
             lines += ["", f"## {name}", "", *facts(parts[name])]
     if "growth" in parts:
         lines += ["", "## growth: exponents of seconds", "", *exponents(parts["growth"]["growth"])]
-    lines += ["", "## machine", "", *_machine(parts)]
+    lines += ["", "## machine", "", *machines(parts)]
     return "\n".join(lines) + "\n"
+
+
+def goals(summary: dict) -> list[str]:
+    """Return the table of goals: what was measured, and whether it is as much as was wanted."""
+    lines = ["| what | measured | goal | met |", "|:--|--:|--:|:--|"]
+    for key, goal in summary["goals"].items():
+        words = {True: "yes", False: "no", None: "not measured"}[goal["met"]]
+        lines.append(f"| {goal['what']} | {number(summary[key])} | {goal['goal']} | {words} |")
+    return lines
 
 
 def _lengths(parts: dict) -> dict[str, dict]:
@@ -152,7 +159,7 @@ def exponents(found: dict[str, dict]) -> list[str]:
     ]
 
 
-def _machine(parts: dict[str, dict]) -> list[str]:
+def machines(parts: dict[str, dict]) -> list[str]:
     """Return what the machine was, and its load as each part began and ended."""
     lines = []
     for name, part in parts.items():
