@@ -56,8 +56,10 @@ def table(found: dict[int, dict[str, float]]) -> str:
     for boundary, one in found.items():
         lines.append(f"| {boundary} | {one['exact']:.2g} | {one['stored']:.2g} | {one['mean']:.2g} |")
     size = next(iter(found.values()))["size"]
-    note = f"- Difference of the numbers of the last layer, 500 questions of TREC's test set in batches of {SIZE}; the mean "
-    note += f"size of such a number is {size:.2g}. Layer 0: the embeddings. torch {versions()['torch']}, one thread."
+    note = f"- Difference of the numbers of the last layer, 500 questions of TREC's test set in batches of {SIZE}; the "
+    note += (
+        f"mean size of such a number is {size:.2g}. Layer 0: the embeddings. torch {versions()['torch']}, one thread."
+    )
     return "\n".join([*lines, "", note, ""])
 
 
