@@ -161,9 +161,13 @@ OWN = "strategies:\n  budget_full:\n    override: true\n    phases: [{train: [al
         ({"strategies": "grid_frozen, frozen_all_layers, budget_ulmfit"}, False),
         ({"strategies": "frozen_all_layers, budget_full"}, False),
         ({"catalogues": "my"}, False),
+        ({"subsets": "n500_s300"}, True),
+        ({"subsets": "n300_r1"}, False),
+        ({"subsets": "n3500_r1"}, False),
+        ({"tasks": "ag_news", "sources": "hub"}, False),
     ],
 )
-def test_what_the_grid_gave_is_said_of_its_encoder_head_and_strategies_alone(tmp_path, monkeypatch, changed, measured):
+def test_what_the_grid_gave_is_said_of_what_it_tried_alone(tmp_path, monkeypatch, changed, measured):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my").mkdir()
     (tmp_path / "my/strategies.yaml").write_text(OWN)
@@ -171,7 +175,7 @@ def test_what_the_grid_gave_is_said_of_its_encoder_head_and_strategies_alone(tmp
     lines = [f"{key}: [{value}]" for key, value in keys.items()]
     (tmp_path / "mine.yaml").write_text("\n".join(["experiment: mine", "title: mine", *lines, ""]))
     plan = load_plan(read_config(["mine.yaml"]), HOME)
-    assert was_measured(plan.catalogue, candidates(plan, "mine")) == measured
+    assert was_measured(plan, candidates(plan, "mine")) == measured
 
 
 def test_a_baseline_that_is_a_run_is_no_candidate(tmp_path, monkeypatch):

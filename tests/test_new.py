@@ -8,7 +8,7 @@ import pytest
 
 from corpora import spec_for
 from thaw.cli import new_command
-from thaw.cli.experiment_file import add_entries, write_experiment
+from thaw.cli.experiment_file import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
@@ -252,6 +252,7 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
     (place / "data/rte.csv").unlink()
     draft = draft_of_hub("data", None, None, set(), Wishes("own", ("content",), "stars"))
     assert "splits: {train: train, validation: validation}" in draft.corpus and "carve: {test: 0.2}" in draft.corpus
+    assert draft.train_rows == int(0.8 * draft.rows)
     assert "columns: {text: content, label: stars}" in draft.corpus
     assert "there is no test split with labels" in draft.corpus
     (place / "tasks.yaml").write_text(written(draft))
@@ -285,13 +286,23 @@ def test_an_experiment_selects_what_there_is(place, home):
 
 
 @pytest.mark.parametrize(
-    ("examples", "top_k", "full"), [(4499, "top_k_400_updates", "full_400_updates"), (4500, "top_k", "full")]
+    ("train_rows", "top_k", "full"), [(3199, "top_k_400_updates", "full_400_updates"), (3200, "top_k", "full")]
 )
-def test_few_rows_are_trained_for_as_many_updates(place, home, examples, top_k, full):
-    write_experiment(Path("mine.yaml"), None, ["sentiment"], ["minilm"], None, examples)
+def test_few_rows_are_trained_for_as_many_updates(place, home, train_rows, top_k, full):
+    write_experiment(Path("mine.yaml"), None, ["sentiment"], ["minilm"], None, strategies(train_rows))
     assert plan_of("mine.yaml", home).experiments[0].strategies[-2:] == [{top_k: [2]}, full]
     comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if line.startswith("  - ")]
     assert len(comments) == 5 and len(set(comments)) == 1, "comments stay in one column"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "full"),
+    [("sst2", "full"), ("sst2 sentiment", "full_400_updates"), ("sst2 ewt_tense", "full_400_updates")],
+)
+def test_the_smallest_task_decides_whether_updates_are_counted(place, home, tasks, full):
+    """The synthetic task has a thousand rows or so; of the other the catalogue states no size."""
+    new_command.main(["experiment", "mine", "--tasks", *tasks.split()])
+    assert f"  - {full} " in Path("mine.yaml").read_text()
 
 
 @pytest.mark.parametrize("name", ["moods.csv", "similar.jsonl", "tagged.jsonl"])
@@ -308,5 +319,5 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
 
 
 def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
-    write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, 0, extraction=True)
+    write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, strategies(0, extraction=True))
     assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]

@@ -10,7 +10,7 @@ import yaml
 
 from cluster import Cluster, missing
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.job_request import DAY, request
+from thaw.planning.job_request import DAY, first_of_cells, request
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -43,6 +43,13 @@ def test_a_job_with_a_gpu_asks_for_the_time_that_it_takes_there():
 def test_no_job_asks_for_more_than_a_day():
     plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["full"])
     assert {request(plan, "train", key)["runtime"] for key in plan.jobs["train"]} == {DAY}
+
+
+def test_all_seeds_of_a_cell_ask_for_as_much():
+    plan = plan_of(strategies=["full", {"top_k": [1, 2]}], seeds=[1, 2, 3])
+    first = first_of_cells(plan)
+    assert list(first) == list(plan.jobs["train"]) and 3 * len(set(first.values())) == len(first)
+    assert all(request(plan, "train", key) == request(plan, "train", other) for key, other in first.items())
 
 
 def test_every_profile_reruns_by_the_same_triggers():

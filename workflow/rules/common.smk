@@ -13,13 +13,13 @@ Memory and time follow from the encoder, the work and whether a GPU is asked for
 Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
-from functools import cache, partial
+from functools import cache
 
 from snakemake.persistence import PersistenceBase
 from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
 from thaw.planning import written_files
-from thaw.planning.job_request import DAY, alike, request
+from thaw.planning.job_request import DAY, first_of_cells, request
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
@@ -103,17 +103,29 @@ def asks_for_gpu(step):
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
 
 
+# Both once for all rules of a step, of which training has many.
+@cache
+def first_runs():
+    """Return by key of each run in training the one for which is estimated what all seeds of its cell ask for."""
+    return first_of_cells(PLAN)
+
+
+@cache
+def asked(step, key, attempt):
+    """Return what a step's job asks of a cluster."""
+    return request(PLAN, step, key, attempt, asks_for_gpu(step))
+
+
 def requested(step, key=None, seeds=()):
     """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt.
 
-    Of several runs in one job: the most memory that one needs, and the time of all. Estimated once for all seeds.
+    Of several runs in one job: the most memory that one needs, and the time of all.
     """
-    asked = cache(partial(request, PLAN, step, gpu=asks_for_gpu(step)))
-    first = cache(partial(alike, PLAN, step))
 
     def resource(name, total):
         return lambda wildcards, attempt: total(
-            asked(first()[wanted], attempt)[name] for wanted in keys_of(step, wildcards, key, seeds)
+            asked(step, first_runs().get(wanted, wanted), attempt)[name]
+            for wanted in keys_of(step, wildcards, key, seeds)
         )
 
-    return {"mem_mb": resource("mem_mb", max), "runtime": resource("runtime", lambda asked: min(DAY, sum(asked)))}
+    return {"mem_mb": resource("mem_mb", max), "runtime": resource("runtime", lambda minutes: min(DAY, sum(minutes)))}

@@ -24,15 +24,12 @@ RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
 ALWAYS = ["data", "encoder", "tokens", "boundaries"]
 # What only some runs read, where a run of the plan does: a name without a file costs as much time in planning as another.
-FURTHER = [
-    name
-    for name in [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"]
-    if PLAN.is_read("train", name) or PLAN.is_read("fit_heads", name)
-]
+READ = PLAN.names_read("train", "fit_heads")
+FURTHER = [name for name in [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"] if name in READ]
 READ_BY_RUNS = [*ALWAYS, *FURTHER]
-GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(f"--need {name} {{input.{name}:q}}" for name in ROLES if name in FURTHER)])
-if "also_data" in FURTHER:
-    GIVEN_TO_RUNS += f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}}"
+GIVEN = {name: f"--need {name} {{input.{name}:q}}" for name in ROLES}
+GIVEN |= {"also_data": f"--also-data {cards_of('also_data')}", "also_tokens": "--also-tokens {input.also_tokens:q}"}
+GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(words for name, words in GIVEN.items() if name in FURTHER)])
 TOGETHER, ALONE = PLAN.trained_together()
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.

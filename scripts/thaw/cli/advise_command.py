@@ -8,7 +8,8 @@ encoder, as `full`; so do its baselines majority, bag_of_words and cosine. The b
 interval of its difference to the next (a bootstrap of validation rows), and its test score alone is printed. Where a
 baseline scores as much, none is taken. On the grid this took 1.5 full trainings on average, 1.2 to 1.8 by task, where
 nothing else had run, and no cheaper rule that was tried there lost less (docs/results/grid.md); what it lost is printed
-for an experiment of that encoder, head and strategies. What was trained stays, and `thaw run` continues from it.
+for an experiment of that encoder, head, strategies and number of rows. What was trained stays, and `thaw run` continues
+from it.
 """
 
 import os
@@ -66,7 +67,7 @@ def main(words: list[str]) -> None:
         folders = [run.folder for run in runs] + [folder for folder, _ in references.values()]
         make([plan.table.paths.result(folder) for folder in folders], command, log)
         answers.append(advise(plan, runs, references, log))
-    measured = grid_outcomes.was_measured(plan.catalogue, groups)
+    measured = grid_outcomes.was_measured(plan, groups)
     print("\n".join(grid_outcomes.lines(measured)))
     write_json(log.with_name("advised.json"), {"rule": grid_outcomes.RULE, "measured": measured, "tasks": answers})
 

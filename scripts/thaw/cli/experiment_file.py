@@ -24,26 +24,26 @@ baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
 """
 STRATEGIES = """\
-heads: [linear_mean]  # a linear head on the mean of the tokens; linear reads the first token
+heads: [linear_mean]         # a linear head on the mean of the tokens; linear reads the first token
 strategies:
   # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
-  - frozen              # a linear probe on the last layer
-  - frozen_all_layers   # a linear probe on all layers
-  - ladder              # a small side network on all layers
-  - {top_k}: [2]          # fine-tuning of the last two layers
-  - {full}                # fine-tuning of all layers"""
+  - frozen                   # a linear probe on the last layer
+  - frozen_all_layers        # a linear probe on all layers
+  - ladder                   # a small side network on all layers
+  - {top_k:22}   # fine-tuning of the last two layers
+  - {full:22}   # fine-tuning of all layers"""
 STRATEGIES_OF_EXTRACTION = """\
 heads: [start_end]
 strategies:
   # From cheap to expensive; the first trains no layer of the encoder and reads its stored hidden states.
-  - frozen_sgd          # start and end vectors on the last layer
-  - {top_k}: [2]          # fine-tuning of the last two layers
-  - {full}                # fine-tuning of all layers"""
-# Of few rows two epochs are too few updates: full fine-tuning would lose because it is not trained. From so many rows
-# on, all splits together, two epochs of 16 are some 400 updates.
-ENOUGH = 4500
-FEW_ROWS = {"top_k": "top_k_400_updates", "full": "full_400_updates"}
-MANY_ROWS = {"top_k": "top_k", "full": "full"}
+  - frozen_sgd               # start and end vectors on the last layer
+  - {top_k:22}   # fine-tuning of the last two layers
+  - {full:22}   # fine-tuning of all layers"""
+# Of few rows two epochs are too few updates: full fine-tuning would lose because it is not trained. Two epochs of this
+# many rows, in batches of 16, are 400 updates.
+ENOUGH_TRAIN_ROWS = 3200
+FEW_ROWS = {"top_k": "top_k_400_updates: [2]", "full": "full_400_updates"}
+MANY_ROWS = {"top_k": "top_k: [2]", "full": "full"}
 
 
 def known(folder: Path) -> Catalogue:
@@ -80,19 +80,23 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
         raise
 
 
+def strategies(train_rows: float, extraction: bool = False) -> str:
+    """Return the lines with heads and strategies, of which those that train layers do so for long enough.
+
+    Args: the train rows of the smallest task, 0 where that is unknown; whether the tasks are span extraction, which has
+    a head of its own.
+    """
+    lines = STRATEGIES_OF_EXTRACTION if extraction else STRATEGIES
+    return lines.format(**(MANY_ROWS if train_rows >= ENOUGH_TRAIN_ROWS else FEW_ROWS))
+
+
 def write_experiment(
-    path: Path,
-    folder: Path | None,
-    tasks: list[str],
-    encoders: list[str],
-    data_dir: Path | None,
-    rows: int,
-    extraction=False,
+    path: Path, folder: Path | None, tasks: list[str], encoders: list[str], data_dir: Path | None, chosen: str
 ) -> None:
     """Write an experiment file that selects some tasks and encoders.
 
-    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are; the rows of the
-    largest task, 0 where that is unknown; whether the tasks are span extraction, which has a head of its own.
+    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are; the lines with
+    heads and strategies.
     """
     if path.exists():
         raise UserError(f"{path} exists already; --name gives another one")
@@ -104,20 +108,9 @@ def write_experiment(
         own="".join(f"{line}\n" for line in own),
         tasks=", ".join(tasks),
         encoders=", ".join(encoders),
-        strategies=_strategies(STRATEGIES_OF_EXTRACTION if extraction else STRATEGIES, rows),
+        strategies=chosen,
     )
     write_text(path, text)
-
-
-def _strategies(lines: str, rows: int) -> str:
-    """Return the lines with strategies that train layers long enough on so many rows; comments stay in one column."""
-    lines = lines.format(**(MANY_ROWS if rows >= ENOUGH else FEW_ROWS))
-    parts = [line.partition("#") for line in lines.splitlines()]
-    width = max(len(before.rstrip()) for before, mark, _ in parts if mark and before.strip())
-    return "\n".join(
-        f"{before.rstrip():{width}}   #{comment}" if mark and before.strip() else f"{before}{mark}{comment}"
-        for before, mark, comment in parts
-    )
 
 
 def _quoted(path) -> str:

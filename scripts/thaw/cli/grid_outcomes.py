@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from thaw.core.home import HOME
 from thaw.outputs import wording
 from thaw.planning.configuration import read_config
+from thaw.planning.cost_estimate import store_of, training_size
+from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue, shipped
 
@@ -13,8 +15,8 @@ RULES = HOME / "config/rules.csv"  # what rules lost there; scripts/record.py wr
 GRID, TABLE = HOME / "config/experiments/grid.yaml", "grid_rules"
 RULE, EVERYTHING = "Linear probes, full fine-tuning", "All strategies"  # as that table names them
 NOT_MEASURED = (
-    "What the rule loses with this encoder, head and these strategies was not measured; on the grid (MiniLM, a "
-    "thousand rows): docs/results/grid.md"
+    "What the rule loses with this encoder, head, strategies and number of rows was not measured; on the grid (MiniLM, "
+    "a thousand rows): docs/results/grid.md"
 )
 
 
@@ -45,32 +47,31 @@ def expected() -> dict[str, Outcome]:
     return outcomes
 
 
-def was_measured(catalogue: Catalogue, groups: list[list[RunPlan]]) -> bool:
-    """Return whether all candidates are of the grid's encoder and head and of the strategies of its rule.
+def was_measured(plan: Plan, groups: list[list[RunPlan]]) -> bool:
+    """Return whether all candidates have the grid's encoder, head and strategies, and half to twice as many rows.
 
-    An entry of the user's own under the name of one of the grid's is another one. Args: the experiment's catalogue; the
-    candidates of each task.
+    The rows are those of a subset, its validation rows among them, as on the grid. An entry of the user's own under the
+    name of one of the grid's is another one. Args: the plan; by task the candidates, of one encoder, head and subset.
     """
     grid, plain = read_config([str(GRID)]), Catalogue(shipped(HOME))
-    rules = plain.get("outputs", TABLE, "thaw advise").rules
-    (rule,) = [rule for rule in rules if rule.label == RULE]
-    known = {"encoders": grid["encoders"], "heads": grid["heads"], "strategies": rule.among}
+    (rule,) = [rule for rule in plain.get("outputs", TABLE, "thaw advise").rules if rule.label == RULE]
+    (rows,) = {plain.get("subsets", name, "thaw advise").rows for name in grid["subsets"]}
     for runs in groups:
-        used = {
-            "encoders": {run.encoder for run in runs},
-            "heads": {run.head for run in runs},
-            "strategies": {run.strategy for run in runs},
-        }
-        if used["strategies"] != set(rule.among):
+        encoder, head, strategies = runs[0].encoder, runs[0].head, {run.strategy for run in runs}
+        if encoder not in grid["encoders"] or head not in grid["heads"] or strategies != set(rule.among):
             return False
-        for block, names in used.items():
-            if any(name not in known[block] or _own(catalogue, plain, block, name) for name in names):
-                return False
+        named = [("encoders", encoder), ("heads", head), *(("strategies", name) for name in rule.among)]
+        if any(plan.catalogue.get(block, name, block) != plain.get(block, name, block) for block, name in named):
+            return False
+        if not rows / 2 <= _rows(plan, runs[0]) <= 2 * rows:
+            return False
     return True
 
 
-def _own(catalogue: Catalogue, plain: Catalogue, block: str, name: str) -> bool:
-    return catalogue.get(block, name, block) != plain.get(block, name, block)
+def _rows(plan: Plan, run: RunPlan) -> float:
+    """Return the rows of a run's subset; of all train rows as many as were counted, else are estimated."""
+    rows = plan.catalogue.get("subsets", run.subset, "subsets").rows
+    return rows or training_size(plan, store_of(plan, plan.job(run.step, run.key)))[0]
 
 
 def lines(measured: bool) -> list[str]:
@@ -78,4 +79,5 @@ def lines(measured: bool) -> list[str]:
     if not measured:
         return [NOT_MEASURED]
     outcomes = expected()
-    return [f"On the grid ({outcomes[RULE].measured}):", *(f"  {label}: {it}" for label, it in outcomes.items())]
+    about = f"{outcomes[RULE].measured}; half to twice as many rows count as measured"
+    return [f"On the grid ({about}):", *(f"  {label}: {it}" for label, it in outcomes.items())]

@@ -17,11 +17,12 @@ import re
 from os.path import relpath
 from pathlib import Path
 
-from thaw.cli.experiment_file import add_entries, known, write_experiment
+from thaw.cli.experiment_file import add_entries, known, strategies, write_experiment
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import EXTRACTION_TYPES
 from thaw.declarations.value_types import ID
+from thaw.planning.cost_estimate import TRAIN_SHARE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import free_id
 
@@ -76,8 +77,8 @@ def _task(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment = Path(f"{draft.name}.yaml")
-    extraction = draft.kind in EXTRACTION_TYPES
-    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, draft.rows, extraction)
+    chosen = strategies(draft.train_rows, draft.kind in EXTRACTION_TYPES)
+    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
@@ -96,8 +97,8 @@ def _encoder(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment, tasks = Path(f"{draft.name}.yaml"), given.tasks or [SYNTHETIC]
-    rows = _rows(catalogue, tasks)
-    _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks), rows)
+    chosen = strategies(_train_rows(catalogue, tasks))
+    _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks), chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
@@ -116,8 +117,8 @@ def _experiment(given: argparse.Namespace) -> None:
     types = {catalogue.get("tasks", task, "--tasks").type in EXTRACTION_TYPES for task in given.tasks}
     if len(types) > 1:
         raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
-    rows, data_dir = _rows(catalogue, given.tasks), _data_dir(catalogue, given.tasks)
-    write_experiment(experiment, own, given.tasks, given.encoders, data_dir, rows, True in types)
+    chosen = strategies(_train_rows(catalogue, given.tasks), True in types)
+    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), chosen)
     _next(experiment)
 
 
@@ -127,9 +128,10 @@ def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
     return Path() if any(map(os.path.isfile, paths)) else None
 
 
-def _rows(catalogue: Catalogue, tasks: list[str]) -> int:
-    """Return the rows of the largest dataset, all splits together, as the catalogue states them; else 0."""
-    return max((corpus.size.examples for corpus in _corpora(catalogue, tasks) if corpus.size), default=0)
+def _train_rows(catalogue: Catalogue, tasks: list[str]) -> float:
+    """Return about how many train rows the smallest dataset has; 0 where the size of one is unknown."""
+    sizes = [corpus.size for corpus in _corpora(catalogue, tasks)]
+    return min(TRAIN_SHARE * size.examples if size else 0 for size in sizes)
 
 
 def _corpora(catalogue: Catalogue, tasks: list[str]) -> list:
@@ -157,11 +159,9 @@ def _printed(given: argparse.Namespace, blocks: dict[str, str]) -> bool:
     return given.print
 
 
-def _write(
-    given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, rows: int, extraction=False
-):
+def _write(given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, chosen: str):
     """Write the experiment and the entries, or neither."""
-    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, rows, extraction)
+    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, chosen)
     try:
         add_entries(given.out, blocks, HEAD.format(source=given.source))
     except UserError:

@@ -3,9 +3,8 @@
 import math
 import os
 
+from thaw.core import layout
 from thaw.core.devices import cards, promised
-from thaw.core.digests import canonical
-from thaw.declarations.needs import NEEDS
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
 from thaw.planning.plan import Plan
@@ -36,12 +35,11 @@ def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False
     return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
 
 
-def alike(plan: Plan, step: str) -> dict[str, str]:
-    """Return by key of each job of a step the first one that asks for as much: a run that differs in seed and needs."""
-    differing = dict.fromkeys({"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)})
+def first_of_cells(plan: Plan) -> dict[str, str]:
+    """Return by key of each run in training the first run of its cell: all seeds ask for as much."""
     first: dict[str, str] = {}
-    work = {key: canonical(job.spec | differing) if "seed" in job.spec else key for key, job in plan.jobs[step].items()}
-    return {key: first.setdefault(same, key) for key, same in work.items()}
+    cells = {key: layout.key("fit_heads", layout.names_in_folder("train", key)) for key in plan.jobs["train"]}
+    return {key: first.setdefault(cell, key) for key, cell in cells.items()}
 
 
 def _parameters(encoder) -> int:

@@ -113,9 +113,10 @@ class Plan:
         """Return the declared results by which a job is known to be done."""
         return self.table.files(step, key)
 
-    def is_read(self, step: str, name: str) -> bool:
-        """Return whether some job of a step reads files under a name."""
-        return any(job.inputs.get(name) for job in self.jobs[step].values())
+    def names_read(self, *steps: str) -> set[str]:
+        """Return the names under which some job of these steps reads files."""
+        inputs = [job.inputs for step in steps for job in self.jobs[step].values()]
+        return {name for named in inputs for name, files in named.items() if files}
 
     def cards(self, store: str) -> list[str]:
         """Return the cards that a store declares."""
