@@ -1,6 +1,7 @@
 """Features: one pass of the encoder per split serves all, and what is stored is what the encoder computes."""
 
 import json
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import Digits, Sequence
+from tokenizers.processors import TemplateProcessing
 
 from thaw.core import layout
 from thaw.core.digests import canonical, digest
@@ -242,6 +244,17 @@ def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_p
         load_tokenizer(tmp_path)(f" {word}", add_special_tokens=False)["input_ids"][0]
         for word in ("cat", "sings", "internationalisation")
     ]
+
+
+def test_pairs_that_no_mark_parts_are_read_one_by_one_alone(encoder, corpus, tmp_path):
+    shutil.copytree(encoder, tmp_path / "e")
+    file = str(tmp_path / "e/tokenizer.json")
+    tokenizer = Tokenizer.from_file(file)
+    tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    tokenizer.save(file)
+    with pytest.raises(UserError, match="sets no mark between the two texts of a pair"):
+        run_features(tmp_path / "e", corpus, tmp_path / "joint", [])
+    assert run_features(tmp_path / "e", corpus, tmp_path / "separate", [], pairs="separate").tokens("train")
 
 
 def test_pairs_are_joint_and_cut_from_the_longer(encoder):

@@ -93,12 +93,15 @@ def _linear(folder, path: str) -> dict[str, torch.Tensor]:
         return {tensor: file.get_tensor(name).float() for tensor, name in places.items()}
 
 
-def load_tokenizer(folder, words: bool = False):
-    """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space.
+def load_tokenizer(folder, words: bool = False, pairs: bool = False):
+    """Return the fast tokenizer of a folder.
 
     Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding, or
-    that of an unknown token where there is no mark at all (OpenAI GPT). Where nothing parts the two texts of a pair,
-    the same mark does (Radford et al. 2018, who train one for it).
+    that of an unknown token where there is no mark at all (OpenAI GPT). A tokenizer that adds nothing to a text sets
+    the same mark between the two texts of a pair (Radford et al. 2018, who train one for it).
+
+    Args: words, whether it will be given lists of words, each as after a space; pairs, whether two texts as one
+    sequence, for which a tokenizer that sets nothing between them is a UserError.
     """
     from transformers import AutoTokenizer
 
@@ -106,14 +109,20 @@ def load_tokenizer(folder, words: bool = False):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
-    bare = tokenizer.num_special_tokens_to_add(pair=True) == 0
-    mark = tokenizer.eos_token or (tokenizer.unk_token if bare and tokenizer.pad_token is None else None)
+    bare = not any(_added(tokenizer))
+    mark = tokenizer.eos_token or ((tokenizer.sep_token or tokenizer.unk_token) if bare else None)
     if tokenizer.pad_token_id is None:
         if mark is None:
             raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
         tokenizer.pad_token = mark
     if bare and mark is not None:
         _part_pairs(tokenizer, mark)
+    alone, paired = _added(tokenizer)
+    if pairs and paired <= alone:
+        raise UserError(
+            f"{folder}: the tokenizer sets no mark between the two texts of a pair; give its tokenizer.json a template "
+            "for pairs, or let strategies read the texts one by one, as with pairs: separate"
+        )
     tokenizer.padding_side = "right"
     if words:
         _space_before_words(tokenizer)
@@ -130,6 +139,11 @@ def longest(model, tokenizer) -> int:
         tables = (m for m in model.modules() if isinstance(m, torch.nn.Embedding) and m.num_embeddings == count)
         limits.append(count - max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0))
     return min(limits)
+
+
+def _added(tokenizer) -> tuple[int, int]:
+    """Return how many special tokens a tokenizer adds to a text and to a pair: to a pair more, where they part it."""
+    return tokenizer.num_special_tokens_to_add(pair=False), tokenizer.num_special_tokens_to_add(pair=True)
 
 
 def _part_pairs(tokenizer, mark: str) -> None:

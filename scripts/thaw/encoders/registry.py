@@ -46,10 +46,10 @@ def import_code(folder) -> None:
         MODEL_MAPPING.get(CONFIG_MAPPING[name], None)
 
 
-def load_tokenizer(folder, words: bool = False):
-    """Return the tokenizer of a folder; `words`: it will be given lists of words."""
+def load_tokenizer(folder, words: bool = False, pairs: bool = False):
+    """Return the tokenizer of a folder. Args: words, pairs: whether it will be given lists of words, or two texts."""
     kind = builtin_kind(folder)
-    return kind.tokenizer(folder, words) if kind else loading.load_tokenizer(folder, words)
+    return kind.tokenizer(folder, words) if kind else loading.load_tokenizer(folder, words, pairs)
 
 
 def builtin_kind(folder) -> Kind | None:

@@ -67,7 +67,8 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
 
     view = ViewConfig.model_validate(spec["view"])
     tokens.check_length(view, encoder["max_length"], encoder["encoder"])
-    tokenizer = load_tokenizer(folder, words=bool(corpus.get("words")))
+    pairs = len(corpus.get("texts") or []) == 2 and view.pairs == "joint"
+    tokenizer = load_tokenizer(folder, bool(corpus.get("words")), pairs)
     path = out / "tokens.parquet"
     splits = tokens.write_tokens(path, data, corpus, tokenizer, view)
     facts = {"splits": splits, "sha256": file_sha256(path), "pad": tokenizer.pad_token_id}
