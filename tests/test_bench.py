@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench import __main__ as command
-from bench import report, work
+from bench import report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import QUICK, Options
@@ -91,6 +91,34 @@ def test_equivalent_is_an_interval_within_a_point():
     assert not compared({"s": [0.800, 0.801]}, {"s": [0.82, 0.821]})["s"]["equivalent"]
     pooled = over_rows({"a": [0.8, 0.6], "b": [0.6, 0.8]}, {"a": [0.7, 0.7], "b": [0.7, 0.7]})
     assert pooled["equivalent"] and pooled["ours"]["seeds"] == 2
+
+
+def test_processes_side_by_side_share_the_cells_and_take_as_long_as_the_slowest():
+    cells = [{"task": task, "seed": seed, "strategy": name} for task in "tu" for name in "ab" for seed in (1, 2, 3, 4)]
+    parts = rivals.shared(cells, 2)
+    assert sorted(map(str, parts[0] + parts[1])) == sorted(map(str, cells)), "each cell once"
+    assert [{cell["seed"] for cell in part} for part in parts] == [{1, 3}, {2, 4}]
+    assert len(rivals.shared(cells[:1], 8)) == 1
+    records = [
+        {
+            "wall": wall,
+            "cpu": 2.0,
+            "memory_mb": wall,
+            "found": {"seconds": {"t": wall}, "memory_mb": 7.0, "cells": [wall]},
+        }
+        for wall in (3.0, 5.0)
+    ]
+    found = rivals.merged(records)
+    assert (found["wall"], found["cpu"], found["memory_mb"], found["processes"]) == (5.0, 4.0, 5.0, 2)
+    assert found["found"]["cells"] == [3.0, 5.0] and rivals.engine(found) == 5.0
+
+
+def test_scores_are_compared_seed_by_seed_whatever_their_order():
+    cells = [{"s": name, "seed": seed, "scores": {"test": seed / 10}} for name in "ab" for seed in (3, 1, 10, 2)]
+    assert of_cells(cells, ("s",), "test") == {"a": [0.1, 0.2, 0.3, 1.0], "b": [0.1, 0.2, 0.3, 1.0]}
+    rows = [{"s": "a", "role": "test", "value": cell["seed"], "seed": cell["seed"]} for cell in cells[:4]]
+    assert of_runs(rows, ("s",), "test") == {"a": [1, 2, 3, 10]}
+    assert compared({"a": [0.8, 0.81]}, {"a": [0.5, 0.51]})["a"]["different"]
 
 
 def test_products_are_those_that_a_full_step_is_counted_to_have():

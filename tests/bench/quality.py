@@ -9,21 +9,26 @@ MARGIN = 0.01  # a point of accuracy
 
 
 def of_runs(rows: list[dict], names: tuple, role: str) -> dict[str, list[float]]:
-    """Return the scores over seeds in rows of thaw.results, by some of their columns, joined by "/"."""
+    """Return the scores in rows of thaw.results, the lowest seed's first, by some of their columns, joined by "/"."""
     found: dict[str, list[float]] = {}
-    for row in rows:
+    for row in sorted(rows, key=_seed):
         if row["role"] == role:
             found.setdefault("/".join(str(row[name]) for name in names), []).append(row["value"])
     return found
 
 
 def of_cells(cells: list[dict], names: tuple, split: str) -> dict[str, list[float]]:
-    """Return the scores over seeds in the cells of a peer, by some of their keys, joined by "/"."""
+    """Return the scores in the cells of a peer, the lowest seed's first, by some of their keys, joined by "/"."""
     found: dict[str, list[float]] = {}
-    for cell in cells:
+    for cell in sorted(cells, key=_seed):
         if split in cell["scores"]:
             found.setdefault("/".join(str(cell[name]) for name in names), []).append(cell["scores"][split])
     return found
+
+
+def _seed(one: dict) -> int:
+    """Return the seed of a row or cell; cells that are fitted have none."""
+    return one.get("seed", 0)
 
 
 def compared(ours: dict[str, list[float]], theirs: dict[str, list[float]]) -> dict[str, dict]:
@@ -40,8 +45,8 @@ def over_rows(ours: dict[str, list[float]], theirs: dict[str, list[float]]) -> d
 def verdict(ours: list[float], theirs: list[float]) -> dict:
     """Return both sides' mean and deviation, their difference and its 90 % interval over seeds (Welch).
 
-    `equivalent` is whether the interval lies within the margin: two one-sided tests at 5 % (TOST). It is None where a
-    side has fewer than two seeds: then there is no interval.
+    `equivalent` is whether the interval lies within the margin: two one-sided tests at 5 % (TOST); `different`,
+    whether it lies beyond it. `equivalent` is None where a side has fewer than two seeds: then there is no interval.
     """
     found = {"ours": _summary(ours), "peer": _summary(theirs), "equivalent": None}
     if len(ours) > 1 and len(theirs) > 1:
@@ -50,8 +55,8 @@ def verdict(ours: list[float], theirs: list[float]) -> dict:
         spread, degrees = math.sqrt(sum(shares)), sum(shares) ** 2 / terms if terms else math.inf
         wide = float(t.ppf(0.95, degrees)) * spread
         difference = found["ours"]["mean"] - found["peer"]["mean"]
-        inside = abs(difference) + wide < MARGIN
-        found |= {"difference": difference, "interval": wide, "equivalent": inside}
+        inside, outside = abs(difference) + wide < MARGIN, abs(difference) - wide > MARGIN
+        found |= {"difference": difference, "interval": wide, "equivalent": inside, "different": outside}
     return found
 
 

@@ -129,6 +129,7 @@ def quality(found: dict[str, dict]) -> list[str]:
         for name, one in verdicts.items():
             means = " | ".join(f"{100 * one[side]['mean']:.1f}" for side in ("ours", "peer"))
             words = {True: "yes", False: "not shown", None: "one seed"}[one["equivalent"]]
+            words = "no" if one.get("different") else words
             gap = "" if one["equivalent"] is None else f"{100 * one['difference']:.1f} ± {100 * one['interval']:.1f}"
             lines.append(f"| {name} | {peer} | {means} | {gap} | {words} |")
     return lines

@@ -9,6 +9,8 @@ from .measuring import has_bf16, timed
 from .options import HOME, Options
 from .texts import Texts
 
+SETTINGS = {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # as thaw run gives them to its jobs
+
 
 def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threads: int | None = None, **job) -> dict:
     """Run a peer on a job and return what it took, and under `found` what it wrote.
@@ -21,7 +23,7 @@ def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threa
     request.write_text(json.dumps({"encoder": minilm(), "tasks": tasks} | job))
     python = options.setfit if peer == "setfit_loop" else options.peers
     command = [python, "-m", f"tests.bench.peers.{peer}", str(request), str(answer)]
-    environment = {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    environment = SETTINGS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
     record = timed(command, folder / f"{peer}.log", HOME, environment)
     return record | {"found": json.loads(answer.read_text())}
 
@@ -38,7 +40,8 @@ def trainers(recipe: str, folder: Path, options: Options, tasks: dict[str, dict]
 
 def boundary_loops(folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
     """Run the torch loop that keeps the frozen layers' states in memory, in processes side by side."""
-    return side_by_side("boundary_loop", folder / "boundary_loop", options, tasks, cells, **_recipe("tuned"))
+    given = {"bf16": has_bf16(), "splits": ["validation", "test"]}
+    return side_by_side("boundary_loop", folder / "boundary_loop", options, tasks, cells, **given)
 
 
 def _recipe(recipe: str) -> dict:
@@ -47,27 +50,38 @@ def _recipe(recipe: str) -> dict:
 
 
 def side_by_side(peer: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:
-    """Run a peer's cells as Thaw runs its jobs: as many processes at once as the cores allow, of as many threads.
+    """Run a peer's cells in as many processes at once as Thaw has jobs, each with as many threads.
 
-    Cells of one task and seed stay together. Where there are fewer of these than processes, one process runs all, with
-    threads of its own choice.
+    Cells of one task and seed stay together. With fewer of these than processes, each has more threads.
+    """
+    parts = shared(cells, options.cores // options.threads)
+    threads = options.cores // len(parts)
+
+    def run(place: int) -> dict:
+        return ask(peer, folder / str(place), options, tasks, threads, cells=parts[place], **job)
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return merged(list(pool.map(run, range(len(parts)))))
+
+
+def shared(cells: list[dict], count: int) -> list[list[dict]]:
+    """Return the cells of each of at most so many processes: those of a task and seed together, in turn.
+
+    Where the processes divide the number of seeds, all have as much to do.
     """
     groups = list(dict.fromkeys((cell["task"], cell["seed"]) for cell in cells))
-    count = options.cores // options.threads
-    if len(groups) < count:
-        return ask(peer, folder, options, tasks, cells=cells, **job)
-    parts = [[cell for cell in cells if groups.index((cell["task"], cell["seed"])) % count == n] for n in range(count)]
-    with ThreadPoolExecutor(count) as pool:
-        records = list(
-            pool.map(
-                lambda n: ask(peer, folder / str(n), options, tasks, options.threads, cells=parts[n], **job),
-                range(count),
-            )
-        )
-    found = max((record["found"] for record in records), key=lambda found: sum(found["seconds"].values()))
-    found |= {"cells": [cell for record in records for cell in record["found"]["cells"]]}
+    count = min(count, len(groups))
+    return [[cell for cell in cells if groups.index((cell["task"], cell["seed"])) % count == n] for n in range(count)]
+
+
+def merged(records: list[dict]) -> dict:
+    """Return what processes took that ran at once: the time of the slowest, the processors' and memory of all."""
+    slowest = max((record["found"] for record in records), key=lambda found: sum(found["seconds"].values()))
+    found = slowest | {"cells": [cell for record in records for cell in record["found"]["cells"]]}
+    found["memory_mb"] = max(record["found"]["memory_mb"] for record in records)
     whole = {"wall": max(record["wall"] for record in records), "cpu": sum(record["cpu"] for record in records)}
-    return records[0] | whole | {"found": found, "processes": count}
+    whole["memory_mb"] = max(record["memory_mb"] for record in records)
+    return records[0] | whole | {"found": found, "processes": len(records)}
 
 
 def told(tasks: list[Texts], place) -> dict[str, dict]:

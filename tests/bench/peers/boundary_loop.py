@@ -18,7 +18,7 @@ SPLITS = ("train", "validation", "test")
 TEXT = -1  # in the place of a number of frozen layers: the embeddings train too
 
 
-def depth(components: list[str], layers: int) -> int:
+def frozen_below(components: list[str], layers: int) -> int:
     """Return how many layers lie frozen below all that train; TEXT where the embeddings train."""
     if "embeddings" in components:
         return TEXT
@@ -96,7 +96,7 @@ def train_phase(model, phase: dict, rows: Rows, size: int, job: dict) -> None:
     model.train()
     for stage in phase["stages"]:
         thaw(model, stage["components"])
-        below = depth(stage["components"], len(model.bert.encoder.layer))
+        below = frozen_below(stage["components"], len(model.bert.encoder.layer))
         for chosen in (chosen for _ in range(stage["epochs"]) for chosen in rows.batches(size, shuffled=True)):
             with compute(job):
                 scores = logits(model, below, *rows.batch(below, chosen))
@@ -130,15 +130,15 @@ def train_cell(cell: dict, job: dict, splits: dict[str, Rows], reused: Reused, c
             reused.keep(cell, index + 1, model)
     with clock("evaluate"), seconds("evaluate"):
         model.eval()
-        below = min(depths(cell, len(model.bert.encoder.layer)))
+        below = min(all_frozen_below(cell, len(model.bert.encoder.layer)))
         scores = {split: score(model, below, splits[split], job) for split in job["splits"]}
     found = {name: cell[name] for name in ("task", "strategy", "seed", "head")}
     return found | {"rate": cell["phases"][-1]["rate"], "scores": scores, "seconds": seconds.parts}
 
 
-def depths(cell: dict, layers: int) -> set[int]:
+def all_frozen_below(cell: dict, layers: int) -> set[int]:
     """Return all numbers of frozen layers that the stages of a cell have."""
-    return {depth(stage["components"], layers) for phase in cell["phases"] for stage in phase["stages"]}
+    return {frozen_below(stage["components"], layers) for phase in cell["phases"] for stage in phase["stages"]}
 
 
 def main(job: dict, clock: Clock) -> dict:
@@ -152,7 +152,7 @@ def main(job: dict, clock: Clock) -> dict:
     with clock("features"):
         for name, own in splits.items():
             layers = len(model.bert.encoder.layer)
-            wanted = set().union(*(depths(cell, layers) for cell in job["cells"] if cell["task"] == name))
+            wanted = set().union(*(all_frozen_below(cell, layers) for cell in job["cells"] if cell["task"] == name))
             for rows in own.values():
                 rows.keep(model, wanted)
     reused = Reused(job["cells"])

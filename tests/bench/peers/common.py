@@ -80,7 +80,7 @@ class Reused:
 
 def _beginning(cell: dict, count: int) -> str:
     """Return what tells the first phases of a cell from those of others."""
-    return json.dumps([cell["task"], cell["head"], cell["seed"], cell["phases"][:count]])
+    return json.dumps([*(cell[key] for key in ("task", "head", "seed", "batch_size")), cell["phases"][:count]])
 
 
 def run(main) -> None:
