@@ -200,3 +200,14 @@ def test_a_run_that_is_a_baseline_and_selected_is_a_candidate_once(tmp_path, mon
         compared = baselines(plan, "mine", runs[0])
         assert list(compared) == ["majority", "cosine"] and compared["majority"][0].endswith("/majority")
         assert compared["cosine"][0] == "runs/paraphrase/all/minilm/cosine/frozen_separate/base/seed1"
+
+
+def test_a_run_that_another_one_needs_is_no_candidate(home, tmp_path):
+    """A strategy starts from a run on another task, whose row would otherwise be advised on by itself."""
+    kept = "  kept: {phases: [{train: [all]}], keep: true}\n"
+    later = "  next: {phases: [{train: [all]}], after: {strategy: kept, task: entities}}\n"
+    (tmp_path / "strategies.yaml").write_text("strategies:\n" + kept + later)
+    wish = {"catalogues": [str(tmp_path)], "strategies": ["frozen", "next"], "tasks": ["acceptability"], "seeds": [1]}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"baselines": []}), home)
+    (runs,) = candidates(plan, "demo")
+    assert {(run.task, run.strategy) for run in runs} == {("acceptability", "frozen"), ("acceptability", "next")}

@@ -125,7 +125,7 @@ def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
         "k-means": ["1.20 ± 0.00", "1.20 ± 0.00", "2.36"],
         "k-means, shuffled labels": ["0.22 ± 0.00", "0.22 ± 0.00", "2.36"],
     }
-    assert "standard error over rows is at most 0.05" in table.notes[1] and table.notes[2].startswith("†: ")
+    assert "over rows, mean over seeds, is at most 0.05" in table.notes[1] and table.notes[2].startswith("†: ")
     clear = [record(probe="mutual_information", main="bound", layers=[end(0, 1, 0.9)])]
     assert len(by_layer.build_information(OutputData("", probes=written(tmp_path, clear)), SPEC).notes) == 2
 

@@ -50,7 +50,8 @@ def expected() -> dict[str, Outcome]:
 def was_measured(plan: Plan, groups: list[list[RunPlan]]) -> bool:
     """Return whether all candidates have the grid's encoder, head and strategies, and half to twice as many rows.
 
-    The rows are those of a subset, its validation rows among them, as on the grid. An entry of the user's own under the
+    The rows are those of a subset, its validation rows among them, as on the grid; without a subset those of train, of
+    which validation is another split. An entry of the user's own under the
     name of one of the grid's is another one. Args: the plan; by task the candidates, of one encoder, head and subset.
     """
     grid, plain = read_config([str(GRID)]), Catalogue(shipped(HOME))

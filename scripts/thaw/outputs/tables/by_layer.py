@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import ceil
 
 from thaw.outputs import wording
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
@@ -44,7 +45,8 @@ def build(data, spec: dict) -> TextTable:
     last = ("Baseline", "baseline") if frame["baseline"].notna().any() else None
     if last:
         chain = "; for UUAS, DSpr, NSpr and root accuracy a chain, in which each word depends on the one before it"
-        notes.append(f"Baseline: the most frequent label of train{chain * ('uuas' in set(frame['measure']))}.")
+        chain *= bool((frame["measure"] == "uuas").any())
+        notes.append(f"Baseline: the most frequent label, of numbers the mean, of train{chain}.")
     return _table(spec, frame, parts, notes, bold=True, last=last)
 
 
@@ -85,11 +87,12 @@ def build_information(data, spec: dict) -> TextTable:
         (of, lambda cell: ", ".join([names.of("task", cell["task"]), *names.several(cell, *of[1:])])),
         (["estimator"], lambda cell: BITS[cell["estimator"]]),
     ]
+    most = ceil(round(100 * frame["bound_error"].max(), 6)) / 100
     notes = [
         f"Bits that the mean vectors of a layer share with the labels, {_split(frame, names)}: {_over_seeds(frame)}. "
         f"H(labels): the entropy of the labels. {LAYER_0}",
         "Lower bound: H(labels) less the cross-entropy of a linear probe, which was fitted to rows of train. Its "
-        f"standard error over rows is at most {wording.number(frame['bound_error'].max(), 2)}. EDGE and k-means: "
+        f"standard error over rows, mean over seeds, is at most {wording.number(most, 2)}. EDGE and k-means: "
         "estimates, adjusted for those of shuffled labels. One below the bound shows the bias of the estimator.",
     ]
     if (frame["flag"] != "").any():
