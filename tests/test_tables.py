@@ -110,6 +110,17 @@ def test_the_notes_say_what_a_reader_must_know(table):
     assert "On similarity" not in notes and "Selected and reported" not in notes and "‡" not in notes
 
 
+def test_a_blank_of_a_strategy_that_starts_from_a_run_on_the_task_has_its_own_reason(invented_frame):
+    """It is blank on the only task that is not on pairs, as what applies to pairs alone would be."""
+    compared = invented_frame["kind"] == "run"
+    full = invented_frame[compared & ((invented_frame["strategy"] != "full") | (invented_frame["task"] == "odd"))]
+    spec = invented.shown("main", "strategy_table")
+    pairs, after = "Blank: applies to sentence pairs only.", "Blank: starts from a run on that task (Full)."
+    for more, expected in (({}, [pairs]), ({"start_tasks": {"full": "entities"}}, [after])):
+        notes = scores.build(OutputData("", full), spec | more).notes
+        assert [note for note in notes if note.startswith("Blank")] == expected
+
+
 def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
     joint = invented_frame.assign(pairs=invented_frame["pairs"].where(invented_frame["pairs"] == "", "joint"))
     notes = scores.build(OutputData("", joint), invented.shown("main", "strategy_table")).notes

@@ -36,7 +36,7 @@ def specs(
     name, selection = experiment.experiment, _selection(context, baselines)
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, context.runs), "order": _order(context), "digest": digests}
-    shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
+    shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
     outputs = []
     for output in experiment.outputs:
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
@@ -181,6 +181,16 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
     return {name: note for name, entry in entries.items() if (note := entry.footnote)}
+
+
+def _start_tasks(context: OutputContext) -> dict:
+    """Return for strategies that start from a run on one of the tasks which that is: they are not run on it."""
+    starts = {
+        id: context.catalogue.get("strategies", id, "strategies").start
+        for id in dict.fromkeys(run.strategy for run in context.runs)
+    }
+    found = {id: start.task for id, start in starts.items() if start and start.task in context.experiment.tasks}
+    return {"start_tasks": found} if found else {}
 
 
 def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:

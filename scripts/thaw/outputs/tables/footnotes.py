@@ -24,7 +24,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     short += busy_note(runs) if "seconds" in spec.get("costs", []) else []
     lines = [*short, *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
-    lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
+    lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary, spec), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
     lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
@@ -137,12 +137,19 @@ def _pairs(summary, labels: dict) -> list[str]:
     return lines + [f"{name}: on classes, thresholds on the similarity are fitted to train."] * bool(len(classes))
 
 
-def _empty(summary) -> list[str]:
-    """Return the sentence about rows that only tasks on pairs can have, where the table has other tasks too."""
+def _empty(summary, spec: dict) -> list[str]:
+    """Return the sentences about rows that are not run on a task: for pairs only, or after a run on that task."""
+    labels, sources = spec["labels"], spec.get("start_tasks", {})
     others = set(summary["task"]) - set(summary.loc[summary["pairs"] != "", "task"])
     tasks = summary[~summary["kind"].isin(aggregate.EXTERNAL)].groupby(aggregate.ROW, dropna=False)["task"].agg(set)
-    empty = bool(others) and any(others.isdisjoint(scored) for scored in tasks)
-    return ["Blank: applies to sentence pairs only."] * empty
+    rows = [
+        (others - {sources.get(strategy)}, scored)
+        for strategy, scored in zip(tasks.index.get_level_values("strategy"), tasks, strict=True)
+    ]
+    pairs_only = any(due and due.isdisjoint(scored) for due, scored in rows)
+    lines = ["Blank: applies to sentence pairs only."] * pairs_only
+    after = [wording.label(labels, "strategies", id) for id in sources if id in set(summary["strategy"])]
+    return lines + [f"Blank: starts from a run on that task ({wording.listing(after)})."] * bool(after)
 
 
 def _undefined(summary) -> list[str]:
