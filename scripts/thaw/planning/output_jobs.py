@@ -189,8 +189,8 @@ def _start_tasks(context: OutputContext) -> dict:
         id: context.catalogue.get("strategies", id, "strategies").start
         for id in dict.fromkeys(run.strategy for run in context.runs)
     }
-    found = {id: start.task for id, start in starts.items() if start and start.task in context.experiment.tasks}
-    return {"start_tasks": found} if found else {}
+    tasks = {id: start.task for id, start in starts.items() if start and start.task in context.experiment.tasks}
+    return {"start_tasks": tasks} if tasks else {}
 
 
 def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:

@@ -146,7 +146,7 @@ def _empty(summary, spec: dict) -> list[str]:
         (others - {sources.get(strategy)}, scored)
         for strategy, scored in zip(tasks.index.get_level_values("strategy"), tasks, strict=True)
     ]
-    pairs_only = any(due and due.isdisjoint(scored) for due, scored in rows)
+    pairs_only = any(without_pairs and without_pairs.isdisjoint(scored) for without_pairs, scored in rows)
     lines = ["Blank: applies to sentence pairs only."] * pairs_only
     after = [wording.label(labels, "strategies", id) for id in sources if id in set(summary["strategy"])]
     return lines + [f"Blank: starts from a run on that task ({wording.listing(after)})."] * bool(after)
