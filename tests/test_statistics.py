@@ -143,6 +143,15 @@ def test_pairs_stay_pairs_and_large_sets_are_drawn_in_parts(monkeypatch):
     assert [len(part) for part in again] == [2] * 500 and all((part.sum(1) == 300).all() for part in again)
 
 
+def test_the_mean_of_a_few_values_has_students_interval_and_one_value_has_none():
+    values = [1.0, 2.0, 4.0]
+    mean, low, high = bootstrap.student_interval(values)
+    ends = ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (mean, low, high) == pytest.approx((np.mean(values), ends.low, ends.high))
+    assert bootstrap.student_interval([3.0]) == (3.0, None, None)
+    assert bootstrap.student_interval([]) == (None, None, None)
+
+
 def test_least_k_has_an_interval_and_may_never_be_reached():
     rng = np.random.default_rng(7)
     full = np.full(500, 0.8)
