@@ -16,14 +16,12 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.yaml_files import read_yaml
 from thaw.steps.train import start, taught
 from tiny import DECODERS, FAMILIES
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, quick, tiny_corpus
 from tiny_students import teach, with_parts, with_transfer_set
 from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
 STRATEGIES = list(read_yaml(HOME / "config" / "strategies.yaml").content["strategies"])
-QUICK = {"rate": 1e-3, "batch_size": 4}
-LENGTH = {False: {"epochs": 2}, True: {"updates": 6, "judge": 2}}  # whether a phase counts updates
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +53,8 @@ def test_every_family(family, name):
 
 def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     """Return the step that executes a catalogue's strategy, and its spec with quick phases; a sweep's k is 1."""
-    phases, entry = [], CATALOGUE.get("strategies", name, "test")
-    for phase in entry.phases:
-        settings = phase.model_dump(exclude_defaults=True, exclude={"train"})
-        quick = QUICK | {"head_rate": phase.head_rate and 1e-2} | LENGTH[phase.updates is not None]
-        phases.append({"train": phase.train, "k": 1} | settings | ({} if phase.optimizer == "lbfgs" else quick))
+    entry = CATALOGUE.get("strategies", name, "test")
+    phases = [quick(phase) for phase in entry.phases]
     step = "fit_heads" if phases[0].get("optimizer") == "lbfgs" else "train"
     return step, with_parts(bench, entry, bench.spec(*phases, **changes))
 

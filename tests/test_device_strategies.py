@@ -24,11 +24,10 @@ from thaw.training.head_fitting import HeadFit
 from thaw.training.seeds_together import train_heads
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import Start, TrainingRun, train
-from tiny_corpus import Bench, rows, tiny_corpus
+from tiny_corpus import Bench, quick, rows, tiny_corpus
 from tiny_students import teach, with_parts, with_transfer_set
 
 CATALOGUE = Catalogue([HOME / "config"])
-NUMBERS = {"rate": 1e-3, "epochs": 1, "batch_size": 4}
 KINDS = InsertConfig.model_fields["kind"].annotation.__args__
 
 # What a phase may say that no shipped strategy says, or only beside other things; these are tried as they are.
@@ -50,14 +49,13 @@ WAYS = {
     "updates": {"train": ["head", {"top": "k"}], "updates": 4, "judge": 2, "unfreeze": {}},
 }
 # Numbers, which are the same on all devices.
-NOT_TRIED = {"rate", "head_rate", "warmup", "warmup_of", "cut_frac", "ratio", "batch_size", "weight_decay", "l2"}
+NOT_TRIED = set("rate head_rate epochs warmup warmup_of cut_frac ratio batch_size weight_decay l2".split())
 
 
 def said(entry: StrategyConfig) -> str:
     """Return what a strategy says but for numbers, by which strategies are told apart here."""
-    length = {"epochs", "updates", "judge"}
     kept = [
-        phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | length)
+        phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | {"updates", "judge"})
         | {"counts_updates": phase.updates is not None}
         for phase in entry.phases
     ]
@@ -69,25 +67,8 @@ def shipped() -> dict[str, list[dict]]:
     found = {}
     for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]:
         entry = CATALOGUE.get("strategies", name, "test")
-        phases = [phase.model_dump(exclude_defaults=True, exclude=NOT_TRIED) | quick(phase) for phase in entry.phases]
-        found.setdefault(said(entry), (name, phases))
+        found.setdefault(said(entry), (name, [quick(phase) for phase in entry.phases]))
     return dict(found.values())
-
-
-def quick(phase: PhaseConfig) -> dict:
-    """Return what is said of a phase so that it takes moments."""
-    if phase.optimizer == "lbfgs":
-        return {"train": phase.train}
-    if phase.updates is None:
-        return {"train": phase.train} | NUMBERS
-    return {"train": phase.train, "updates": 4, "judge": 2} | {key: NUMBERS[key] for key in ("rate", "batch_size")}
-
-
-def way(name: str) -> dict:
-    """Return one of the WAYS with numbers that are quick; one with updates has no epochs."""
-    return {
-        key: value for key, value in (NUMBERS | WAYS[name]).items() if key != "epochs" or "updates" not in WAYS[name]
-    }
 
 
 SHIPPED = shipped()
@@ -110,7 +91,7 @@ def benches(tmp_path_factory):
 def teacher(benches, tmp_path_factory):
     """The metrics.json of a run of all of the encoder, which was kept."""
     bench = benches["classification"]
-    spec = bench.spec(NUMBERS | {"train": ["all"]}, keep=True)
+    spec = bench.spec({"train": ["all"]}, keep=True)
     return bench.step("train", spec, tmp_path_factory.mktemp("teacher")) / "metrics.json"
 
 
@@ -143,7 +124,7 @@ def on_cpu(tensors: dict) -> dict:
 @pytest.mark.parametrize("name", [*SHIPPED, *WAYS])
 def test_every_kind_of_strategy(name, benches, teacher, tmp_path):
     bench, start, taught = benches["classification"], None, None
-    spec = bench.spec(*(SHIPPED[name] if name in SHIPPED else [way(name)]))
+    spec = bench.spec(*(SHIPPED[name] if name in SHIPPED else [WAYS[name]]))
     entry = CATALOGUE.get("strategies", name, "test") if name in SHIPPED else None
     if entry:
         spec = with_parts(bench, entry, spec)
@@ -151,7 +132,7 @@ def test_every_kind_of_strategy(name, benches, teacher, tmp_path):
         taught = Taught(teach(bench, teacher, spec["phases"], tmp_path / "taught"), taught_parts(spec["phases"]))
     with pretended() as device:
         if entry and entry.after:
-            before = finished(bench, bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}), device)
+            before = finished(bench, bench.spec({"train": ["head", {"top": "k"}]}), device)
             start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
         left = finished(bench, spec, device, start, taught)
         assert all(parameter.is_cuda for parameter in left.head.parameters())
@@ -178,7 +159,7 @@ def test_every_key_of_a_phase_is_tried():
 @pytest.mark.parametrize("head", ["crf", "linear", "bilstm"])
 def test_words_with_a_layer(head, benches):
     bench, small = benches["spans"], {"options": {"size": 4}} if head == "bilstm" else {}
-    spec = bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}, head={"kind": head} | small)
+    spec = bench.spec({"train": ["head", {"top": "k"}]}, head={"kind": head} | small)
     with pretended() as device:
         assert finished(bench, spec, device).history[-1]["loss"] > 0
 
@@ -186,7 +167,7 @@ def test_words_with_a_layer(head, benches):
 @pytest.mark.parametrize("kind", ["classification", "spans"])
 def test_heads_side_by_side_have_the_cpus_losses(kind, benches):
     bench = benches[kind]
-    specs = [bench.spec(NUMBERS | {"train": ["head"], "epochs": 2}, seed=seed) for seed in (1, 2, 3)]
+    specs = [bench.spec({"train": ["head"]}, seed=seed) for seed in (1, 2, 3)]
     here = train_heads([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch())
     with pretended() as device:
         shared = inputs_of(bench, device)

@@ -71,6 +71,19 @@ def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
     assert re.search(f"small/({plan.strategies('train')})/base", path) and plan.strategies("ensemble") == "none"
 
 
+@pytest.mark.parametrize("heads", [["linear", "small"], ["small", "linear"]])
+def test_the_first_trial_has_its_settings_whichever_head_comes_first(home, tmp_path, heads):
+    """The search over a fitted head is planned as its first trial without settings; that of a BiLSTM has them."""
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/heads.yaml").write_text("heads: {small: {kind: bilstm, options: {size: 8, layers: 1}}}\n")
+    plan = planned(home, tmp_path / "my", HEADS, ["heads"], heads=heads)
+    (search,) = plan.jobs["search_heads"].values()
+    assert "rate" not in search.spec["phases"][0] and search.spec["grid"][0] == {"rate": 1e-5, "epochs": 1}
+    cell = "runs/acceptability/all/minilm/small/heads"
+    found = [plan.job("train", f"{cell}/trial{n}/seed3").spec["phases"][0] for n in (1, 2, 3, 4)]
+    assert [(phase["rate"], phase["epochs"]) for phase in found] == [(1e-5, 1), (1e-5, 2), (2e-4, 1), (2e-4, 2)]
+
+
 def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home, tmp_path):
     before = planned(home, tmp_path / "my", ONE, ["one"])
     after = planned(home, tmp_path / "my", ONE.replace("2e-4", "3e-4"), ["one"])

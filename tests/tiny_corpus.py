@@ -108,6 +108,15 @@ def tiny_corpus(folder: Path, kind: str, **splits) -> Corpus:
     return prepared(folder, ENTRIES[kind], **(made | splits))
 
 
+def quick(phase: PhaseConfig) -> dict:
+    """Return what a phase says, of few updates and with the rates that a bench has (`Bench.phases`)."""
+    said = phase.model_dump(exclude_defaults=True, exclude={"rate", "epochs", "batch_size"})
+    if phase.optimizer == "lbfgs":
+        return said
+    length = {} if phase.updates is None else {"updates": 6, "judge": 2}
+    return said | length | {"head_rate": phase.head_rate and 1e-2}
+
+
 class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 

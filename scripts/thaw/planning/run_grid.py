@@ -49,7 +49,6 @@ class RunPlanner:
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
         self.kept_for_students: set[str] = set()  # folders of runs whose tensors others read
         self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
-        self.specs_of_cells: dict[str, dict] = {}  # what the specs of all seeds of a cell share, by its folder
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -233,7 +232,8 @@ class RunPlanner:
 
     def phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
-        point = (run.strategy, run.encoder, run.value, run.trial)
+        # a search over heads is planned as its first trial without the settings of that
+        point = (run.strategy, run.encoder, run.value, run.trial, bool(run.settings))
         if point not in self._resolved:
             self._resolved[point] = self._resolved_phases(run)
         return self._resolved[point]

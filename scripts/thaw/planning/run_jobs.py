@@ -11,7 +11,7 @@ from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, TeachPlan, pair_views
-from thaw.planning.run_specs import run_spec
+from thaw.planning.run_specs import run_spec, spec_of_cell
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -30,6 +30,7 @@ class RunJobs:
         self.upstream = upstream
         self.planner = planner
         self._added: set[str] = set()
+        self._specs_of_cells: dict[str, dict] = {}
 
     def add(self, plan: RunPlan | SearchPlan | TeachPlan | InitialWeights) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
@@ -53,11 +54,17 @@ class RunJobs:
         A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
         decides, as it does where selections are merged.
         """
-        known, own = self.table.job(run.step, run.key).spec, run_spec(self.planner, run)
+        known, own = self.table.job(run.step, run.key).spec, self._spec(run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
         wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
             self.table.changes.setdefault(run.key, {}).update(more)
+
+    def _spec(self, run: RunPlan) -> dict:
+        """Return the spec of a run that is a job; what all seeds of its cell share is computed once."""
+        if run.cell not in self._specs_of_cells:
+            self._specs_of_cells[run.cell] = spec_of_cell(self.planner, run)
+        return run_spec(self.planner, run, self._specs_of_cells[run.cell])
 
     def file(self, need: Need) -> str:
         """Return the file that is read of what is needed."""
@@ -66,7 +73,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, run_spec(self.planner, run) | self.table.previous_changes.get(run.key, {}))
+        spec, inputs = self._based(run, self._spec(run) | self.table.previous_changes.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)

@@ -12,18 +12,16 @@ from thaw.planning.run_plan import KEPT, RunPlan
 from thaw.schema.entry import spec_of
 
 
-def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
-    """Return the spec of a run, without those digests; the parts of it that all seeds of a cell share are one object.
+def run_spec(planner: RunPlanner, run: RunPlan, of_cell: dict) -> dict:
+    """Return the spec of a run, without those digests. Args: of_cell, as `spec_of_cell` returns it."""
+    return of_cell | {"seed": run.seed} | dict.fromkeys(kept(planner, run), True)
+
+
+def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
+    """Return what the specs of all seeds of a run's cell have in common.
 
     `layers` is L of the encoder as it was pretrained; a student says in `student` which of them it keeps.
     """
-    if run.cell not in planner.specs_of_cells:
-        planner.specs_of_cells[run.cell] = _spec_of_cell(planner, run)
-    return planner.specs_of_cells[run.cell] | {"seed": run.seed} | dict.fromkeys(kept(planner, run), True)
-
-
-def _spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
-    """Return what the specs of all seeds of a run's cell have in common."""
     task = planner.catalogue.get("tasks", run.task, "tasks")
     encoder = planner.catalogue.get("encoders", run.encoder, "run")
     corpus = planner.catalogue.get("corpora", task.corpus, "corpora")

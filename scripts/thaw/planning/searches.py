@@ -5,14 +5,15 @@ from dataclasses import replace
 from thaw.core.versions import VERSIONS
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import SearchPlan
-from thaw.planning.run_specs import run_spec
+from thaw.planning.run_specs import run_spec, spec_of_cell
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 
 
 def heads_spec(search: SearchPlan, planner: RunPlanner) -> dict:
     """Return the spec of a choice for which the trials are trained, but for the digests of what was made before it."""
-    spec = run_spec(planner, replace(search.trials[0], settings={})) | {"version": VERSIONS["search_heads"]}
+    base = replace(search.trials[0], settings={})
+    spec = run_spec(planner, base, spec_of_cell(planner, base)) | {"version": VERSIONS["search_heads"]}
     seeds = sorted({trial.seed for trial in search.trials})
     kept = {key: spec[key] for key in spec.keys() - {"seed"}}
     return kept | {"grid": list(search.grid), "seeds": seeds} | _penalty(search)
