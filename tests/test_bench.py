@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench import __main__ as command
-from bench import report, rivals, work
+from bench import record, report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import QUICK, Options
@@ -195,6 +195,13 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     assert all(
         (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
     )
+
+
+def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
+    tables = record.tables()
+    assert {"goals", "table_seconds", "table_fp32_seconds"} <= set(tables)
+    for name, text in tables.items():
+        assert (record.RECORD / f"tables/{name}.md").read_text(encoding="utf-8") == text, "python -m tests.bench record"
 
 
 def test_two_passes_over_a_split_are_not_one():
