@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,12 +88,15 @@ def benches(tmp_path_factory):
     return found
 
 
+def kept_run(bench: Bench, folder: Path) -> Path:
+    """Return the metrics.json of a run of all of the encoder that was kept: a teacher."""
+    return bench.step("train", bench.spec({"train": ["all"]}, keep=True), folder) / "metrics.json"
+
+
 @pytest.fixture(scope="module")
 def teacher(benches, tmp_path_factory):
-    """The metrics.json of a run of all of the encoder, which was kept."""
-    bench = benches["classification"]
-    spec = bench.spec({"train": ["all"]}, keep=True)
-    return bench.step("train", spec, tmp_path_factory.mktemp("teacher")) / "metrics.json"
+    """A teacher on the classification bench."""
+    return kept_run(benches["classification"], tmp_path_factory.mktemp("teacher"))
 
 
 def inputs_of(bench: Bench, device, spec: dict | None = None):
@@ -121,20 +125,24 @@ def on_cpu(tensors: dict) -> dict:
     return load(save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
 
 
+def trained_by(name: str, bench: Bench, teacher: Path, folder: Path, device):
+    """Train by a shipped strategy, or in one of the WAYS, on a device; return what the run leaves."""
+    if name in WAYS:
+        return finished(bench, bench.spec(WAYS[name]), device)
+    entry, start, taught = CATALOGUE.get("strategies", name, "test"), None, None
+    spec = with_parts(bench, entry, bench.spec(*SHIPPED[name]))
+    if entry.teacher:
+        taught = Taught(teach(bench, teacher, spec["phases"], folder / "taught"), taught_parts(spec["phases"]))
+    if entry.after:
+        before = finished(bench, bench.spec({"train": ["head", {"top": "k"}]}), device)
+        start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
+    return finished(bench, spec, device, start, taught)
+
+
 @pytest.mark.parametrize("name", [*SHIPPED, *WAYS])
 def test_every_kind_of_strategy(name, benches, teacher, tmp_path):
-    bench, start, taught = benches["classification"], None, None
-    spec = bench.spec(*(SHIPPED[name] if name in SHIPPED else [WAYS[name]]))
-    entry = CATALOGUE.get("strategies", name, "test") if name in SHIPPED else None
-    if entry:
-        spec = with_parts(bench, entry, spec)
-    if entry and entry.teacher:
-        taught = Taught(teach(bench, teacher, spec["phases"], tmp_path / "taught"), taught_parts(spec["phases"]))
     with pretended() as device:
-        if entry and entry.after:
-            before = finished(bench, bench.spec({"train": ["head", {"top": "k"}]}), device)
-            start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
-        left = finished(bench, spec, device, start, taught)
+        left = trained_by(name, benches["classification"], teacher, tmp_path, device)
         assert all(parameter.is_cuda for parameter in left.head.parameters())
         assert set(left.predictions) >= {"train", "validation", "test"}
 

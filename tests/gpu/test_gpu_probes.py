@@ -11,7 +11,6 @@ from safetensors.torch import load_file
 
 import test_device_probes as probes
 from thaw.core.files import read_json, write_json
-from thaw.declarations.probes import COMPARISON, PROBES
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import extract, remake
 from thaw.features.store import FeatureStore
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.gpu
 bench = probes.bench
 
 
-@pytest.mark.parametrize("kind", [kind for kind, one in PROBES.items() if one.reads is not COMPARISON])
+@pytest.mark.parametrize("kind", probes.TRIED)
 def test_9_every_probe_is_near_the_cpus(kind, bench, device):
     """Scores may differ by one example where a number is near the edge; the layers and the measures are the same."""
     for here, spec in probes.specs(bench, kind):

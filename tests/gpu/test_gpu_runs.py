@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from test_device_resume import going_on, seen_after_resume, stopped
-from test_device_strategies import CATALOGUE, NUMBERS, SHIPPED, WAYS, finished, inputs_of, on_cpu, placed
+from test_device_strategies import SHIPPED, WAYS, finished, inputs_of, kept_run, placed, trained_by
 from test_house import PACKAGE
 from test_progress import WAYS as STOPPED
 from thaw.compute_cost.stopwatch import Stopwatch
@@ -22,8 +22,9 @@ from thaw.encoders.parity import check_resume
 from thaw.encoders.transformers import Encoder
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.training.further_training import Pretraining
-from thaw.training.training_run import Start, TrainingRun, train
+from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, rows, tiny_corpus
+from tiny_students import with_transfer_set
 from trained import equal, losses, tensors
 
 pytestmark = pytest.mark.gpu
@@ -34,16 +35,20 @@ def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     few = {"train": rows("classification", 16, 1), "validation": rows("classification", 8, 2)}
     corpus = tiny_corpus(folder / "data", "classification", **few, test=rows("classification", 8, 3))
-    return Bench(folder, "bert", corpus, "classification")
+    made = Bench(folder, "bert", corpus, "classification")
+    with_transfer_set(made, folder / "stsb", "stsb")
+    return made
+
+
+@pytest.fixture(scope="module")
+def teacher(bench, tmp_path_factory):
+    """A run of all of the encoder that was kept."""
+    return kept_run(bench, tmp_path_factory.mktemp("teacher"))
 
 
 @pytest.mark.parametrize("name", [*SHIPPED, *WAYS])
-def test_2_every_kind_of_strategy(name, bench, device):
-    phases, start = SHIPPED.get(name) or [NUMBERS | WAYS[name]], None
-    if name in SHIPPED and CATALOGUE.get("strategies", name, "test").after:
-        before = finished(bench, bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}), device)
-        start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
-    left = finished(bench, bench.spec(*phases), device, start)
+def test_2_every_kind_of_strategy(name, bench, teacher, tmp_path, device):
+    left = trained_by(name, bench, teacher, tmp_path, device)
     assert all(parameter.device.type == device.type for parameter in left.head.parameters())
 
 
