@@ -87,10 +87,12 @@ def bcn(p, texts, *, pool):
         shares = softmax(np.array([p["attention.query"] @ token for token in x]))
         vector += [x.max(0), x.mean(0), x.min(0), shares @ x]
     vector = np.concatenate(vector)
-    for n in range(2):
-        functions = affine(p, f"reduction.{n}.functions", vector)
+    for name in ("reduction.0", "reduction.1", "output"):
+        if f"{name}.functions.weight" not in p:
+            return affine(p, "output", vector)
+        functions = affine(p, f"{name}.functions", vector)
         vector = np.array([max(functions[k : k + pool]) for k in range(0, len(functions), pool)])
-    return affine(p, "output", vector)
+    return vector
 
 
 def esim(p, texts):

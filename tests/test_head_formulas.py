@@ -108,6 +108,33 @@ def test_heads_on_texts_compute_their_papers_formula(kind, task_type, separate):
             agree(head(states, batch), expected)
 
 
+@pytest.mark.parametrize("task_type", ["classification", "pair_classification"])
+def test_a_third_maxout_layer_may_be_the_output(task_type):
+    head, p = made("bcn", task_type, size=4, pool=3, output="maxout")
+    texts, states, batch = texts_and_batch(task_type, False)
+    with torch.no_grad():
+        agree(head(states, batch), [formulas.bcn(p, each, pool=3) for each in texts])
+
+
+def test_a_maxout_output_starts_like_a_matrix():
+    entry = HeadConfig(kind="bcn", options={"size": 4, "pool": 3, "output": "maxout"})
+    head = build(entry, WIDTH, 1, "regression").eval()
+    assert 0 < head.output.weight.std() < 0.05 and head.output.bias.abs().max() == 0
+    head.init_from_targets([3.0, 5.0])
+    assert head.logits(torch.zeros(2, 8)).tolist() == [4.0, 4.0]
+
+
+def test_dropout_of_esim_may_leave_out_the_same_values_of_all_tokens():
+    """Gal and Ghahramani 2016: one mask a text, of which what is kept is scaled."""
+    entry = HeadConfig(kind="esim", options={"size": 4, "masks": "text"}, dropout=0.5)
+    head = build(entry, WIDTH, OUTPUTS, "pair_classification").train()
+    torch.manual_seed(1)
+    masks = head._dropped(torch.ones(200, 7, WIDTH))
+    assert set(masks.flatten().tolist()) == {0.0, 2.0} and abs(masks.mean() - 1) < 0.1
+    assert torch.equal(masks, masks[:, :1].expand_as(masks)) and len({tuple(row) for row in masks[:, 0].tolist()}) > 40
+    assert torch.equal(head.eval()._dropped(torch.ones(2, 7, WIDTH)), torch.ones(2, 7, WIDTH))
+
+
 CONTEXTS = {
     "bilstm": (formulas.recurrent_words, {"size": 4, "layers": 2}),
     "highway_lstm": (formulas.highway, {"size": 4, "layers": 2}),

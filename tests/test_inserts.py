@@ -75,6 +75,32 @@ def test_an_insert_has_its_size_changes_nothing_and_trains_alone(folders, family
     assert sum(p.numel() for p in encoder.parameters() if p.requires_grad) == due
 
 
+def test_adapters_after_the_dropout_read_what_it_lets_through(folders):
+    """In training d + up(gelu(down(d))) of what dropout lets through, d; with dropout off as on the matrix."""
+    encoders = {}
+    for place in ("matrix", "dropout"):
+        encoders[place] = Encoder.load(folders["bert"])
+        Inserts(InsertConfig(kind="adapters", size=4, std=0.5, place=place), (2, 3), seed=1).into(encoders[place])
+        assert sum(p.numel() for _, p in encoders[place].inserted()) > 0
+    assert torch.allclose(encoders["matrix"](batch()), encoders["dropout"](batch()), atol=1e-6)
+    output = encoders["dropout"].model.get_submodule("encoder.layer.2.output").train()
+    output.dropout.base_layer.p = 0.5
+    states = torch.randn(2, 4, output.dense.in_features)
+    torch.manual_seed(1)
+    through = output.dropout.base_layer(output.dense(states))
+    down, up = output.dropout.adapter["down"], output.dropout.adapter["up"]
+    due = through + up(torch.nn.functional.gelu(down(through)))
+    torch.manual_seed(1)
+    assert (through == 0).any()
+    assert torch.allclose(output.dropout(output.dense(states)), due)
+
+
+def test_adapters_after_a_dropout_that_is_not_there_are_refused(folders):
+    encoder = Encoder.load(folders["distilbert"])
+    with pytest.raises(UserError, match="distilbert has no dropout of its own after transformer.layer.1.attention.out_lin"):
+        insert(encoder, InsertConfig(kind="adapters", place="dropout"), [2])
+
+
 @pytest.mark.parametrize("kind", ["lora", "ia3"])
 @pytest.mark.parametrize("family", ["bert", "distilbert", "llama"])
 def test_merged_into_the_weights_it_computes_the_same(folders, family, kind):

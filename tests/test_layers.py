@@ -74,6 +74,17 @@ def test_mix_dropout_leaves_layers_out_and_keeps_one():
     assert torch.equal(module.eval().shares(), torch.full((4,), 0.25))
 
 
+def test_a_penalty_on_the_mix_is_an_l2_term_of_the_loss():
+    given = torch.tensor([1.0, 0.5, -1.0, 2.0])
+    plain, penalised = (combined(combine="mix", penalty=penalty)[0] for penalty in (0.0, 0.1))
+    for module, penalty in ((plain, 0.1), (penalised, 0.0)):
+        with torch.no_grad():
+            module.weights.copy_(given)
+        (module(STATES, MASK).square().sum() + penalty * module.weights.square().sum()).backward()
+    assert torch.allclose(plain.weights.grad, penalised.weights.grad)
+    assert torch.equal(plain.gamma.grad, penalised.gamma.grad)
+
+
 @pytest.mark.parametrize(
     ("train", "stored"),
     [

@@ -73,9 +73,9 @@ def read_insert_metadata(path: Path) -> Inserts | None:
 
 
 class BottleneckAdapter(nn.Module):
-    """A matrix with a bottleneck adapter on its output: x + up(gelu(down(x))) (Houlsby et al. 2019, section 2.1).
+    """A module with a bottleneck adapter on its output: x + up(gelu(down(x))) (Houlsby et al. 2019, section 2.1).
 
-    It has 2md + d + m parameters. In the paper's code the sublayer's dropout comes before the adapter, here after it.
+    It has 2md + d + m parameters. The module is a sublayer's last matrix, or, as in the paper's code, its dropout.
     """
 
     def __init__(self, base: nn.Module, width: int, size: int, std: float):
@@ -104,7 +104,7 @@ def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None
         paths += [start + path for path in _targets(sublayers, entry, encoder.model.config.model_type)]
         outer.append(f"{start}{sublayers.outer}")
     if entry.kind == "adapters":
-        for path in paths:
+        for path in paths if entry.place == "matrix" else [_dropout_after(encoder.model, path) for path in paths]:
             owner, _, name = path.rpartition(".")
             module = encoder.model.get_submodule(path)
             adapter = BottleneckAdapter(module, encoder.width, entry.size, entry.std)
@@ -144,6 +144,16 @@ def _targets(sublayers: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
         other = ", or targets: attention" if entry.kind == "lora" else ""
         raise UserError(f"insert: {entry.kind}: {kind} has no separate matrices for it; choose another insert{other}")
     return paths
+
+
+def _dropout_after(model: nn.Module, path: str) -> str:
+    """Return the path of the dropout that follows a matrix; UserError where it is not known to, as it is in BERT."""
+    owner, _, name = path.rpartition(".")
+    if name != "dense" or not isinstance(getattr(model.get_submodule(owner), "dropout", None), nn.Dropout):
+        raise UserError(
+            f"insert: place: dropout: {model.config.model_type} has no dropout of its own after {path}; leave out place"
+        )
+    return f"{owner}.dropout"
 
 
 def _inject(model: nn.Module, entry: InsertConfig, paths: list[str], outer: list[str]) -> None:

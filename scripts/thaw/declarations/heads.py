@@ -56,6 +56,9 @@ class BcnOptions(HeadOptions):
     pooled_dropout: Probability | None = Field(None, description="of the poolings")
     between_dropout: Probability | None = Field(None, description="between the maxout layers")
     last_dropout: Probability | None = Field(None, description="below the output")
+    output: Literal["matrix", "maxout"] = Field(
+        "matrix", description="the last layer; AllenNLP has a third maxout layer"
+    )
 
 
 class EsimOptions(HeadOptions):
@@ -63,6 +66,9 @@ class EsimOptions(HeadOptions):
 
     size: int = Field(300, ge=1, description="width of each direction of both BiLSTMs, and of the layers between")
     activation: Literal["tanh", "relu"] = Field("tanh", description="of the last hidden layer; AllenNLP has relu")
+    masks: Literal["token", "text"] = Field(
+        "token", description="what dropout below a BiLSTM is drawn for, each token or, as AllenNLP has it, each text"
+    )
 
 
 class MatchingOptions(HeadOptions):

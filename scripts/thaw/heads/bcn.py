@@ -30,13 +30,23 @@ class Maxout(nn.Module):
         """Return [B, made] of vectors [B, width]."""
         return self.functions(vectors).unflatten(-1, (-1, self.pool)).amax(-1)
 
+    @property
+    def weight(self) -> nn.Parameter:
+        """The functions' matrix [made x p, width], and `bias` theirs: where it is the last layer it starts like one."""
+        return self.functions.weight
+
+    @property
+    def bias(self) -> nn.Parameter:
+        """The functions' constants [made x p]."""
+        return self.functions.bias
+
 
 class BcnHead(VectorHead):
     """The biattentive classification network (McCann et al. 2017, section 5), sizes and layers as AllenNLP has them.
 
     A layer of ReLU and a BiLSTM encode each text; biattention; a second BiLSTM integrates [x; x - c; x * c]; its states
-    are pooled by largest, mean, smallest and learned attention; maxout layers reduce them. As in AllenNLP there is no
-    batch normalisation between these, and a single text attends to itself.
+    are pooled by largest, mean, smallest and learned attention; maxout layers reduce them, and a matrix or a third one
+    is the output. As in AllenNLP there is no batch normalisation between these, and a single text attends to itself.
     """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
@@ -51,6 +61,8 @@ class BcnHead(VectorHead):
         self.dropouts = nn.ModuleDict({name: nn.Dropout(self._share(name)) for name in PLACES})
         self.dropout = nn.Dropout(self._share("last"))
         self.reduction = nn.ModuleList([Maxout(read, 4 * size, pool), Maxout(4 * size, 2 * size, pool)])
+        if entry.kind_options.output == "maxout":
+            self.output = Maxout(2 * size, outputs, pool)
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -103,3 +115,8 @@ class BcnHead(VectorHead):
         recurrent = bilstm(size, size, 1, tokens) + bilstm(6 * size, size, 1, tokens)
         layers = sum(matrix(m.functions.in_features, m.functions.out_features, len(batch)) for m in self.reduction)
         return recurrent + layers + (matrix(self.first.in_features, size, places) + products) * len(batch)
+
+    def logit_flops(self, count: int) -> float:
+        """Return the operations of the output on so many vectors."""
+        options = self.entry.kind_options
+        return super().logit_flops(count) * (options.pool if options.output == "maxout" else 1)

@@ -35,8 +35,8 @@ class EsimHead(VectorHead):
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last layer [B, h] of states [S, T, d]."""
         u, u_mask, v, v_mask, *lengths = two_texts(states, batch, self.separate_encoding)
-        u = self.encoding(self.dropout(u), u_mask, lengths[0])
-        v = self.encoding(self.dropout(v), v_mask, lengths[1])
+        u = self.encoding(self._dropped(u), u_mask, lengths[0])
+        v = self.encoding(self._dropped(v), v_mask, lengths[1])
         said = aligned(Pair(u, u_mask, v, v_mask))
         u, v = self._composed(u, said[0], u_mask, lengths[0]), self._composed(v, said[1], v_mask, lengths[1])
         pooled = [mean(u, u_mask), largest(u, u_mask), mean(v, v_mask), largest(v, v_mask)]
@@ -45,7 +45,13 @@ class EsimHead(VectorHead):
     def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return a text [B, n, 2h] of its tokens and what the other says to them, both [B, n, 2h]."""
         enhanced = torch.relu(self.enhanced(torch.cat([a, b, a - b, a * b], -1)))
-        return self.composition(self.dropout(enhanced), mask, lengths)
+        return self.composition(self._dropped(enhanced), mask, lengths)
+
+    def _dropped(self, text: torch.Tensor) -> torch.Tensor:
+        """Return a text [B, n, w] with dropout: of each value, or of whole columns (Gal and Ghahramani 2016)."""
+        if self.entry.kind_options.masks == "token":
+            return self.dropout(text)
+        return nn.functional.dropout1d(text.mT, self.dropout.p, self.training).mT
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output; the layer between reads padding too."""

@@ -27,6 +27,8 @@ class ScalarMix(Combination):
         self.norm, self.dropout = entry.norm, entry.dropout
         self.weights = nn.Parameter(torch.zeros(len(read)))
         self.gamma = nn.Parameter(torch.ones(()))
+        if entry.penalty:  # the gradient of penalty * sum(weights ** 2), of one backward pass an update
+            self.weights.register_hook(lambda gradient: gradient + 2 * entry.penalty * self.weights.detach())
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""

@@ -10,7 +10,7 @@ from thaw.schema.trainer_keys import PEFT_HINTS
 KEYS = {
     "lora": {"rank", "alpha", "targets"},
     "ia3": set(),
-    "adapters": {"size", "std"},
+    "adapters": {"size", "std", "place"},
 }  # the keys that each kind reads
 
 
@@ -53,6 +53,13 @@ class InsertConfig(ConfigModel):
         Field(  # that of Houlsby et al.'s code, where the paper says 1e-2
             1e-3, gt=0, le=1, description="adapters: standard deviation of the first weights"
         )
+    )
+    place: Annotated[
+        Literal["matrix", "dropout"], Key({"matrix": "", "dropout": "after the dropout of each sublayer"})
+    ] = Field(
+        "matrix",
+        description="adapters: on the output of a sublayer's last matrix, or, as Houlsby et al.'s code has it, on that of "
+        "the dropout which follows",
     )
 
     def meaningful(self) -> set[str]:

@@ -43,6 +43,10 @@ def _layer_dropout(dropout, entry, context) -> str:
     return f"layer dropout {written(dropout)}" if dropout else ""
 
 
+def _penalty(penalty, entry, context) -> str:
+    return f"with an L2 penalty of {written(penalty)} on the weights" if penalty else ""
+
+
 Norm = Annotated[bool, Key({True: "each layer normalised"})]
 NORM = Field(False, description="normalise each layer to mean 0 and standard deviation 1 first")
 
@@ -169,6 +173,9 @@ class ScalarMixConfig(LastLayersConfig):
     norm: Norm = NORM
     dropout: Annotated[float, Key(_layer_dropout, unit="probability")] = Field(
         0.0, ge=0, lt=1, description="probability that a layer is left out in training"
+    )
+    penalty: Annotated[float, Key(_penalty)] = Field(
+        0.0, ge=0, description="times the sum of the squared weights, before their softmax, is added to the loss"
     )
 
 
