@@ -22,6 +22,7 @@ REFUSED = {  # an output, changes to an experiment, and what is said
     "relative": ({}, "reference: full is none of the experiment's strategies"),
     "gains": ({"probes": ["logme"]}, "reference: full is none of the experiment's strategies"),
     "transfer_table": ({}, "no task of the experiment has transfer_sets: to name them"),
+    "transfer_matrix": ({}, "no task of the experiment has transfer_sets: to name them"),
     "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
     "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
     "probe_curves": ({}, r"shows probes of kind linear, .*; say probes: \[linear\]"),

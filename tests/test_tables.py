@@ -15,7 +15,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import footnotes, scores, writers
+from thaw.outputs.tables import footnotes, scores, transfer_matrix, writers
 from thaw.outputs.tables.table_model import Group, TextTable, text_row
 
 
@@ -186,6 +186,25 @@ def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
     assert r"$\to$" in writers.to_tex(table)
     with pytest.raises(UserError, match="no run is scored on another task"):
         scores.build_transfer(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
+
+
+def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_frame):
+    """A run on entities that is scored on the other task's test makes it a square; the diagonal is each task's own."""
+    runs = invented_frame[(invented_frame["kind"] == "run") & invented_frame["main"].astype(bool)]
+    back = runs[(runs["task"] == "entities") & (runs["role"] == "test")]
+    back = back.assign(role="transfer", split="odd/test", value=0.25)
+    spec = invented.shown("transfer", "transfer_matrix")
+    table = transfer_matrix.build(OutputData("", pandas.concat([invented_frame, back])), spec)
+    names = [column.label for column in table.columns]
+    assert names == ["Entities", "R&D_50%", "third"]
+    full = next(group for group in table.groups if group.name.startswith("Full"))
+    cells = {row.name: dict(zip(names, row.cells, strict=True)) for row in full.rows}
+    assert list(cells) == names[:2]
+    assert cells["R&D_50%"]["third"].text == "76.5 ± 0.7" and not cells["R&D_50%"]["third"].best
+    assert cells[names[0]]["R&D_50%"].text == "25.0 ± 0.0" and cells[names[0]]["third"] is None
+    assert cells[names[0]][names[0]].best and cells["R&D_50%"]["R&D_50%"].best
+    with pytest.raises(UserError, match="no run is scored on another task"):
+        transfer_matrix.build(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
 
 
 def test_latex_is_escaped_and_whole(table):

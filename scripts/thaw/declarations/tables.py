@@ -21,6 +21,12 @@ TABLES = {
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
     ),
+    "transfer_matrix": OutputKind(
+        "thaw.outputs.tables.transfer_matrix:build",
+        "where runs were trained by where they were tested, for tasks that name each other in `transfer_sets:`",
+        needs=(Requirement.TRANSFER,),
+        adds=RUNS,
+    ),
     "paper_table": OutputKind(
         "thaw.outputs.tables.reproduction:build",
         "a table of config/reference: each published number, ours with its interval, the difference, and what is not "

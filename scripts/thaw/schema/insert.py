@@ -58,7 +58,7 @@ class InsertConfig(ConfigModel):
         Literal["matrix", "dropout"], Key({"matrix": "", "dropout": "after the dropout of each sublayer"})
     ] = Field(
         "matrix",
-        description="adapters: on the output of a sublayer's last matrix, or, as Houlsby et al.'s code has it, on that of "
+        description="adapters: on the output of a sublayer's last matrix, or, as Houlsby et al. have it, on that of "
         "the dropout which follows",
     )
 
