@@ -108,6 +108,10 @@ further_pretraining:
     label: Local pretraining, ten epochs
     phase: {{learning_rate: 1e-3, epochs: 10, batch_size: 32}}
 
+  local_text_slow:     # a rate with which 256 dimensions learn too
+    base: local_text_short
+    phase: {{learning_rate: 3e-4, epochs: 10, batch_size: 32}}
+
   local_pairs:
     label: Local pretraining, with next sentences
     phase: {{learning_rate: 1e-3, epochs: 30, batch_size: 32}}
@@ -140,6 +144,12 @@ STRATEGIES = f"""strategies:
     label: Full fine-tuning
     from: local_text_short
     phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
+
+  local_frozen_slow: {{base: frozen, label: "Linear probe", from: local_text_slow}}
+
+  local_full_slow:
+    base: local_full_short
+    from: local_text_slow
 
   local_full_fast:
     label: Full fine-tuning, four times the rate
