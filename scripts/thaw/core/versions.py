@@ -24,6 +24,6 @@ VERSIONS = {
     "latency": 3,
     "collect": 11,
     "table": 14,
-    "figure": 13,
+    "figure": 14,
     "report": 14,
 }

@@ -10,7 +10,7 @@ from thaw.outputs.figures import figure_style, label_placement, panels, strategy
 from thaw.outputs.frame import aggregate
 
 NAMED = 8  # strategies of a panel, up to which each has its name next to it and the legend has none
-LETTERS = 16  # of a line of such a name
+LETTERS, LINES = 16, 2  # of a line of such a name, and how many lines it has at most
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -36,7 +36,7 @@ def build(data, spec: dict) -> panels.Figure:
     broken = dict(zip(names, itertools.cycle(figure_style.BROKEN)))
 
     shown = strategy_panels.task_panels(summary, spec["labels"])
-    direct = all(_few(rows) for *_, rows in shown)
+    direct = all(_few(rows, spec["labels"]) for *_, rows in shown)
 
     def draw(axis, column, rows) -> None:
         _strategies(axis, rows, marks, positions)
@@ -56,9 +56,15 @@ def build(data, spec: dict) -> panels.Figure:
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
 
 
-def _few(rows) -> bool:
-    """Tell whether a panel has so few strategies that each has its name next to it, and the legend has none."""
-    return rows.loc[rows["fitted"], "strategy"].nunique() <= NAMED
+def _few(rows, labels: dict) -> bool:
+    """Tell whether a panel has so few strategies, of short names, that each is named there and not in the legend."""
+    strategies = rows.loc[rows["fitted"], "strategy"].unique()
+    return len(strategies) <= NAMED and all(_wrapped(id, labels).count("\n") < LINES for id in strategies)
+
+
+def _wrapped(strategy: str, labels: dict) -> str:
+    name = wording.label(labels, "strategies", strategy)
+    return textwrap.fill(name, LETTERS, break_long_words=False, break_on_hyphens=False)
 
 
 def _label(axis, rows, positions: dict, marks: dict, labels: dict) -> None:
@@ -67,8 +73,7 @@ def _label(axis, rows, positions: dict, marks: dict, labels: dict) -> None:
     rows = rows[rows["fitted"] & rows["mean"].notna()].sort_values("thawed")
     points = [(positions.get(row.strategy, row.thawed), row.mean) for row in rows.itertuples()]
     last = ~rows["strategy"].duplicated(keep="last")
-    names = [wording.label(labels, "strategies", id) if last[at] else "" for at, id in rows["strategy"].items()]
-    names = [textwrap.fill(name, LETTERS, break_long_words=False, break_on_hyphens=False) for name in names]
+    names = [_wrapped(id, labels) if last[at] else "" for at, id in rows["strategy"].items()]
     ends = zip([x for x, _ in points], *_spread(rows), strict=True)
     paths = [[(x, low), (x, high)] for x, low, high in ends]
     paths += [list(zip(one["thawed"], one["mean"], strict=True)) for _, one in rows[rows["swept"]].groupby("strategy")]
