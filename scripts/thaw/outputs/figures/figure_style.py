@@ -12,6 +12,7 @@ PANEL = (2.3, 2.15)
 MOST = 24  # panels of a figure, which is two pages of a paper; nobody reads more, and 200 take a minute to draw
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch
+MARK, LETTER = 0.57, 0.06  # inches of an entry of a legend: its mark with the space around it, and each letter
 GREY = "#6b7280"
 BROKEN = ((0, (4, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (9, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
 STYLE = {
@@ -83,17 +84,19 @@ def marks(strategies) -> dict[str, tuple]:
 def legend(figure, handles) -> None:
     """Put one legend below all panels, in as few rows as fit, read row by row (matplotlib fills columns).
 
-    The figure becomes higher by what the legend takes.
+    The figure becomes higher by what the legend takes. A label wider than the figure is broken into lines.
     """
+    for handle in handles:
+        handle.set_label(textwrap.fill(handle.get_label(), int((figure.get_figwidth() - MARK) / LETTER)))
 
     def width(per_row: int) -> float:
         longest = [max(len(handle.get_label()) for handle in handles[i::per_row]) for i in range(per_row)]
-        return sum(0.57 + 0.06 * letters for letters in longest)
+        return sum(MARK + LETTER * letters for letters in longest)
 
     fitting = (count for count in range(len(handles), 1, -1) if width(count) <= figure.get_figwidth())
     per_row = next(fitting, 1)
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
-    room = 0.1 + 0.19 * math.ceil(len(handles) / per_row)
+    room = 0.1 + 0.19 * math.ceil(len(handles) / per_row) + 0.13 * sum("\n" in h.get_label() for h in handles)
     figure.set_figheight(figure.get_figheight() + room)
     position = {"loc": "outside lower center", "ncols": per_row}
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **position)
