@@ -9,15 +9,13 @@ docs/results/loop_equivalence, its page docs/results/loop_equivalence.md.
 """
 
 import argparse
-import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 import record
+from bench.quality import equivalence
 from plain_loop import fine_tune
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import log, run_step
@@ -29,31 +27,6 @@ NAME, MARGIN = "loop_equivalence", 0.5  # points
 RUNS = "*/n1000_wide/minilm/linear_mean/loop_top_k/k02/seed*/metrics.json"
 SPLITS = ("test", "reserved")
 LABELS = {"trec6": "TREC-6", "sst2_sentences": "SST-2, sentences", "sick_e": "SICK-E"}
-
-
-@dataclass(frozen=True)
-class Equivalence:
-    """Mean difference of two loops in points, its 90 % interval, and whether the interval is within the margin."""
-
-    difference: float
-    low: float
-    high: float
-    within: bool
-
-
-def equivalence(pairs: list[tuple[list[float], list[float]]], margin: float = MARGIN) -> Equivalence:
-    """Return two one-sided tests at 5 %: the 90 % interval of Welch's t; of several tasks, that of their mean.
-
-    Args: for each task the scores of either loop by seed, in points; the margin in points.
-    """
-    differences = [np.mean(ours) - np.mean(theirs) for ours, theirs in pairs]
-    parts = [np.var(scores, ddof=1) / len(scores) for pair in pairs for scores in pair]
-    freedom = [len(scores) - 1 for pair in pairs for scores in pair]
-    error = math.sqrt(sum(parts)) / len(pairs)
-    degrees = sum(parts) ** 2 / sum(part**2 / n for part, n in zip(parts, freedom, strict=True)) if error else 1.0
-    half = float(t.ppf(0.95, degrees)) * error
-    mean = float(np.mean(differences))
-    return Equivalence(mean, mean - half, mean + half, max(abs(mean - half), abs(mean + half)) <= margin)
 
 
 def plain_scores(metrics: Path, results: Path) -> dict[str, float]:
@@ -138,7 +111,8 @@ def _line(label: str, rows: str, seeds: int | str, pairs: list[tuple[list[float]
         spread = f" ± {np.std(pairs[0][side], ddof=1):.2f}" if len(pairs) == 1 else ""
         sides.append(f"{np.mean([np.mean(pair[side]) for pair in pairs]):.2f}{spread}")
     shown = f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
-    return f"| {label} | {rows} | {seeds} | {' | '.join(sides)} | {shown} | {'yes' if found.within else 'not shown'} |"
+    verdict = "yes" if found.within(MARGIN) else "not shown"
+    return f"| {label} | {rows} | {seeds} | {' | '.join(sides)} | {shown} | {verdict} |"
 
 
 def main() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 import forked
 import loop_equivalence
+from bench.quality import Equivalence, equivalence
 from conftest import HOME
-from loop_equivalence import Equivalence, equivalence, pooled, scores, table
+from loop_equivalence import pooled, scores, table
 from plain_loop import fine_tune
 from tiny import WORDS
 from tiny_corpus import Bench, tiny_corpus
@@ -62,19 +63,19 @@ def plain(bench, seeds=SEEDS, **recipe) -> list[float]:
 @pytest.mark.parametrize("top", [2, None], ids=["top two layers", "everything"])
 def test_on_made_up_data_both_loops_score_alike_and_another_recipe_does_not(made_up, top):
     ours, theirs = fast(made_up, top), plain(made_up, top=top)
-    assert equivalence([(ours, theirs)], POINTS).within, (ours, theirs)
+    assert equivalence([(ours, theirs)]).within(POINTS), (ours, theirs)
     assert 60 < sum(theirs) / len(theirs) < 97, "neither at chance nor at the end of what can be learnt"
-    assert not equivalence([(ours, plain(made_up, SEEDS[:2], rate=1e-4, head_rate=1e-3, top=top))], POINTS).within
+    assert not equivalence([(ours, plain(made_up, SEEDS[:2], rate=1e-4, head_rate=1e-3, top=top))]).within(POINTS)
 
 
 def test_equivalence_is_two_one_sided_tests():
     """Of scores with standard deviation 1, by hand: the standard error is 0.5, and t of 14 degrees 1.761."""
     signs, sd = [-1.0] * 4 + [1.0] * 4, (8 / 7) ** 0.5
     ours = [sign / sd for sign in signs]
-    found = equivalence([(ours, [score + 0.3 for score in ours])], 1.2)
+    found = equivalence([(ours, [score + 0.3 for score in ours])])
     assert (found.difference, found.low, found.high) == pytest.approx((-0.3, -0.3 - 0.8807, -0.3 + 0.8807), abs=1e-4)
-    assert found.within and not equivalence([(ours, [score + 0.3 for score in ours])], 1.1).within
-    assert equivalence([([1.0, 1.0], [1.0, 1.0])]) == Equivalence(0.0, 0.0, 0.0, True)
+    assert found.within(1.2) and not found.within(1.1) and not found.beyond(0.1)
+    assert equivalence([([1.0, 1.0], [1.0, 1.0])]) == Equivalence(0.0, 0.0)
     both = equivalence([(ours, ours)] * 2)
     assert both.high == pytest.approx(0.5 / 2**0.5 * 1.7011, abs=1e-4), "of the mean of two tasks, 28 degrees"
 
@@ -87,7 +88,7 @@ def test_on_real_questions_both_loops_score_alike(shared_data, tmp_path):
     done = forked.run(["thaw.cli.main", "run", experiment, *given], tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     (pair,) = pooled(scores(tmp_path / "results")).values()
-    assert list(map(len, pair)) == [8, 8] and equivalence([pair], 1.0).within, pair
+    assert list(map(len, pair)) == [8, 8] and equivalence([pair]).within(1.0), pair
 
 
 @pytest.mark.skipif(not (RECORD / "scores.csv").exists(), reason="docs/results has no record of it yet")

@@ -2,10 +2,51 @@
 
 import math
 import statistics
+from dataclasses import dataclass
 
 from scipy.stats import t
 
 MARGIN = 0.01  # a point of accuracy
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Mean difference of two sides and its 90 % interval."""
+
+    difference: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.difference - self.half
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.difference + self.half
+
+    def within(self, margin: float) -> bool:
+        """Tell whether the sides are equivalent, by two one-sided tests at 5 % (TOST)."""
+        return abs(self.difference) + self.half <= margin
+
+    def beyond(self, margin: float) -> bool:
+        """Tell whether the whole interval is beyond the margin."""
+        return abs(self.difference) - self.half > margin
+
+
+def equivalence(pairs: list[tuple[list[float], list[float]]]) -> Equivalence:
+    """Return the difference of two sides with the interval of Welch's t; of several tasks, that of their mean.
+
+    Args: for each task the scores of either side by seed, two or more.
+    """
+    mean = statistics.mean(statistics.mean(ours) - statistics.mean(theirs) for ours, theirs in pairs)
+    parts = [(statistics.variance(scores) / len(scores), len(scores) - 1) for pair in pairs for scores in pair]
+    error = math.sqrt(sum(part for part, _ in parts)) / len(pairs)
+    if not error:
+        return Equivalence(mean, 0.0)
+    degrees = sum(part for part, _ in parts) ** 2 / sum(part**2 / free for part, free in parts)
+    return Equivalence(mean, float(t.ppf(0.95, degrees)) * error)
 
 
 def of_runs(rows: list[dict], names: tuple, role: str) -> dict[str, list[float]]:
@@ -43,20 +84,16 @@ def over_rows(ours: dict[str, list[float]], theirs: dict[str, list[float]]) -> d
 
 
 def verdict(ours: list[float], theirs: list[float]) -> dict:
-    """Return both sides' mean and deviation, their difference and its 90 % interval over seeds (Welch).
+    """Return both sides' mean and deviation, their difference, its 90 % interval, and whether they are equivalent.
 
-    `equivalent` is whether the interval lies within the margin: two one-sided tests at 5 % (TOST); `different`,
-    whether it lies beyond it. `equivalent` is None where a side has fewer than two seeds: then there is no interval.
+    `equivalent` is None where a side has fewer than two seeds: then there is no interval. `different`: whether the
+    interval lies beyond the margin.
     """
     found = {"ours": _summary(ours), "peer": _summary(theirs), "equivalent": None}
     if len(ours) > 1 and len(theirs) > 1:
-        shares = [statistics.variance(scores) / len(scores) for scores in (ours, theirs)]
-        terms = sum(one**2 / (len(scores) - 1) for one, scores in zip(shares, (ours, theirs), strict=True))
-        spread, degrees = math.sqrt(sum(shares)), sum(shares) ** 2 / terms if terms else math.inf
-        wide = float(t.ppf(0.95, degrees)) * spread
-        difference = found["ours"]["mean"] - found["peer"]["mean"]
-        inside, outside = abs(difference) + wide < MARGIN, abs(difference) - wide > MARGIN
-        found |= {"difference": difference, "interval": wide, "equivalent": inside, "different": outside}
+        apart = equivalence([(ours, theirs)])
+        found |= {"difference": apart.difference, "interval": apart.half}
+        found |= {"equivalent": apart.within(MARGIN), "different": apart.beyond(MARGIN)}
     return found
 
 
