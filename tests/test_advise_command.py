@@ -82,7 +82,7 @@ def test_no_strategy_is_taken_where_a_baseline_is_as_good(place):
     done = advise(place, "words.yaml")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (found,) = json.loads((place.folder / "results/outputs/words/advised.json").read_text())["tasks"]
-    said = "no strategy is above the bag of words on validation (100.0): take that, or label more rows"
+    said = "on validation no strategy is above the bag of words (100.0): take that, or label more rows"
     assert found["taken"] is None and found["test"] == {} and found["refused"] == said
     assert f"  {said}\n" in done.stdout and "take frozen" not in done.stdout and "test " not in done.stdout
     assert found["baselines"]["bag_of_words"] == 100 and "  bag of words: validation 100.0\n" in done.stdout
@@ -100,7 +100,7 @@ def test_the_interval_is_of_pairs_and_nothing_is_above_the_majority_class_that_s
     choice = validated_choice(own, [scored("majority", 50.0, drawn[1]), scored("bag_of_words", 40.0, drawn[1])])
     assert (choice.best, choice.next.name, choice.baseline.name) == ("one", "other", "majority"), "of equals the first"
     assert (choice.next.value, choice.next.low, choice.next.high, choice.next.shown) == (0, 0, 0, False)
-    assert choice.refused == "no strategy is above the majority class on validation (50.0): label more rows"
+    assert choice.refused == "on validation no strategy is above the majority class (50.0): label more rows"
     ends = [choice.baseline.low, choice.baseline.high]
     assert np.quantile(drawn[0] - drawn[1], [0.025, 0.975]).tolist() == pytest.approx(ends)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from thaw.outputs import wording
-from thaw.outputs.frame.candidates import MAJORITY
+from thaw.outputs.frame.candidates import MAJORITY, none_above
 from thaw.statistics.bootstrap import interval
 from thaw.statistics.non_inferiority import Candidate, highest, not_exceeded
 
@@ -85,5 +85,4 @@ def _refused(runs: list[Candidate], baselines: list[Candidate]) -> str:
         return ""
     first = not_below[0]
     so = "label more rows" if first.row == MAJORITY else "take that, or label more rows"
-    named = wording.baseline(first.row)
-    return f"no strategy is above {named} on validation ({wording.number(first.validation)}): {so}"
+    return f"on validation {none_above(first)}: {so}"

@@ -38,7 +38,7 @@ class Choice:
         says with what it takes whether that is shown.
         """
         not_below = not_exceeded(self.baselines, self.candidates)
-        reasons = [f"no strategy is above {_printed(one)}" for one in not_below]
+        reasons = [none_above(one) for one in not_below]
         said = [one.row for one in not_below]
         for one in self.baselines:
             if one.row == MAJORITY and MAJORITY not in said and not any_above(self.candidates, one):
@@ -78,6 +78,11 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
     counted = all(row.inference > 0 for row, _ in kept)  # not so in results from before predictions were counted
     candidates = [_candidate(row, validated, shared, predictions, counted) for row, validated in kept]
     return Choice(candidates, _baselines(runs, group, task, predictions), own, predictions)
+
+
+def none_above(baseline: Candidate) -> str:
+    """Return the sentence, without its split, that no strategy is above a baseline."""
+    return f"no strategy is above {_printed(baseline)}"
 
 
 def _printed(baseline: Candidate) -> str:
