@@ -57,11 +57,16 @@ os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])
 @pytest.fixture
 def server(tmp_path):
     """The environment of a server's jobs, and the process that started it."""
+    yield from started(tmp_path)
+
+
+def started(tmp_path, **further: str):
+    """Yield what `server` is. Args: what else the environment of the server has."""
     (tmp_path / "some_job.py").write_text(JOB)
     path = f"{tmp_path}{os.pathsep}{HOME / 'scripts'}"
     names = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes", "VECLIB_MAXIMUM_THREADS": "1"}
-    environment |= {f"{name}_NUM_THREADS": "1" for name in names}
+    environment |= {f"{name}_NUM_THREADS": "1" for name in names} | further
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     starter = subprocess.Popen([sys.executable, "-c", START, path], env=environment, **pipes)
     yield environment | {"THAW_FORK_SERVER": starter.stdout.readline().strip()}, starter
@@ -150,6 +155,16 @@ def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, 
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "None\n", done.stderr
+
+
+def test_what_a_shell_changes_in_its_environment_is_no_other_environment(tmp_path):
+    """Snakemake runs a job in bash, which unsets the prompt that a virtual environment's `activate` has exported."""
+    of_a_shell = {"PS1": "(.venv) ", "PS2": "> ", "PS4": "* ", "IFS": ":", "OPTIND": "2", "SHELLOPTS": "braceexpand"}
+    for environment, starter in started(tmp_path, **of_a_shell):
+        ask = ["bash", "-c", 'set -euo pipefail; "$@"', "bash", sys.executable, "-c", ASK, "facts"]
+        done = subprocess.run(ask, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["parent"] not in (starter.pid, os.getpid()) and "PS1" in environment
 
 
 def test_the_server_ends_with_who_started_it_after_its_last_job(server, tmp_path):

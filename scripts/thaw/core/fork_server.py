@@ -31,6 +31,7 @@ OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM
 # Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
 # any other, such as OMP_NUM_THREADS, imports for itself.
 OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS}
+OF_A_JOB |= {"PS1", "PS2", "PS4", "IFS", "OPTIND", "SHELLOPTS"}  # `activate` exports a prompt; bash unsets it for a job
 REFUSED, STARTED = b"r", b"s"
 # What steps import only where it is needed, in an order in which none waits long for another.
 TABLES = ("pandas", "pyarrow.parquet", "pyarrow.dataset")
