@@ -14,10 +14,12 @@ A page names what it shows, and everything up to the closing line is written her
     <!-- notes: read_before_thaw/draws_way -->
     <!-- scores: grid/small -->
     <!-- times: read_before_thaw_cost/frozen_all_layers -->
+    <!-- records: all/circumstances -->
     <!-- end -->
 
 A note that two tables of a page share is written below the first of them. `scores` is a table of a few tasks and
-strategies of runs.csv, which SMALL names; `times` says how many times as much full fine-tuning takes as a strategy.
+strategies of runs.csv, which SMALL names; `times` says how many times as much full fine-tuning takes as a strategy;
+`records` lists all records: when, with which code and on what processor each was made, and the pages that show it.
 
 tests/test_documents.py compares pages and records.
 """
@@ -33,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from thaw.cli.grid_outcomes import RULES
 from thaw.core.errors import UserError
-from thaw.core.files import write_json, write_text
+from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
 from thaw.schema.catalogue import Catalogue, shipped
@@ -47,7 +49,7 @@ COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by exper
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
-SHOWN = re.compile(r"(<!-- (table|notes|scores|times): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
 # follows its strategy after a space.
@@ -113,6 +115,7 @@ def with_records(page: str) -> str:
     def written(match: re.Match) -> str:
         kind, experiment, name = match[2], match[3], match[4]
         own = {"scores": lambda: small(experiment, **SMALL[name]), "times": lambda: times(experiment, name)}
+        own |= {"records": all_records}
         rows = own[kind]() if kind in own else part(experiment, name, kind)
         if kind == "notes":
             lines = [line for line in rows.splitlines(keepends=True) if line not in noted]
@@ -172,6 +175,24 @@ def times(experiment: str, strategy: str) -> str:
             f"{values[task]:,.0f}" if values[task] >= 10 else f"{values[task]:.1f}" for values in columns.values()
         ]
         lines.append([labels.get("tasks", task, "record").label, *numbers])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def all_records() -> str:
+    """Return as Markdown what each record was made of: pages, runs, days, commits of Thaw and processors."""
+    lines = [["record", "shown in", "runs", "made", "code", "processor"], [":--", ":--", "--:", *[":--"] * 3]]
+    texts = {
+        page: page.read_text(encoding="utf-8") for page in PAGES if page.parent == RECORDS and page.stem != "index"
+    }
+    for path in sorted(RECORDS.glob("*/record.json")):
+        made, name = read_json(path), path.parent.name
+        pages = [f"[{page.stem}]({page.name})" for page, text in texts.items() if f"{name}/" in text]
+        facts = {what: made["facts"].get(what, {"–": 0}) for what in ("thaw", "machine")}
+        code = ["`{}`".format(version.partition("(")[2].rstrip(")") or version) for version in facts["thaw"]]
+        processors = [machine.replace("(R)", "").removeprefix("cpu; ") for machine in facts["machine"]]
+        days = " to ".join(dict.fromkeys((made["from"], made["to"])))
+        row = [f"[{name}]({name}/record.json)", ", ".join(pages), str(made["runs"]), days]
+        lines.append([*row, ", ".join(code), ", ".join(processors)])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -10,7 +10,7 @@ from bench import __main__ as command
 from bench import record, report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
-from bench.options import QUICK, Options
+from bench.options import HOME, QUICK, Options
 from bench.parts import grid, growth, steps, target
 from bench.quality import compared, of_cells, of_runs, over_rows
 from bench.texts import Texts, cut, joined
@@ -153,6 +153,19 @@ def test_a_process_is_timed_with_its_children_and_a_failed_one_is_told(tmp_path)
     with pytest.raises(Failed, match="ended with 3; see .*log"):
         timed([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "log", tmp_path)
     assert machine()["cores"] >= 1
+
+
+def test_what_a_fork_server_computes_is_counted(tmp_path):
+    """It outlives who started it, whose usage has nothing of it; it imports pandas and matplotlib while nobody asks."""
+    scripts = str(HOME / "scripts")
+    start = f"from thaw.core import fork_server; fork_server.start({scripts!r}, 1, ('outputs',))"
+    code = {"alone": "import time; from thaw.core import fork_server; time.sleep(2)"}
+    code["server"] = f"{start}; import time; time.sleep(2)"
+    found = {
+        name: timed([sys.executable, "-c", one], tmp_path / "log", tmp_path, {"PYTHONPATH": scripts})
+        for name, one in code.items()
+    }
+    assert found["server"]["cpu"] - found["alone"]["cpu"] > 0.3
 
 
 def test_a_part_that_fails_is_told_and_leaves_nothing(tmp_path, capsys):

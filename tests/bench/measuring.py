@@ -1,5 +1,7 @@
 """Measuring: processes timed from outside, sides taken in turn, the machine and its load."""
 
+import contextlib
+import ctypes
 import os
 import platform
 import shutil
@@ -11,6 +13,8 @@ from pathlib import Path
 
 # Flags of /proc/cpuinfo that say that the processor computes in bfloat16 itself.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "avx_ne_convert"}
+
+PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
 
 class Failed(Exception):
@@ -24,6 +28,7 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what outlives its parent is our child then
     load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
     with open(log, "w") as output:
         process = subprocess.Popen(
@@ -34,16 +39,29 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
         except BaseException:  # an interrupt: what was started must not go on alone
             process.terminate()
             raise
+    wall = time.perf_counter() - begin
+    usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers())]
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise Failed(f"{' '.join(command[:6])} ... ended with {process.returncode}; see {log}")
     return {
-        "wall": time.perf_counter() - begin,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "memory_mb": usage.ru_maxrss / 1024,
+        "wall": wall,
+        "cpu": sum(one.ru_utime + one.ru_stime for one in usages),
+        "memory_mb": max(one.ru_maxrss for one in usages) / 1024,
         "load": load,
         "started": started,
     }
+
+
+def _fork_servers() -> list[int]:
+    """Return the processes of Thaw's fork servers whose starter has ended: they end now, with all of their jobs."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # a process that has gone
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"thaw.core.fork_server" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+    return found
 
 
 def interleaved(sides: dict[str, Callable[[], dict]], rounds: int) -> dict[str, list[dict]]:
