@@ -17,9 +17,10 @@ A page names what it shows, and everything up to the closing line is written her
     <!-- records: all/circumstances -->
     <!-- end -->
 
-A note that two tables of a page share is written below the first of them. `scores` is a table of a few tasks and
-strategies of runs.csv, which SMALL names; `times` says how many times as much full fine-tuning takes as a strategy;
-`records` lists all records: when, with which code and on what processor each was made, and the pages that show it.
+A note that two tables of a page share is written below the first of them, but for what the marks of a table mean.
+`scores` is a table of a few tasks and strategies of runs.csv, which SMALL names; `times` says how many times as much
+full fine-tuning takes as a strategy; `records` lists all records: when, with which code and on what processor each was
+made, and the pages that show it.
 
 tests/test_documents.py compares pages and records.
 """
@@ -38,6 +39,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
+from thaw.outputs.tables.table_model import ALIKE, HIGHEST
+from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import student_interval
 
@@ -49,6 +52,7 @@ COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by exper
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
+MARKS = {HIGHEST, ALIKE, MISSING, *WARNINGS}
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
@@ -109,7 +113,10 @@ def circumstances(frame: pd.DataFrame) -> dict:
 
 
 def with_records(page: str) -> str:
-    """Return a page's text with the tables and notes that it names; a note that it already has is left out."""
+    """Return a page's text with the tables and notes that it names.
+
+    A note that it already has is left out, unless it says what a mark of the table means.
+    """
     noted: list[str] = []
 
     def written(match: re.Match) -> str:
@@ -118,7 +125,7 @@ def with_records(page: str) -> str:
         own |= {"records": all_records}
         rows = own[kind]() if kind in own else part(experiment, name, kind)
         if kind == "notes":
-            lines = [line for line in rows.splitlines(keepends=True) if line not in noted]
+            lines = [line for line in rows.splitlines(keepends=True) if line not in noted or MARKS & set(line)]
             noted.extend(lines)
             rows = "".join(lines)
         return match[1] + "\n" + rows + "\n" + match[5]

@@ -31,6 +31,16 @@ def test_a_page_with_an_old_table_is_written_again(tmp_path, monkeypatch):
     assert record.with_records(again).count("- a note") == 1, "a page has a note once"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_mark_of_a_table_is_explained_below_it(page):
+    text = PAGES[page].read_text(encoding="utf-8")
+    shown = [(match[2], match[3], match[4], set(match[0]) & record.MARKS) for match in record.SHOWN.finditer(text)]
+    for kind, *of, marks in shown:
+        if kind == "table" and marks:
+            explained = set().union(*(found for other, *same, found in shown if other == "notes" and same == of))
+            assert marks <= explained, f"{'/'.join(of)}: {sorted(marks - explained)} without a note"
+
+
 OF_NO_EXPERIMENT = {"benchmark", "resumed_states"}  # records of measurements
 KEPT = sorted(path for path in record.RECORDS.iterdir() if path.is_dir() and path.name not in OF_NO_EXPERIMENT)
 
