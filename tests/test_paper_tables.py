@@ -114,7 +114,7 @@ def test_the_notes_tell_what_is_not_as_in_the_paper(made):
     ):
         assert said in notes, said
     plain = [{"label": "Full", "cells": [{"printed": 90.0, "at": at("full"), "marks": []}]}]
-    assert "Encoders and splits are the paper's." in drawn(made, rows=plain).notes
+    assert "Encoders, splits and numbers of rows are the paper's." in drawn(made, rows=plain).notes
 
 
 def test_the_least_k_and_the_papers_rule(made):
@@ -178,7 +178,7 @@ def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared
     scaled = planned(home, "lee2019", shared_data, overlay=True)
     spec = scaled.job("table", "lee2019_scaled/lee2019_sweep_bert_base").spec["beside"]
     half = next(row for row in spec["rows"] if row["label"] == "last 6")
-    assert half["cells"][1]["at"][4] == "k03" and half["cells"][1]["marks"] == ["encoder", "split"]
+    assert half["cells"][1]["at"][4] == "k03" and half["cells"][1]["marks"] == ["encoder", "split", "rows"]
     assert half["cells"][4]["reason"] == "its task is left out here"
 
 
@@ -194,8 +194,15 @@ def test_the_most_of_all_is_over_the_tasks_that_the_paper_has(made):
     assert numbers["none is printed", "most"] == numbers["none is printed", "B"]
 
 
+def test_fewer_rows_are_not_the_papers(made):
+    cell = {"printed": 1.0, "at": at("frozen"), "marks": ["rows"]}
+    table = drawn(made, rows=[{"label": "A", "cells": [cell]}])
+    (note,) = [note for note in table.notes if note.startswith("ᵈ Fewer rows to train on or to score than all: ")]
+    assert "ᵈ" in writers.to_markdown(table) and "numbers of rows are the paper's" not in "".join(table.notes), note
+
+
 def test_a_split_is_the_papers_only_where_that_is_known(made):
     cell = {"printed": 1.0, "at": at("frozen"), "marks": ["unknown_split"]}
     notes = drawn(made, rows=[{"label": "A", "cells": [cell]}]).notes
     assert any(note.startswith("ᶜ It is not known whether the split is the paper's") for note in notes)
-    assert "Encoders and splits are the paper's." not in notes
+    assert "Encoders, splits and numbers of rows are the paper's." not in notes

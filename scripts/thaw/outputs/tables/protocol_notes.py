@@ -2,11 +2,12 @@
 
 from thaw.outputs import wording
 
-MARKS = {"encoder": "ᵃ", "split": "ᵇ", "unknown_split": "ᶜ"}
+MARKS = {"encoder": "ᵃ", "split": "ᵇ", "unknown_split": "ᶜ", "rows": "ᵈ"}
 SAID = {
     "encoder": "A different encoder than the paper's, with numbers of layers in proportion",
     "split": "A different split than the paper's",
     "unknown_split": "It is not known whether the split is the paper's",
+    "rows": "Fewer rows to train on or to score than all",
 }
 PROVENANCES = {
     "table_image": "Published numbers were read from an image of the table",
@@ -58,15 +59,16 @@ def _favours(comparison: dict) -> list[str]:
 
 
 def _marks(cells: list[dict], spec: dict) -> list[str]:
-    """Return what the marks mean, or that nothing differs."""
+    """Return what the marks mean, each with the encoders, the tasks or the rows of its cells; or that none is there."""
     lines = []
     for mark, sign in MARKS.items():
         marked = [cell for cell in cells if mark in cell.get("marks", [])]
         tasks = wording.listing(dict.fromkeys(wording.task_name(spec["labels"], c["at"][0]) for c in marked))
         encoders = wording.listing(dict.fromkeys(wording.label(spec["labels"], "encoders", c["at"][1]) for c in marked))
-        lines += [f"{sign} {SAID[mark]}: {encoders if mark == 'encoder' else tasks}."] if marked else []
+        named = {"encoder": encoders, "rows": wording.label(spec["labels"], "subsets", spec["beside"]["subset"])}
+        lines += [f"{sign} {SAID[mark]}: {named.get(mark, tasks)}."] if marked else []
     same = any("at" in cell for cell in cells) and not lines
-    return lines or ["Encoders and splits are the paper's."] * same
+    return lines or ["Encoders, splits and numbers of rows are the paper's."] * same
 
 
 def _seeds(comparison: dict, reproduced: dict) -> list[str]:

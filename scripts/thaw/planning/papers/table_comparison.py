@@ -18,7 +18,7 @@ def comparison_for_spec(
     """Return what the spec of a paper's table says: the printed numbers, our address of each, and what differs.
 
     Args: runs of the experiment; origins, from which kind of source each corpus comes. A cell has `printed`, and `at`
-    (an address, with `marks` of what is not as in the paper: encoder, split) or `reason`, why there is no number.
+    (an address, with `marks` of what is not as in the paper: encoder, split, rows) or `reason`, why there is no number.
     """
     paper, document = printed_tables.read(catalogue.folders, output.paper)
     printed_tables.check(output.paper, paper, document, catalogue)
@@ -83,6 +83,8 @@ class PaperComparison:
         task = self.catalogue.get("tasks", at["task"], "reference")
         same = same_split in ("always", self.origins.get(task.corpus))
         marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
+        subset = self.catalogue.get("subsets", self.experiment.subsets[0], "reference")
+        marks += ["rows"] * bool(subset.rows or subset.scored)
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
