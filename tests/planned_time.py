@@ -1,0 +1,57 @@
+"""How long a run takes next to what `thaw plan` says of it: measures one experiment, with the arguments of `thaw run`.
+
+PYTHONPATH=scripts:tests python tests/planned_time.py config/experiments/first.yaml --config data_dir=path/to/data
+
+The experiment should not have been run, or nothing is left to be timed. The record is docs/results/planned_time, to
+which each measurement is added; docs/results/performance.md shows its table.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import record
+from thaw.core.files import read_json, write_json, write_text
+from thaw.core.runtime import run_step
+
+KEPT = record.RECORDS / "planned_time"
+TIME = re.compile(r"^time, roughly, with all cores busy: (.+?)(?: \(|$)", re.MULTILINE)
+RUNS = re.compile(r"^experiment (\w+)[^\n]*\nruns (\d+)", re.MULTILINE)
+
+
+def measured(arguments: list[str]) -> dict:
+    """Plan an experiment, run it on all cores, and return what was planned and what it took, in seconds."""
+    said = subprocess.run(["thaw", "plan", *arguments], capture_output=True, text=True, check=True).stdout
+    (name, runs), planned, load = RUNS.search(said).groups(), TIME.search(said)[1], os.getloadavg()[0]
+    start = time.perf_counter()
+    subprocess.run(["thaw", "run", *arguments, "--cores", "all"], check=True)
+    taken = time.perf_counter() - start
+    facts = {"experiment": name, "runs": int(runs), "planned": planned, "taken": round(taken)}
+    return facts | {"cores": os.cpu_count(), "load": round(load, 1), "date": time.strftime("%Y-%m-%d")}
+
+
+def table(rows: list[dict]) -> str:
+    """Return the record's table in Markdown."""
+    lines = ["| experiment | runs | planned | taken | load of the machine before |", "|:--|--:|--:|--:|--:|"]
+    for row in rows:
+        taken = f"{row['taken']} s" if row["taken"] < 100 else f"{row['taken'] / 60:.0f} min"
+        lines.append(f"| {row['experiment']} | {row['runs']} | {row['planned']} | {taken} | {row['load']} |")
+    cores = ", ".join(sorted({str(row["cores"]) for row in rows}))
+    dates = ", ".join(sorted({row["date"] for row in rows}))
+    note = f"- With all of {cores} cores, {dates}. Runs: with trials of searches."
+    return "\n".join([*lines, "", note, ""])
+
+
+def main() -> None:
+    """Measure, and add to the record."""
+    path = Path(KEPT / "measured.json")
+    rows = [*(read_json(path) if path.is_file() else []), measured(sys.argv[1:])]
+    write_json(path, rows)
+    write_text(KEPT / "tables/planned.md", table(rows))
+
+
+if __name__ == "__main__":
+    run_step(main)
