@@ -21,8 +21,6 @@ def build(data, spec: dict) -> panels.Figure:
     are broken lines. With `minus` it is the difference to the mean of that strategy, as the authors of Lee et al. 2019
     draw it.
     """
-    from matplotlib.patches import Patch
-
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     if minus := spec.get("minus"):
         summary = _less(summary, minus)
@@ -49,8 +47,7 @@ def build(data, spec: dict) -> panels.Figure:
     for title, column, rows in shown:
         label = partial(_label, rows=rows, positions=positions, marks=marks, labels=spec["labels"])
         drawn.append(panels.Panel(title, partial(draw, column=column, rows=rows), label if direct else None))
-    spread = _spread_name(summary)
-    band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
+    band = panels.band_entry(summary, True, "Band, bar")
     named = strategy_panels.legend(summary, spec, {} if direct else marks)
     legend = [*named, *strategy_panels.hollow_entry(r for *_, r in shown), *band]
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
@@ -156,14 +153,6 @@ def _spread(points) -> tuple:
         sd = points["sd"].fillna(0).where(~points["shared"], 0)
         return points["mean"] - sd, points["mean"] + sd
     return points["low"], points["high"]
-
-
-def _spread_name(summary) -> str:
-    """Return what band and bars show, empty for a single seed."""
-    seeds = int(summary["seeds"].max())
-    if seeds < 2:
-        return ""
-    return f"Band, bar: mean ± sd of {seeds} seeds" if seeds >= 3 else "Band, bar: range of 2 seeds"
 
 
 def _reference_lines(axis, rows, labels: dict, broken: dict) -> None:

@@ -90,6 +90,19 @@ def hollow_entry(label: str):
     return entry(label, (figure_style.GREY, "o"), markerfacecolor="white", linestyle="none")
 
 
+def band_entry(frame, deviation: bool, drawn: str = "Band") -> list:
+    """Return the entry of a legend that says what bands over seeds are; none where there is one seed.
+
+    Args: a frame with `seeds`; whether from three seeds on they are mean ± standard deviation, as of `over_seeds`, and
+    not the range; what is drawn.
+    """
+    from matplotlib.patches import Patch
+
+    seeds = int(frame["seeds"].max())
+    over = "mean ± sd" if deviation and seeds >= 3 else "range"
+    return [Patch(facecolor="#9ca3af", alpha=0.4, label=f"{drawn}: {over} of {seeds} seeds")] if seeds > 1 else []
+
+
 def marks_of_lines(frame, columns: list[str]) -> dict[tuple, tuple]:
     """Return {line: (colour, marker)}. Args: the columns of a frame whose values make a line."""
     lines = list(frame[columns].drop_duplicates().itertuples(index=False))
