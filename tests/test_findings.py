@@ -212,6 +212,12 @@ def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(hom
     assert whole[0]["tests"][0]["terms"][1] == [-1.0, "ulmfit", "ulmfit_full", "base"]
     scaled = planned(home, "wei2022", shared_data, overlay=True).job("table", "wei2022_scaled/findings").spec
     assert {e["reason"] for e in scaled["findings"]} == {"it needs 12 layers or more"}
+    half = planned(home, "lee2019_roberta", shared_data).job("table", "lee2019_roberta/findings").spec["findings"]
+    assert [(e["encoder"], e.get("reason")) for e in half] == [
+        ("roberta_base", "it needs 24 layers or more"),
+        ("roberta_large", None),
+    ]
+    assert half[1]["tests"][0]["terms"][0] == [1.0, "roberta", "lee_top_k_dropout_10", "k12"]
     large = planned(home, "wei2022", shared_data).job("table", "wei2022/findings").spec["findings"]
     assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k_dropout", "k05"]
 

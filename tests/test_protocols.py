@@ -7,6 +7,7 @@ import yaml
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import protocol
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.papers import printed_tables, protocols
 from thaw.schema.catalogue import shipped
 from thaw.schema.reference import Reference
@@ -17,7 +18,7 @@ PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_setting_of_a_protocol_is_in_the_catalogues(paper, catalogue):
     lines = protocols.protocol_for_spec(paper, catalogue)
-    assert len(lines) > 5 and all(len(line) == 4 and line[1] and line[2] for line in lines)
+    assert len(lines) > 5 and all(len(line) == 5 and line[1] and line[2] for line in lines)
     assert any(line[2] == "the same" for line in lines) and (any(line[3] for line in lines) or paper == "kovaleva2019")
 
 
@@ -38,14 +39,48 @@ def checked(tmp_path, catalogue, home, monkeypatch):
 
 def test_a_difference_needs_a_reason_and_a_setting_must_exist(checked):
     batch = "strategies.lee_full.phases.1.batch_size"
-    assert checked(paper=16, setting=batch) == [["w", "16", "the same", ""]]
-    assert checked(paper=32, setting=batch, why="memory") == [["w", "32", "16", "memory"]]
+    assert checked(paper=16, setting=batch) == [["w", "16", "the same", "", True]]
+    assert checked(paper=32, setting=batch, why="memory") == [["w", "32", "16", "memory", True]]
+    assert checked(paper=32, here="16") == [["w", "32", "16", "", False]]
     with pytest.raises(UserError, match="the paper has 32, .* is 16; say why:"):
         checked(paper=32, setting=batch)
     with pytest.raises(UserError, match="there is no batch"):
         checked(paper=32, setting="strategies.lee_full.phases.1.batch")
     with pytest.raises(UserError, match="say either setting: or here:"):
         checked(paper=32)
+
+
+def test_only_what_is_read_from_a_setting_is_said_to_be(invented_lines):
+    made = protocol.build(None, invented_lines)
+    assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol.MARK, "a tenth"]
+    assert made.notes == protocol.NOTES and [line[-1] for line in made.lines] == ["catalogues", "words"]
+
+
+@pytest.fixture
+def invented_lines():
+    lines = [["batch", "32", "16", "memory", True], ["split", "half", "a tenth", "", False]]
+    labels = {"encoders": {"minilm": "MiniLM-L6"}, "subsets": {}}
+    return {"id": "x", "caption": "", "protocol": lines, "labels": labels}
+
+
+def test_a_scaled_down_experiment_says_what_its_runs_have(invented_lines):
+    scaled = {"encoders": ["minilm"], "subsets": ["n500_s300"], "seeds": [1], "search_seeds": 1}
+    made = protocol.build(None, invented_lines | {"scaled": scaled})
+    has = "encoder MiniLM-L6, rows n500_s300, seed 1 and 1 seed for each setting of a search."
+    assert f"the runs here have {has} Points of sweeps over layers" in made.notes[-1]
+    made = protocol.build(None, invented_lines | {"scaled": {"seeds": [1, 2]}})
+    assert made.notes[-1].endswith("the runs here have seeds 1 and 2.")
+
+
+def test_the_plan_passes_on_what_was_scaled_down(home):
+    files = [str(home / "config/experiments" / name) for name in ("lee2019.yaml", "offline.yaml")]
+    scaled = {"encoders": ["minilm"], "subsets": ["n500_s300"], "seeds": [1], "search_seeds": 1}
+    for names, expected in [(files[:1], None), (files, scaled)]:
+        config = read_config(names, {"tasks": ["sst2"], "outputs": ["lee2019_protocol"], "baselines": []})
+        if expected:
+            config["scale_down"]["local_only"] = False
+        table = load_plan(config, home, results="no_results_yet").jobs["table"]
+        assert next(iter(table.values())).spec.get("scaled") == expected
 
 
 def test_numbers_of_other_numbers_are_counted_by_their_parts(home):

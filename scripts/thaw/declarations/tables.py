@@ -36,7 +36,7 @@ TABLES = {
     ),
     "protocol_table": OutputKind(
         "thaw.outputs.tables.protocol:build",
-        "settings of a paper or of its code, ours as the catalogues have them, and why they differ",
+        "settings of a paper or of its code, ours as the catalogues have them or in words, and why they differ",
         options.PaperOptions,
         adds=(Addition.PROTOCOL,),
     ),

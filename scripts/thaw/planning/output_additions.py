@@ -40,7 +40,9 @@ def _printed(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _protocol(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"protocol": protocols.protocol_for_spec(entry.paper, context.catalogue)}
+    scaled = protocols.scaling_for_spec(context.experiment)
+    lines = protocols.protocol_for_spec(entry.paper, context.catalogue)
+    return {"protocol": lines} | ({"scaled": scaled} if scaled else {})
 
 
 def _coverage(entry: OutputConfig, context: OutputContext) -> dict:

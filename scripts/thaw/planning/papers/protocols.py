@@ -13,16 +13,27 @@ from thaw.schema.phases import PhaseConfig
 from thaw.schema.reference import ProtocolItem
 
 
-def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list[str]]:
-    """Return the lines of a paper's protocol: what, as the paper, as here, why; without a difference why is empty.
+def scaling_for_spec(experiment: ExperimentConfig) -> dict:
+    """Return the encoders, rows, seeds and seeds of a search of a scaled-down experiment; those that it replaced."""
+    wanted = experiment.scale_down
+    if wanted is None:
+        return {}
+    scaled = {"encoders": experiment.encoders} if wanted.stand_in else {}
+    scaled |= {name: getattr(experiment, name) for name in ("subsets", "seeds") if getattr(wanted, name)}
+    return scaled | ({"search_seeds": experiment.search_seeds} if experiment.search_seeds else {})
 
-    Raises UserError for a setting that the catalogues lack, and for a difference without a reason.
+
+def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list]:
+    """Return the lines of a paper's protocol: what, as the paper, as here, why, whether ours is read from a setting.
+
+    Without a difference why is empty. Raises UserError for a setting that the catalogues lack, and for a difference
+    without a reason.
     """
     reference, document = printed_tables.read(catalogue.folders, paper)
     lines = []
     for index, item in enumerate(reference.protocol):
         place = f"{document.place(['protocol', index])}: {paper}.protocol: {item.what}"
-        lines.append([item.what, _said(item.paper), *_here(item, catalogue, place)])
+        lines.append([item.what, _said(item.paper), *_here(item, catalogue, place), item.setting is not None])
     return lines
 
 
