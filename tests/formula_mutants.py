@@ -21,6 +21,8 @@ UNSEEN_WORD = ("heads.pooling", "first_pieces.clamp(min=0)", "first_pieces.clamp
 OTHER_ROW = ("heads.pooling", "[starts + places]", "[places]")
 FIRST_STATE = ("heads.recurrent", "(ends(mask) - 1)", "(ends(mask) * 0)")
 LAST_STATE = ("heads.recurrent", "backward[:, 0]", "backward[:, -1]")
+ONE_MASK = "nn.functional.dropout1d(text.mT, self.dropout.p, self.training).mT"
+BELOW_DROPOUT = "states if isinstance(self.base_layer, nn.Dropout) else output"
 MATCHING = [
     ("heads.matching", "weights.square().T", "weights.T"),
     ("heads.matching", "whole.unsqueeze(1), self.full)", "whole.unsqueeze(1), self.attentive)"),
@@ -49,6 +51,12 @@ MUTANTS = {
         ("heads.bcn", "torch.cat(pooled, -1)", "torch.cat(pooled[::-1], -1)"),
         ("heads.pooling", "self.query).float().masked_fill(~mask, -torch.inf)", "self.query).float()"),
         ("heads.pooling", "relevance.softmax(1)", "relevance.softmax(0)"),
+        ("heads.bcn", "self.pool)).amax(-1)", "self.pool)).mean(-1)"),
+        ("heads.bcn", 'entry.kind_options.output == "maxout"', 'entry.kind_options.output == "matrix"'),
+        ("heads.bcn", "Maxout(2 * size, outputs, pool)", "Maxout(2 * size, outputs, 1)"),
+        ("heads.bcn", "Maxout(2 * size, outputs, pool)", "nn.Linear(2 * size, outputs)"),
+        ("heads.bcn", "return self.functions.bias", "return self.functions.bias[:1]"),
+        ("heads.bcn", "return self.functions.weight", "return self.functions.weight[:1]"),
         *(SOFTMAX, NO_SOFTMAX_MASK, OTHER_WEIGHTS, PADDED_MEAN, NO_LARGEST_MASK, READS_PADDING),
     ],
     "esim": [
@@ -59,6 +67,15 @@ MUTANTS = {
         ("heads.esim", '"tanh": torch.tanh', '"tanh": torch.relu'),
         ("heads.esim", "largest(u, u_mask), mean(v, v_mask)", "mean(v, v_mask), largest(u, u_mask)"),
         ("heads.esim", "self._composed(v, said[1]", "self._composed(v, v"),
+        ("heads.esim", ONE_MASK, "nn.functional.dropout1d(text, self.dropout.p, self.training)"),
+        ("heads.esim", ONE_MASK, "self.dropout(torch.ones_like(text[:1, :1])) * text"),
+        ("heads.esim", ONE_MASK, f"{ONE_MASK} * (1 - self.dropout.p)"),
+        ("heads.esim", "self.dropout.p, self.training", "1 - self.dropout.p, self.training"),
+        ("heads.esim", "self.dropout.p, self.training", "self.dropout.p, True"),
+        ("heads.esim", 'masks == "token"', 'masks == "text"'),
+        ("heads.esim", "self._dropped(u)", "self.dropout(u)"),
+        ("heads.esim", "self._dropped(v)", "self.dropout(v)"),
+        ("heads.esim", "self._dropped(enhanced)", "self.dropout(enhanced)"),
         *(SOFTMAX, NO_SOFTMAX_MASK, OTHER_WEIGHTS, PADDED_MEAN, SMALLEST, NO_LARGEST_MASK, READS_PADDING),
     ],
     "bi_attention": [
@@ -175,6 +192,16 @@ MUTANTS = {
         ("heads.layer_mixing", "if self.norm else states", "if not self.norm else states"),
         ("heads.layer_mixing", "boundaries[n] for n in self.read]", "boundaries[n] for n in self.read[::-1]]"),
     ],
+    "scalar_mix": [
+        ("heads.layer_mixing", "gradient + 2 * entry.penalty", "gradient + entry.penalty"),
+        ("heads.layer_mixing", "gradient + 2 * entry.penalty", "gradient - 2 * entry.penalty"),
+        ("heads.layer_mixing", "* self.weights.detach()", "* self.shares().detach()"),
+        ("heads.layer_mixing", "* self.weights.detach()", "* self.weights.detach().sign()"),
+        ("heads.layer_mixing", "lambda gradient: gradient + 2", "lambda gradient: 2"),
+        ("heads.layer_mixing", "return self.kept_weights().softmax(0)", "return self.kept_weights().sigmoid()"),
+        ("heads.layer_mixing", 'self.gamma * torch.einsum("k,', 'torch.einsum("k,'),
+        ("heads.layer_mixing", "out & ~out.all()", "out"),
+    ],
     "adapters": [
         ("adaptation.peft_modules", "return output + self.adapter", "return self.adapter"),
         ("adaptation.peft_modules", "return output + self.adapter", "return states + self.adapter"),
@@ -186,6 +213,12 @@ MUTANTS = {
         ("adaptation.peft_modules", "[sublayers.output, sublayers.outer]", "[sublayers.outer]"),
         ("adaptation.peft_modules", "[sublayers.output, sublayers.outer]", "[sublayers.roles['q'], sublayers.outer]"),
         ("adaptation.peft_modules", "encoder.anatomy.layers}.{layer - 1}.", "encoder.anatomy.layers}.{layer - 2}."),
+        ("adaptation.peft_modules", 'if entry.place == "matrix"', 'if entry.place == "dropout"'),
+        ("adaptation.peft_modules", 'return f"{owner}.dropout"', "return path"),
+        ("adaptation.peft_modules", "path) for path in paths]", "path) for path in paths[1:]]"),
+        ("adaptation.peft_modules", 'if name != "dense" or not', 'if name != "dense" and not'),
+        ("adaptation.peft_modules", '["down"](output)', f'["down"]({BELOW_DROPOUT})'),
+        ("adaptation.peft_modules", "return output + self", f"return ({BELOW_DROPOUT}) + self"),
     ],
     "boundaries": [
         ("encoders.transformers", "layers[n].register_forward_pre_hook", "layers[n - 1].register_forward_pre_hook"),

@@ -95,12 +95,16 @@ def bcn(p, texts, *, pool):
     return vector
 
 
-def esim(p, texts):
-    """Return the logits [C] of the enhanced sequential inference model (Chen et al. 2017, equations 1 to 20)."""
-    u, v = (bilstm(p, "encoding.lstm", text) for text in texts)
+def esim(p, texts, dropped=lambda x: x):
+    """Return the logits [C] of the enhanced sequential inference model (Chen et al. 2017, equations 1 to 20).
+
+    Args: dropped, what dropout below a BiLSTM makes of a text [n, w].
+    """
+    u, v = (bilstm(p, "encoding.lstm", dropped(text)) for text in texts)
     pooled = []
     for a, b in ((u, attended(u, v)), (v, attended(v, u))):
-        composed = bilstm(p, "composition.lstm", np.maximum(affine(p, "enhanced", compared(a, b)), 0))
+        enhanced = np.maximum(affine(p, "enhanced", compared(a, b)), 0)
+        composed = bilstm(p, "composition.lstm", dropped(enhanced))
         pooled += [composed.mean(0), composed.max(0)]
     return affine(p, "output", np.tanh(affine(p, "hidden", np.concatenate(pooled))))
 

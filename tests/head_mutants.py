@@ -1,4 +1,4 @@
-"""Which wrong formulas would the tests of values not see? `make mutants-heads` applies some to each head, in a minute.
+"""Which wrong formulas would the tests of values not see? `make mutants-heads` applies some to each head, in minutes.
 
 Each change is one that is easily made: a product transposed, a scale or mask left out, the smallest for the largest.
 The tests are loaded once; then a fork for each change runs those of the head. No file is changed.
@@ -15,15 +15,18 @@ from formula_mutants import MUTANTS
 from mutants import HOME, detected
 
 FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layer_attention.py")
-FILES += ("test_distillation.py", "test_student_oracles.py")
+FILES += ("test_distillation.py", "test_student_oracles.py", "test_layers.py", "test_inserts.py")
 # In the names of their tests, where that is not the name of a head
 NAMED = {
-    "adapters": "adapter",
+    "adapters": "with_adapters_computes|adapter_by_hand|of_adapters|adapters_after",
+    "bcn": r"\bbcn\b|maxout",
     "boundaries": "boundaries_are",
     "distillation": "soft_targets|high_temperature|is_certain|states|each_hold_or_not|label_sets|published_code"
     "|relations|weight_0|equals_its_teacher|is_stored_of_a_teacher|ten_updates|take_turns|whose_turn",
     "elmo": "published_files",
+    "esim": r"\besim\b|_of_esim_",
     "layer_attention": "over_layers_is_the_sum",
+    "scalar_mix": "mix_is|mix_dropout|on_the_mix",
 }
 
 

@@ -3,6 +3,7 @@
 B examples, S sequences (2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """
 
+import re
 from itertools import product
 
 import numpy as np
@@ -111,6 +112,7 @@ def test_heads_on_texts_compute_their_papers_formula(kind, task_type, separate):
 @pytest.mark.parametrize("task_type", ["classification", "pair_classification"])
 def test_a_third_maxout_layer_may_be_the_output(task_type):
     head, p = made("bcn", task_type, size=4, pool=3, output="maxout")
+    assert p["output.functions.weight"].shape == (3 * OUTPUTS, 8), "else the formula has a matrix there"
     texts, states, batch = texts_and_batch(task_type, False)
     with torch.no_grad():
         agree(head(states, batch), [formulas.bcn(p, each, pool=3) for each in texts])
@@ -119,20 +121,40 @@ def test_a_third_maxout_layer_may_be_the_output(task_type):
 def test_a_maxout_output_starts_like_a_matrix():
     entry = HeadConfig(kind="bcn", options={"size": 4, "pool": 3, "output": "maxout"})
     head = build(entry, WIDTH, 1, "regression").eval()
-    assert 0 < head.output.weight.std() < 0.05 and head.output.bias.abs().max() == 0
+    functions = head.output.functions
+    assert functions.weight.shape == (3, 8) and functions.bias.abs().max() == 0
+    assert 0 < functions.weight.std() < 0.05 and functions.weight.abs().max() < 0.1
     head.init_from_targets([3.0, 5.0])
+    assert functions.bias.tolist() == [4.0] * 3
     assert head.logits(torch.zeros(2, 8)).tolist() == [4.0, 4.0]
 
 
 def test_dropout_of_esim_may_leave_out_the_same_values_of_all_tokens():
     """Gal and Ghahramani 2016: one mask a text, of which what is kept is scaled."""
-    entry = HeadConfig(kind="esim", options={"size": 4, "masks": "text"}, dropout=0.5)
+    entry = HeadConfig(kind="esim", options={"size": 4, "masks": "text"}, dropout=0.2)
     head = build(entry, WIDTH, OUTPUTS, "pair_classification").train()
     torch.manual_seed(1)
     masks = head._dropped(torch.ones(200, 7, WIDTH))
-    assert set(masks.flatten().tolist()) == {0.0, 2.0} and abs(masks.mean() - 1) < 0.1
+    assert set(masks.flatten().tolist()) == {0.0, 1.25} and abs(masks.mean() - 1) < 0.1
     assert torch.equal(masks, masks[:, :1].expand_as(masks)) and len({tuple(row) for row in masks[:, 0].tolist()}) > 40
     assert torch.equal(head.eval()._dropped(torch.ones(2, 7, WIDTH)), torch.ones(2, 7, WIDTH))
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_dropout_of_esim_by_text_is_below_both_bilstms(separate, monkeypatch):
+    """As AllenNLP has it, on the texts and on what is read again; every second value is left out here."""
+
+    def dropped(x):
+        return x * (np.arange(x.shape[-1]) % 2 * 1.25)
+
+    def dropout1d(x, share, training):
+        return x * (torch.arange(x.shape[-2]) % 2 * 1.25).unsqueeze(1)
+
+    monkeypatch.setattr(torch.nn.functional, "dropout1d", dropout1d)
+    head, p = made("esim", "pair_classification", separate, size=4, masks="text")
+    texts, states, batch = texts_and_batch("pair_classification", separate)
+    with torch.no_grad():
+        agree(head(states, batch), [formulas.esim(p, each, dropped) for each in texts])
 
 
 CONTEXTS = {
@@ -234,3 +256,9 @@ def test_each_wrong_formula_replaces_one_place():
     """Else `make mutants-heads` ends at the first that does not."""
     changes = [change for of_head in head_mutants.MUTANTS.values() for change in of_head]
     assert [(name, old) for name, old, _ in changes if head_mutants.read(name)[1].count(old) != 1] == []
+
+
+def test_the_page_has_all_wrong_formulas(home):
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| \d+ \| [-\d]*", (home / "docs/testing.md").read_text(), re.MULTILINE)
+    counts = {name: len(changes) for name, changes in head_mutants.MUTANTS.items()}
+    assert {name: int(count) for name, count in rows} == counts | {"all": sum(counts.values())}

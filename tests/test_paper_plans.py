@@ -15,6 +15,10 @@ def test_the_page_of_papers_has_the_counts_of_addresses():
     assert paper_plans.written(page, "coverage", paper_plans.coverage()) == page, "run scripts/paper_plans.py"
 
 
+def test_the_counts_are_of_all_papers_with_numbers():
+    assert sorted(path.stem for path in (HOME / "config/reference").glob("*.yaml")) == sorted(paper_plans.PAPERS)
+
+
 @pytest.mark.slow
 def test_the_page_of_clusters_has_what_papers_need():
     page = paper_plans.PAGES["needs"].read_text(encoding="utf-8")

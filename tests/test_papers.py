@@ -29,15 +29,15 @@ def test_a_papers_experiment_is_planned_whole(name, home, tmp_path):
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_a_papers_probes_are_planned_whole(name, home, shared_data):
-    plan = planned(home, name, shared_data)
+def test_a_papers_probes_are_planned_whole(name, home, named_files):
+    plan = planned(home, name, named_files)
     assert not plan.left_out and len(plan.jobs["probe"]) > 1
 
 
 @pytest.fixture(scope="module")
-def together(home, shared_data):
+def together(home, named_files):
     """Return the plan of all papers at once, under the overlay offline.yaml."""
-    return planned(home, "papers", shared_data, overlay=True)
+    return planned(home, "papers", named_files, overlay=True)
 
 
 @pytest.mark.parametrize("name", PAPERS)

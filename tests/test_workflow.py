@@ -283,25 +283,9 @@ LEFT = {f"config/experiments/{name}.yaml" for name in [*PAPERS, "papers"]} - {"c
 EXPERIMENTS = ["config/config.yaml", *sorted(set(SELECTIONS) - LEFT), f"config/experiments/first.yaml {OVERLAY}"]
 
 
-@pytest.fixture
-def by_path(shared_data, tmp_path, catalogue):
-    """Return a data folder with files that may not be passed on, empty, at the paths that the catalogue names."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for entry in shared_data.iterdir():
-        (folder / entry.name).symlink_to(entry)
-    for name in (name for name in catalogue.ids("corpora") if name.startswith(("edges_", "senteval_"))):
-        for source in catalogue.get("corpora", name, "test").files.splits.values():
-            for path in [source] if isinstance(source, str) else source:
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).touch()
-    return folder
-
-
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
-    fixture = "by_path" if Path(experiment).stem in ("tenney2019", "senteval") else "shared_data"
-    data = request.getfixturevalue(fixture) if "experiments/" in experiment else tmp_path
+def test_every_experiment_lists_its_jobs(experiment, tmp_path, named_files):
+    data = named_files if "experiments/" in experiment else tmp_path
     files = [HOME / name for name in experiment.split()]
     command = ["snakemake", "--snakefile", HOME / "Snakefile", "--dry-run", "--cores", "2", "--configfile", *files]
     done = forked.run([*command, "--config", f"data_dir={data}"], tmp_path)

@@ -13,6 +13,7 @@ PROVENANCES = (
     "text",
     "author_code",
     "author_notebook",
+    "author_page",
     "secondary",
     "missing",
 )

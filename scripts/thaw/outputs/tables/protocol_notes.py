@@ -15,6 +15,7 @@ PROVENANCES = {
     "text": "Published numbers are those stated in the text",
     "author_code": "Published numbers were computed from the authors' result files",
     "author_notebook": "Published numbers are from the authors' notebooks",
+    "author_page": "Published numbers are from the page of the authors' code",
     "dataset_copy": "Published numbers are from a data set that holds the table cell by cell",
     "secondary": "Published numbers are from a secondary source",
     "missing": "The paper's numbers are not available",
