@@ -200,6 +200,9 @@ def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_fr
     full = next(group for group in table.groups if group.name.startswith("Full"))
     cells = {row.name: dict(zip(names, row.cells, strict=True)) for row in full.rows}
     assert list(cells) == names[:2]
+    fitted = invented_frame.assign(optimizer="lbfgs", value=0.5)
+    alike = transfer_matrix.build(OutputData("", fitted), spec).groups[0].rows[0].cells
+    assert {cell.text for cell in alike if cell} == {"50.0"}, "one fit for all seeds has no deviation"
     assert cells["R&D_50%"]["third"].text == "76.5 ± 0.7" and not cells["R&D_50%"]["third"].best
     assert cells[names[0]]["R&D_50%"].text == "25.0 ± 0.0" and cells[names[0]]["third"] is None
     assert cells[names[0]][names[0]].best and cells["R&D_50%"]["R&D_50%"].best

@@ -25,9 +25,10 @@ def build(data, spec: dict) -> TextTable:
     seeds = sorted(set(frame["seeds"]))
     number = wording.plural(seeds[-1], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     metrics = dict.fromkeys(wording.metric_name(spec["labels"], metric) for metric in frame["metric"])
+    measured = wording.listing(metrics)
     notes = [
-        f"{wording.listing(metrics)}, × 100, on test. Rows: the task that was trained on; columns: the one whose test "
-        f"is scored; bold where they are the same. Mean ± standard deviation (n − 1) over {number}."
+        f"{measured[0].upper()}{measured[1:]}, × 100, on test. Rows: the task that was trained on; columns: "
+        f"the one whose test is scored; bold where they are the same. Mean ± standard deviation (n − 1) over {number}."
     ]
     titles = [names.of("task", task) for task in tested]
     lines = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
@@ -43,9 +44,9 @@ def _means(runs):
     if not (rows["tested"] != rows["task"]).any():
         raise UserError("no run is scored on another task: give tasks `transfer_sets:`, or leave the table out")
     found = rows.groupby([*OF_GROUP, "task", "tested"], sort=False, dropna=False)
-    return found.agg(
-        metric=("metric", "first"), mean=("value", "mean"), sd=("value", "std"), seeds=("value", "size")
-    ).reset_index()
+    shared = (found["optimizer"].max() == "lbfgs") & (found["value"].nunique() <= 1)  # one convex fit, for all seeds
+    means = found.agg(metric=("metric", "first"), mean=("value", "mean"), sd=("value", "std"), seeds=("value", "size"))
+    return means.assign(sd=means["sd"].mask(shared)).reset_index()
 
 
 def _group(names: Names, row) -> str:
