@@ -1,6 +1,7 @@
 """Transfer sets: a run of one task is scored on another's test splits, by names of labels."""
 
 import json
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from thaw.core.errors import UserError
 from thaw.evaluation.result_files import Predictions
 from thaw.evaluation.transfer_sets import TransferSet, all_predictions
 from thaw.training.head_fitting import HeadFit
-from thaw.training.run_inputs import Inputs
+from thaw.training.run_inputs import Inputs, open_inputs
 from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
 
@@ -106,3 +107,21 @@ def test_the_step_reads_the_other_corpus_from_its_arguments(bench, there, tmp_pa
     run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path)
     record = json.loads((tmp_path / "seed1" / "metrics.json").read_text())
     assert record["rows"]["other/test"] == 9
+
+
+def test_of_two_corpora_and_two_views_each_has_its_own_whatever_the_order_of_the_files(bench, there):
+    """Snakemake gives each file once: two corpora, whose stores here serve both views."""
+    own = bench.store.card["digest"]
+    spec = bench.spec({"train": ["head"]}) | {"features": [own, own]}
+    entries = [entry(there, yes="right", no="wrong"), entry(bench) | {"task": TASK | {"id": "own"}}]
+    spec |= {"also": [one | {"features": 2 * one["features"]} for one in entries]}
+    folders = Namespace(data=bench.corpus.folder, encoder=bench.encoder, features=2 * [bench.features], catalogues=[])
+    folders.also_data = [bench.corpus.folder / "card.json", there.corpus.folder / "card.json"]
+    folders.also_tokens = [bench.features / "tokens.json", there.features / "tokens.json"]
+    for view in open_inputs(spec, folders):
+        (other, store), (same, mine) = view.transfer_sets
+        assert (other.corpus.folder, store.folder) == (there.corpus.folder, there.features)
+        assert (same.corpus.folder, mine.folder) == (bench.corpus.folder, bench.features)
+    folders.also_data = folders.also_data[:1]
+    with pytest.raises(UserError, match=r"none of .*card\.json has the digest \w+ that was planned"):
+        open_inputs(spec, folders)

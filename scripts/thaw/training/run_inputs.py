@@ -3,6 +3,7 @@
 Nothing is opened that was made for another spec than the run was planned with.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,23 +92,35 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
         for folder, expected in zip(folders.features, digests, strict=True)
     ]
     views = [Inputs(corpus, store, folders.encoder) for store in stores]
-    cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
+    data, tokens = _by_digest(folders.also_data), _by_digest(folders.also_tokens)
     targets = {phase["coral"]["to"] for phase in spec.get("phases", []) if "coral" in phase}
     for entry in spec.get("also", []):
         for inputs, expected in zip(views, entry["features"], strict=True):
-            data, tokens = next(cards)
-            check_digest(data, entry["data"])
-            other = TransferSet.of(entry, Corpus(data.parent), corpus.labels(target))
+            other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
             read = other.rows(("train",) if entry["task"]["id"] in targets else ())
-            inputs.transfer_sets.append((other, _store(tokens.parent, expected, spec, folders.encoder, read)))
+            inputs.transfer_sets.append((other, _store(tokens(expected), expected, spec, folders.encoder, read)))
     for entry in spec.get("auxiliary", []):
         for inputs, expected in zip(views, entry["features"], strict=True):
-            data, tokens = next(cards)
-            check_digest(data, entry["data"])
-            read = {"train": auxiliary_rows(spec, entry, other := Corpus(data.parent))}
-            store = _store(tokens.parent, expected, spec, folders.encoder, read)
+            read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
+            store = _store(tokens(expected), expected, spec, folders.encoder, read)
             inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, folders.encoder)
     return views
+
+
+def _by_digest(cards: list[Path]) -> Callable[[str], Path]:
+    """Return what finds, by the digest of its card, the folder of another task's corpus or store.
+
+    Snakemake gives each file once, whichever tasks and views read it, so that their order says nothing.
+    """
+    folders = {read_json(card)["digest"]: card.parent for card in cards}
+
+    def found(digest: str) -> Path:
+        if digest not in folders:
+            given = ", ".join(map(str, cards)) or "no file"
+            raise UserError(f"none of {given} has the digest {digest} that was planned; run the workflow again")
+        return folders[digest]
+
+    return found
 
 
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
