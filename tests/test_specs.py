@@ -1,9 +1,10 @@
 """No change of structure makes a finished result again: the specs of all shipped experiments are what they were.
 
 tests/specs.json holds, for each experiment and step from `prepare` to `probe`, how many jobs there are and one digest
-of all their specs, planned with an empty results folder. Where this test fails, `thaw plan --specs` with
-the same files prints the digest of every job: compare its output before and after the change. If results must change
-or an experiment has grown, `python tests/test_specs.py` records what is planned now; say why in the commit.
+of all their specs, planned with an empty results folder; and what their outputs read is what they run. Where this test
+fails, `thaw plan --specs` with the same files prints the digest of every job: compare its output before and after the
+change. If results must change or an experiment has grown, `python tests/test_specs.py` records what is planned now; say
+why in the commit.
 """
 
 import sys
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 
 HOME = Path(__file__).parents[1]
@@ -40,6 +43,14 @@ def planned(experiment: str, data: bool, scaled: bool) -> dict | None:
         plan = load_plan(config, HOME, results="no_results_yet")
     except UserError:  # its data are not here
         return None
+    for name, runs in plan.runs.items():
+        due = {tuple(str(run.names[part]) for part in layout.RUN) for run in runs}
+        read = {
+            tuple(map(str, one.names.values()))
+            for one in selected(plan.job("collect", name).spec)
+            if one.step == "train"
+        }
+        assert read <= due, f"outputs of {name} read runs that nothing makes: {sorted(read - due)[:3]}"
     specs = {step: {key: job.digest for key, job in jobs.items()} for step, jobs in plan.jobs.items()}
     return {step: [len(jobs), digest(jobs)] for step, jobs in specs.items() if jobs and step not in PRINTED}
 

@@ -118,8 +118,12 @@ def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:
     thawed, embeddings = planner.thawed(run)
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
     every = planner.experiment.tasks
-    tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
+    tasks = [task for task in every if task in by_task]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
+    met = {task: list(dict.fromkeys(run.head for run in runs)) for task, runs in by_task.items()}
+    served = {task: [head for head in planner.experiment.heads if planner.head_of(head, task)] for task in met}
+    heads = {task: met[task] for task in met if len(met[task]) < len(served[task])}  # others are ruled out by `only`
+    point |= {"heads": heads} if heads else {}
     if run.weights.further:
         point["weights"] = {task: runs[0].weights.key for task, runs in by_task.items()}
     if run.needs:
