@@ -225,7 +225,7 @@ def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
 
 
 # What the Hub's copies lack: the genre of a pair, the trees of a sentence, the files of jiant and SentEval.
-FILES_ALONE = ("stsb_genres", "edges_", "senteval_", "ewt_")
+FILES_ALONE = ("stsb_", "edges_", "senteval_", "ewt_")
 
 
 def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(home, catalogue):

@@ -43,16 +43,21 @@ def planned(experiment: str, data: bool, scaled: bool) -> dict | None:
         plan = load_plan(config, HOME, results="no_results_yet")
     except UserError:  # its data are not here
         return None
-    for name, runs in plan.runs.items():
-        due = {tuple(str(run.names[part]) for part in layout.RUN) for run in runs}
-        read = {
-            tuple(map(str, one.names.values()))
-            for one in selected(plan.job("collect", name).spec)
-            if one.step == "train"
-        }
-        assert read <= due, f"outputs of {name} read runs that nothing makes: {sorted(read - due)[:3]}"
+    for experiment in plan.experiments:
+        check_read(experiment, plan)
     specs = {step: {key: job.digest for key, job in jobs.items()} for step, jobs in plan.jobs.items()}
     return {step: [len(jobs), digest(jobs)] for step, jobs in specs.items() if jobs and step not in PRINTED}
+
+
+def check_read(experiment, plan) -> None:
+    """Check that the outputs of an experiment read each run that `only` allows, and none that nothing makes."""
+    name = experiment.experiment
+    results = [one for one in selected(plan.job("collect", name).spec) if one.step == "train"]
+    read = {tuple(map(str, one.names.values())): one.row["kind"] for one in results}
+    made = {tuple(str(run.names[part]) for part in layout.RUN): run for run in plan.runs[name]}
+    assert read.keys() <= made.keys(), f"outputs of {name} read runs that nothing makes"
+    shown = {key for key, kind in read.items() if kind == "run"}
+    assert all(experiment.meet(run.task, run.encoder, run.head, run.strategy) for run in map(made.get, shown))
 
 
 def recorded() -> dict:

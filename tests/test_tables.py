@@ -200,6 +200,10 @@ def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_fr
     full = next(group for group in table.groups if group.name.startswith("Full"))
     cells = {row.name: dict(zip(names, row.cells, strict=True)) for row in full.rows}
     assert list(cells) == names[:2]
+    again = invented_frame[invented_frame["role"] == "test"].assign(split="another", value=0.0)
+    frames = invented_frame, pandas.concat([invented_frame, again])
+    one, other = (transfer_matrix.build(OutputData("", frame), spec).lines for frame in frames)
+    assert one == other, "of several test splits the first one counts"
     fitted = invented_frame.assign(optimizer="lbfgs", value=0.5)
     alike = transfer_matrix.build(OutputData("", fitted), spec).groups[0].rows[0].cells
     assert {cell.text for cell in alike if cell} == {"50.0"}, "one fit for all seeds has no deviation"

@@ -7,6 +7,7 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,8 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what outlives its parent is our child then
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what outlives its parent is our child then
     load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
     with open(log, "w") as output:
         process = subprocess.Popen(

@@ -65,7 +65,9 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
     cells: dict[tuple, dict[str, list[RunPlan]]] = {}
-    for run in context.runs:
+    for run in context.runs:  # of those that others start from, what `only` rules out is not shown
+        if not experiment.meet(run.task, run.encoder, run.head, run.strategy):
+            continue
         cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
     grid = []
     for encoder in experiment.encoders:

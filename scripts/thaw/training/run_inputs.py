@@ -114,13 +114,13 @@ def _by_digest(cards: list[Path]) -> Callable[[str], Path]:
     """
     folders = {read_json(card)["digest"]: card.parent for card in cards}
 
-    def found(digest: str) -> Path:
+    def folder_of(digest: str) -> Path:
         if digest not in folders:
             given = ", ".join(map(str, cards)) or "no file"
             raise UserError(f"none of {given} has the digest {digest} that was planned; run the workflow again")
         return folders[digest]
 
-    return found
+    return folder_of
 
 
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:

@@ -96,7 +96,11 @@ def legend(figure, handles) -> None:
     fitting = (count for count in range(len(handles), 1, -1) if width(count) <= figure.get_figwidth())
     per_row = next(fitting, 1)
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
-    room = 0.1 + 0.19 * math.ceil(len(handles) / per_row) + 0.13 * sum("\n" in h.get_label() for h in handles)
+    room = (
+        0.1
+        + 0.19 * math.ceil(len(handles) / per_row)
+        + 0.13 * sum(handle.get_label().count("\n") for handle in handles)
+    )
     figure.set_figheight(figure.get_figheight() + room)
     position = {"loc": "outside lower center", "ncols": per_row}
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **position)

@@ -25,7 +25,8 @@ def build(data, spec: dict) -> panels.Figure:
                 draw = partial(_curves, rows=rows, marks=marks, labels=spec["labels"])
                 drawn.append(panels.Panel(f"{title}\nwithout heads", draw))
     legend = [panels.entry(f"heads removed {ORDERS[order]}", mark) for order, mark in marks.items()]
-    legend += panels.band_entry(frame, False) if marks else []
+    removed = frame[frame["kind"] == "removed"]
+    legend = [] if removed.empty else legend + panels.band_entry(removed, False)
     return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
 
 

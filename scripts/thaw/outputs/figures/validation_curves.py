@@ -56,7 +56,7 @@ def curves(data):
 
 
 def _lines(axis, rows, marks: dict, metric: str) -> None:
-    for line, part in rows.groupby(LINE, sort=False):
-        panels.curve(axis, part["update"], part.sort_values("update"), marks[line], alpha=0.12)
+    for line, part in rows.sort_values("update").groupby(LINE, sort=False):
+        panels.curve(axis, part["update"], part, marks[line], alpha=0.12)
     axis.set_xlabel("Updates")
     axis.set_ylabel(f"{metric} × 100, validation")

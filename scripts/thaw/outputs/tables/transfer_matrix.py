@@ -22,31 +22,44 @@ def build(data, spec: dict) -> TextTable:
         Group(_group(names, part.iloc[0]), [], [_row(names, task, rows, tested) for task, rows in _by_task(part)])
         for _, part in frame.groupby(OF_GROUP, sort=False)
     ]
-    seeds = sorted(set(frame["seeds"]))
-    number = wording.plural(seeds[-1], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    metrics = dict.fromkeys(wording.metric_name(spec["labels"], metric) for metric in frame["metric"])
-    measured = wording.listing(metrics)
-    notes = [
-        f"{measured[0].upper()}{measured[1:]}, × 100, on test. Rows: the task that was trained on; columns: "
-        f"the one whose test is scored; bold where they are the same. Mean ± standard deviation (n − 1) over {number}."
-    ]
     titles = [names.of("task", task) for task in tested]
     lines = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
-    return text_table(spec, titles, groups, notes, " ".join(frame), lines, of="Trained on")
+    return text_table(spec, titles, groups, _notes(frame, spec["labels"]), " ".join(frame), lines, of="Trained on")
+
+
+def _notes(frame, labels: dict) -> list[str]:
+    """Return what is scored, over how many seeds, and why some rows have no deviation."""
+    low, high = frame["seeds"].min(), frame["seeds"].max()
+    seeds = f"Mean ± standard deviation (n − 1) over {low if low == high else f'{low} to {high}'} seeds."
+    if high == 1:
+        seeds = "One seed, hence no standard deviation."
+    metrics = wording.listing(dict.fromkeys(wording.metric_name(labels, metric) for metric in frame["metric"]))
+    first = f"{metrics[0].upper()}{metrics[1:]}, × 100, on the first test split of each task."
+    where = "Rows: the task that was trained on; columns: the one that is tested; bold where they are the same."
+    shared = dict.fromkeys(frame.loc[frame["shared"], "strategy"]) if high > 1 else ()
+    names = wording.listing(wording.label(labels, "strategies", id) for id in shared)
+    one = [f"{names}: one convex fit shared by all seeds, hence no standard deviation."] if names else []
+    return [f"{first} {where} {seeds}", *one]
 
 
 def _means(runs):
-    """Return mean, sd and seeds of the main score by strategy, task that was trained on and task that is tested."""
+    """Return mean, sd and seeds of the main score by strategy, task that was trained on and task that is tested.
+
+    Of a task with several test splits the first one counts. `shared`: one convex fit serves all seeds.
+    """
     rows = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["role"].isin(["test", "transfer"])]
     rows = rows[rows["value"].notna()]
-    other = rows["split"].str.rpartition("/")[0]
-    rows = rows.assign(tested=other.where(other != "", rows["task"]), value=100 * rows["value"])
+    parts = rows["split"].str.rpartition("/")
+    rows = rows.assign(tested=parts[0].where(parts[0] != "", rows["task"]), part=parts[2], value=100 * rows["value"])
+    rows = rows[rows["part"] == rows.groupby(["task", "tested"])["part"].transform("first")]
     if not (rows["tested"] != rows["task"]).any():
         raise UserError("no run is scored on another task: give tasks `transfer_sets:`, or leave the table out")
-    found = rows.groupby([*OF_GROUP, "task", "tested"], sort=False, dropna=False)
-    shared = (found["optimizer"].max() == "lbfgs") & (found["value"].nunique() <= 1)  # one convex fit, for all seeds
-    means = found.agg(metric=("metric", "first"), mean=("value", "mean"), sd=("value", "std"), seeds=("value", "size"))
-    return means.assign(sd=means["sd"].mask(shared)).reset_index()
+    cells = rows.groupby([*OF_GROUP, "task", "tested"], sort=False, dropna=False)
+    shared = (cells["optimizer"].max() == "lbfgs") & (cells["value"].nunique() <= 1)  # one convex fit, for all seeds
+    means = cells.agg(
+        metric=("metric", "first"), mean=("value", "mean"), sd=("value", "std"), seeds=("seed", "nunique")
+    )
+    return means.assign(sd=means["sd"].mask(shared), shared=shared).reset_index()
 
 
 def _group(names: Names, row) -> str:
