@@ -29,8 +29,7 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what outlives its parent is our child then
+    _adopt(True)
     load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
     with open(log, "w") as output:
         process = subprocess.Popen(
@@ -40,9 +39,11 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:  # an interrupt: what was started must not go on alone
             process.terminate()
+            _adopt(False)
             raise
     wall = time.perf_counter() - begin
     usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers())]
+    _adopt(False)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise Failed(f"{' '.join(command[:6])} ... ended with {process.returncode}; see {log}")
@@ -53,6 +54,12 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
         "load": load,
         "started": started,
     }
+
+
+def _adopt(whether: bool) -> None:
+    """Let what outlives its parent be our child, or init's again, where Linux can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(whether))
 
 
 def _fork_servers() -> list[int]:
