@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import record
 from thaw.core.files import read_json, write_json, write_text
@@ -47,7 +46,7 @@ def table(rows: list[dict]) -> str:
 
 def main() -> None:
     """Measure, and add to the record."""
-    path = Path(KEPT / "measured.json")
+    path = KEPT / "measured.json"
     rows = [*(read_json(path) if path.is_file() else []), measured(sys.argv[1:])]
     write_json(path, rows)
     write_text(KEPT / "tables/planned.md", table(rows))

@@ -50,14 +50,24 @@ def planned(experiment: str, data: bool, scaled: bool) -> dict | None:
 
 
 def check_read(experiment, plan) -> None:
-    """Check that the outputs of an experiment read each run that `only` allows, and none that nothing makes."""
-    name = experiment.experiment
-    results = [one for one in selected(plan.job("collect", name).spec) if one.step == "train"]
+    """Check that outputs read what is run: of each point of a strategy all runs that `only` allows, and no others."""
+    spec = plan.job("collect", experiment.experiment).spec
+    results = [one for one in selected(spec) if one.step == "train"]
     read = {tuple(map(str, one.names.values())): one.row["kind"] for one in results}
-    made = {tuple(str(run.names[part]) for part in layout.RUN): run for run in plan.runs[name]}
-    assert read.keys() <= made.keys(), f"outputs of {name} read runs that nothing makes"
+    made = {tuple(str(run.names[part]) for part in layout.RUN): run for run in plan.runs[experiment.experiment]}
+    assert read.keys() <= made.keys(), f"outputs of {experiment.experiment} read runs that nothing makes"
     shown = {key for key, kind in read.items() if kind == "run"}
-    assert all(experiment.meet(run.task, run.encoder, run.head, run.strategy) for run in map(made.get, shown))
+    points = {(made[key].encoder, made[key].strategy, made[key].variant) for key in shown}
+    allowed = {
+        key
+        for key, run in made.items()
+        if (run.encoder, run.strategy, run.variant) in points
+        and run.head in spec["heads"]  # a baseline's run has one of its own
+        and run.subset in spec["subsets"]
+        and run.seed in spec["seeds"]
+        and experiment.meet(run.task, run.encoder, run.head, run.strategy)
+    }
+    assert shown == allowed, experiment.experiment
 
 
 def recorded() -> dict:

@@ -29,9 +29,8 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    _adopt(True)
     load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
-    with open(log, "w") as output:
+    with open(log, "w") as output, _adopting():
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=os.environ | (environment or {})
         )
@@ -39,11 +38,9 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:  # an interrupt: what was started must not go on alone
             process.terminate()
-            _adopt(False)
             raise
-    wall = time.perf_counter() - begin
-    usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers())]
-    _adopt(False)
+        wall = time.perf_counter() - begin
+        usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers())]
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise Failed(f"{' '.join(command[:6])} ... ended with {process.returncode}; see {log}")
@@ -56,10 +53,18 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     }
 
 
-def _adopt(whether: bool) -> None:
-    """Let what outlives its parent be our child, or init's again, where Linux can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(whether))
+@contextlib.contextmanager
+def _adopting():
+    """Let what outlives its parent become our child within a context, and not init's, where Linux can."""
+    if sys.platform != "linux":
+        yield
+        return
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 def _fork_servers() -> list[int]:

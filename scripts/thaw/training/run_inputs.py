@@ -95,13 +95,13 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
     data, tokens = _by_digest(folders.also_data), _by_digest(folders.also_tokens)
     targets = {phase["coral"]["to"] for phase in spec.get("phases", []) if "coral" in phase}
     for entry in spec.get("also", []):
+        other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
+        read = other.rows(("train",) if entry["task"]["id"] in targets else ())
         for inputs, expected in zip(views, entry["features"], strict=True):
-            other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
-            read = other.rows(("train",) if entry["task"]["id"] in targets else ())
             inputs.transfer_sets.append((other, _store(tokens(expected), expected, spec, folders.encoder, read)))
     for entry in spec.get("auxiliary", []):
+        read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
         for inputs, expected in zip(views, entry["features"], strict=True):
-            read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
             store = _store(tokens(expected), expected, spec, folders.encoder, read)
             inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, folders.encoder)
     return views

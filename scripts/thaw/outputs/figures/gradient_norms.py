@@ -35,7 +35,7 @@ def build(data, spec: dict) -> panels.Figure:
         words += names.several(cell, "subset", "encoder", "head")
         drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
     numbers = frame.drop(columns=["passed", "by_updates"]).to_csv(index=False, lineterminator="\n", float_format="%.6g")
-    return panels.compose(drawn, numbers, _legend(looks, frame) + panels.band_entry(frame, False))
+    return panels.compose(drawn, numbers, _legend(looks, frame) + panels.band_entry(frame, deviation=False))
 
 
 def _axes(axis, frame) -> None:

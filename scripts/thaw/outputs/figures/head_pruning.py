@@ -26,7 +26,7 @@ def build(data, spec: dict) -> panels.Figure:
                 drawn.append(panels.Panel(f"{title}\nwithout heads", draw))
     legend = [panels.entry(f"heads removed {ORDERS[order]}", mark) for order, mark in marks.items()]
     removed = frame[frame["kind"] == "removed"]
-    legend = [] if removed.empty else legend + panels.band_entry(removed, False)
+    legend = [] if removed.empty else legend + panels.band_entry(removed, deviation=False)
     return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
 
 

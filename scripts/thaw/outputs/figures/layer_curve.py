@@ -47,7 +47,7 @@ def build(data, spec: dict) -> panels.Figure:
     for title, column, rows in shown:
         label = partial(_label, rows=rows, positions=positions, marks=marks, labels=spec["labels"])
         drawn.append(panels.Panel(title, partial(draw, column=column, rows=rows), label if direct else None))
-    band = panels.band_entry(summary, True, "Band, bar")
+    band = panels.band_entry(summary, deviation=True, drawn="Band, bar")
     named = strategy_panels.legend(summary, spec, {} if direct else marks)
     legend = [*named, *strategy_panels.hollow_entry(r for *_, r in shown), *band]
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)

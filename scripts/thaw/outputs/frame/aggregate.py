@@ -43,9 +43,7 @@ def summarise(runs, shown: str, order: dict):
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
-        raise UserError(
-            "no run is scored on another task: give a task `transfer_sets:`, or leave the transfer_table out"
-        )
+        raise UserError("no run is scored on another task: give a task `transfer_sets:`, or leave the table out")
     if chosen.empty:
         raise UserError(f"no run has a score on split {shown}; choose another for this output")
     absent = chosen["missing"] != ""

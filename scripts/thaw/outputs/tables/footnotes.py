@@ -22,7 +22,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     short = [_numbers(columns, fitted, role), *(marks or bold), *_synthetic(columns)]
     short += [wording.COST_NOTE] * bool(spec.get("costs"))
     short += busy_note(runs) if "seconds" in spec.get("costs", []) else []
-    lines = [*short, *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
+    lines = [*short, *shared_fits(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary, spec), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
@@ -54,12 +54,15 @@ def _numbers(columns, fitted, role: str) -> str:
     """Return the sentences about metrics, split, means, standard deviations and the number of seeds."""
     metrics = wording.listing(dict.fromkeys(column.metric for column in columns))
     text = f"{metrics}, × 100, on {'the test splits of other tasks' if role == 'transfer' else role}."
+    return f"{text[0].upper()}{text[1:]} {over_seeds(fitted)}"
+
+
+def over_seeds(fitted) -> str:
+    """Return the sentence about means and standard deviations of a frame with `seeds`."""
     low, high = int(fitted["seeds"].min()), int(fitted["seeds"].max())
-    size = f"{low}" if low == high else f"{low} to {high}"
-    seeds = f"Mean ± standard deviation (n − 1) over {size} seeds."
     if high == 1:
-        seeds = "One seed, hence no standard deviation."
-    return f"{text[0].upper()}{text[1:]} {seeds}"
+        return "One seed, hence no standard deviation."
+    return f"Mean ± standard deviation (n − 1) over {low if low == high else f'{low} to {high}'} seeds."
 
 
 def _synthetic(columns) -> list[str]:
@@ -69,7 +72,7 @@ def _synthetic(columns) -> list[str]:
     )
 
 
-def _shared(fitted, labels: dict) -> list[str]:
+def shared_fits(fitted, labels: dict) -> list[str]:
     """Return the sentence about fits that do not depend on the seed."""
     if fitted["seeds"].max() < 2 or not fitted["shared"].any():
         return []

@@ -1,9 +1,10 @@
 """A table of where runs were trained by where they were tested, for tasks that are scored on each other's tests."""
 
-from thaw.core.errors import UserError
 from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.result_links import cell_anchor
+from thaw.outputs.tables import footnotes
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 OF_GROUP = ["subset", "encoder", "head", "strategy", "variant"]
@@ -14,7 +15,7 @@ def build(data, spec: dict) -> TextTable:
 
     Where a task is tested on itself the cell is bold. Raises UserError where no two tasks are scored on one test.
     """
-    frame = _means(data.runs)
+    frame = _means(data, spec)
     tested = [task for task in dict.fromkeys(frame["task"]) if task in set(frame["tested"])]
     tested += [task for task in dict.fromkeys(frame["tested"]) if task not in tested]
     names = Names(spec, frame)
@@ -29,37 +30,26 @@ def build(data, spec: dict) -> TextTable:
 
 def _notes(frame, labels: dict) -> list[str]:
     """Return what is scored, over how many seeds, and why some rows have no deviation."""
-    low, high = frame["seeds"].min(), frame["seeds"].max()
-    seeds = f"Mean ± standard deviation (n − 1) over {low if low == high else f'{low} to {high}'} seeds."
-    if high == 1:
-        seeds = "One seed, hence no standard deviation."
     metrics = wording.listing(dict.fromkeys(wording.metric_name(labels, metric) for metric in frame["metric"]))
     first = f"{metrics[0].upper()}{metrics[1:]}, × 100, on the first test split of each task."
     where = "Rows: the task that was trained on; columns: the one that is tested; bold where they are the same."
-    shared = dict.fromkeys(frame.loc[frame["shared"], "strategy"]) if high > 1 else ()
-    names = wording.listing(wording.label(labels, "strategies", id) for id in shared)
-    one = [f"{names}: one convex fit shared by all seeds, hence no standard deviation."] if names else []
-    return [f"{first} {where} {seeds}", *one]
+    return [f"{first} {where} {footnotes.over_seeds(frame)}", *footnotes.shared_fits(frame, labels)]
 
 
-def _means(runs):
+def _means(data, spec: dict):
     """Return mean, sd and seeds of the main score by strategy, task that was trained on and task that is tested.
 
     Of a task with several test splits the first one counts. `shared`: one convex fit serves all seeds.
     """
-    rows = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["role"].isin(["test", "transfer"])]
-    rows = rows[rows["value"].notna()]
-    parts = rows["split"].str.rpartition("/")
-    rows = rows.assign(tested=parts[0].where(parts[0] != "", rows["task"]), part=parts[2], value=100 * rows["value"])
-    rows = rows[rows["part"] == rows.groupby(["task", "tested"])["part"].transform("first")]
-    if not (rows["tested"] != rows["task"]).any():
-        raise UserError("no run is scored on another task: give tasks `transfer_sets:`, or leave the table out")
-    cells = rows.groupby([*OF_GROUP, "task", "tested"], sort=False, dropna=False)
-    shared = (cells["optimizer"].max() == "lbfgs") & (cells["value"].nunique() <= 1)  # one convex fit, for all seeds
-    means = cells.agg(
-        metric=("metric", "first"), mean=("value", "mean"), sd=("value", "std"), seeds=("seed", "nunique")
-    )
-    return means.assign(sd=means["sd"].mask(shared), shared=shared).reset_index()
+    import pandas
+
+    summary = pandas.concat(aggregate.summarise(data.runs, role, spec["order"]) for role in ("transfer", "test"))
+    summary = summary[summary["fitted"] & summary["mean"].notna()].sort_values("rank", kind="stable")
+    parts = summary["split"].str.rpartition("/")
+    frame = summary.assign(tested=parts[0].where(parts[0] != "", summary["task"]), part=parts[2])
+    frame = frame[frame["part"] == frame.groupby(["task", "tested"])["part"].transform("first")]
+    columns = [*OF_GROUP, "task", "tested", "metric", "mean", "sd", "seeds", "shared"]
+    return frame.assign(sd=frame["sd"].mask(frame["shared"]))[columns]
 
 
 def _group(names: Names, row) -> str:
