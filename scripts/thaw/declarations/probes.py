@@ -47,7 +47,8 @@ class ProbeKind(Loaded):
     that the corpus must keep; targets, options that each name a target of the corpus of kind label; serves, all this
     in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None;
     shown_in, the kinds of figures and tables that show it; of_runs, whether it reads finished runs with their heads and
-    never the pretrained encoder; insert, the kind of insert that such runs must have.
+    never the pretrained encoder; insert, the kind of insert that such runs must have; version, raised where the results
+    of this kind alone change (core/versions.py has that of the step).
     """
 
     options: type[ProbeOptions]
@@ -60,6 +61,7 @@ class ProbeKind(Loaded):
     targets: tuple[str, ...] = ()
     of_runs: bool = False
     insert: str | None = None
+    version: int = 1
 
     def is_for(self, entry, task, corpus) -> bool:
         """Return whether it has a meaning for a task. Args: the entries of the probe, the task and its corpus."""
@@ -91,7 +93,7 @@ LABELLED = {"types": LABEL_TYPES, "serves": "labels and tags"}
 PROBES = {
     "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, (*LAYERS, "normalised_figure")),
     "control": ProbeKind("thaw.probes.control:control", LinearOptions, VECTORS, CURVES, "selectivity", **LABELLED),
-    "mdl": ProbeKind("thaw.probes.mdl:mdl", MdlOptions, VECTORS, CURVES, "compression", **LABELLED),
+    "mdl": ProbeKind("thaw.probes.mdl:mdl", MdlOptions, VECTORS, CURVES, "compression", version=2, **LABELLED),
     "mutual_information": ProbeKind(
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,

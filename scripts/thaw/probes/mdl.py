@@ -2,7 +2,8 @@
 
 The labels of the training rows are sent in portions. The first costs log2 C a label; each further one costs what a
 probe gives that was fitted to all before it, section 2.2 of the paper. Compression is the cost without any probe,
-n log2 C, as a multiple of that. The strength is chosen for each portion, by the cross-entropy on validation.
+n log2 C, as a multiple of that. The strength is chosen for each portion, by the cross-entropy on validation, which
+who receives the labels does not have: it is sent too, in log2 S bits for one of S.
 """
 
 import math
@@ -27,7 +28,7 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         for layer, solutions in enumerate(reading.fit(sent)):
             costs = [code_length(judge, layer, solution, start) for solution in solutions]
             best = int(np.argmin(costs))
-            more = code_length(following, layer, solutions[best], start)
+            more = math.log2(len(costs)) + code_length(following, layer, solutions[best], start)
             bits[layer] += more
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solutions[best].l2}
             rows.append(common | {"told": start, "following": stop - start, "bits": more})
