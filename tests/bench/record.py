@@ -12,6 +12,7 @@ from .options import HOME
 
 RECORD = HOME / "docs/results/benchmark"
 TABLES = {"seconds": report.seconds, "rows": report.rows}
+NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "steps": ("resume", "layers below")}
 
 
 def keep(out: Path) -> None:
@@ -33,6 +34,10 @@ def tables() -> dict[str, str]:
                 found[f"{name}_{kind}"] = [*table(part), *notes]
         if name.startswith("table"):
             found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
-        if name in report.OF_FACTS:
-            found[name] = report.facts(part)
+        if name in NESTED:
+            key, of = NESTED[name]
+            beside = report.facts({key: value for key, value in part.items() if key == "step"})
+            found[name] = [*report.nested(part[key], of), *beside, *notes]
+        elif name in report.OF_FACTS:
+            found[name] = [*report.facts(part), *notes]
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}

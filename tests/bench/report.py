@@ -141,6 +141,20 @@ def facts(part: dict) -> list[str]:
     return [f"- {path}: {value}" for path, value in _leaves({k: v for k, v in part.items() if k not in left_out})]
 
 
+def nested(found: dict[str, dict], of: str) -> list[str]:
+    """Return a mapping of mappings with the same keys as a table. Args: the mapping; what its own keys are."""
+    columns = list(next(iter(found.values())))
+    lines = [f"| {of} | " + " | ".join(name.replace("_", " ") for name in columns) + " |"]
+    lines.append("|:--|" + "--:|" * len(columns))
+    return lines + [f"| {name} | " + " | ".join(_cell(one[c]) for c in columns) + " |" for name, one in found.items()]
+
+
+def _cell(value) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return number(value) if value is None or isinstance(value, float) else str(value)
+
+
 def _leaves(found, path: str = ""):
     """Yield each value of nested mappings with the names that lead to it."""
     for key, value in found.items():
