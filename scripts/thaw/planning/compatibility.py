@@ -48,7 +48,15 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
 
 
 def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
-    """Find out whether the heads that an experiment names serve its tasks."""
+    """Find out whether the heads that an experiment names serve its tasks, and whether each task has one."""
+    for task in experiment.tasks:
+        task_type = catalogue.get("tasks", task, "tasks").type
+        if task_type not in PROBED_TYPES and not any(catalogue.head(name, task_type) for name in experiment.heads):
+            place, named = experiment.place("heads"), ", ".join(experiment.heads)
+            raise UserError(
+                f"{place}: task {task} is of type {task_type}, for which {named} names no head; add a head for it, or "
+                "leave the task out"
+            )
     for name, task in product(experiment.heads, experiment.tasks):
         task_type = catalogue.get("tasks", task, "tasks").type
         chosen, head = catalogue.head(name, task_type) or (name, None)
