@@ -149,6 +149,7 @@ STRATEGIES = f"""strategies:
 
   local_full_slow:
     base: local_full_short
+    label: Full fine-tuning
     from: local_text_slow
 
   local_full_fast:
