@@ -46,6 +46,24 @@ def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe, bf16
     assert max(cell["scores"]["test"] for cell in found[1:]) > 0.9
 
 
+def test_lora_trains_its_matrices_and_the_head_in_the_layers_that_are_named(job):
+    pytest.importorskip("peft", reason="tests/bench/requirements.txt is not installed")
+    (cell,) = work.cells(["t"], {"bench_lora_2": work.lora(2)}, [1], 3)
+    (phase,) = cell["phases"]
+    model = models.with_lora(models.build("pooler", job["encoder"], 2), phase)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    inside = {name.split(".")[5] for name in trained if "lora" in name}
+    assert phase["layers"] == [1, 2] and inside == {"1", "2"}
+    assert {part for part in ("pooler", "classifier", "embeddings") if any(part in name for name in trained)} == {
+        "pooler",
+        "classifier",
+    }
+    phase["rate"], phase["stages"][0]["epochs"] = 1e-2, 10  # a tiny encoder learns nothing at the rate of MiniLM
+    given = {"recipe": "tuned", "bf16": False, "splits": ["test"], "cells": [cell]}
+    (found,) = trainer.main(job | given, Clock())["cells"]
+    assert found["scores"]["test"] > 0.9
+
+
 def test_unfreezing_thaws_what_a_stage_trains_when_it_begins(job):
     model = models.build("pooler", job["encoder"], 2)
     stages = [{"epochs": 2, "components": ["head"]}, {"epochs": 1, "components": ["head", "layer.3"]}]

@@ -26,6 +26,8 @@ PARTS = (
     "grid",
     "probes",
     "all_layers",
+    "lora",
+    "compiled",
     "steps",
     "ways",
     "store",

@@ -32,7 +32,7 @@ def tables() -> dict[str, str]:
         for kind, table in TABLES.items():
             if kind in part:
                 found[f"{name}_{kind}"] = [*table(part), *notes]
-        if name.startswith("table"):
+        if name in report.TABLES:
             found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
         if name in NESTED:
             key, of = NESTED[name]

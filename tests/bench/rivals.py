@@ -29,7 +29,7 @@ def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threa
 
 
 def trainer(recipe: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:
-    """Run transformers' Trainer on cells by a recipe, default or tuned, in one process with threads of its choice."""
+    """Run transformers' Trainer on cells by a recipe (peers/trainer.py), in one process with threads of its choice."""
     return ask("trainer", folder / recipe, options, tasks, cells=cells, **_recipe(recipe) | job)
 
 
@@ -46,7 +46,7 @@ def boundary_loops(folder: Path, options: Options, tasks: dict[str, dict], cells
 
 def _recipe(recipe: str) -> dict:
     """Return what every cell of a recipe is done with; bf16 is for a processor that has it."""
-    return {"recipe": recipe, "bf16": recipe == "tuned" and has_bf16(), "splits": ["validation", "test"]}
+    return {"recipe": recipe, "bf16": recipe != "default" and has_bf16(), "splits": ["validation", "test"]}
 
 
 def side_by_side(peer: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:

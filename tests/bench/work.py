@@ -36,6 +36,12 @@ def full(epochs: int = EPOCHS) -> dict:
     return {"label": "Full", "phases": [phase(["all"], 1e-4, epochs)]}
 
 
+def lora(top: int) -> dict:
+    """Return the strategy that trains matrices of rank 8 in the last layers, and the head."""
+    insert = {"kind": "lora", "rank": 8, "alpha": 16, "targets": "query_value", "top": top}
+    return {"label": f"LoRA, top {top}", "phases": [phase(["head"], 1e-3, insert=insert)]}
+
+
 def table(layers: int) -> dict[str, dict]:
     """Return the strategies of the table by id.
 
@@ -80,6 +86,8 @@ def all_layers() -> dict[str, dict]:
 def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dict]:
     """Return a strategy as the peers read it: phases with `rate` and `stages`, each of `components` and `epochs`.
 
+    A phase with matrices of LoRA has them as `lora`, and the numbers of their layers, from 0, as `layers`.
+
     A strategy that starts from another one's run has that one's phases before its own.
     """
     entry = strategies[name]
@@ -88,6 +96,8 @@ def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dic
         one = PhaseConfig.model_validate(given)
         parts = [{"epochs": one.epochs} | stage for stage in stages(one, components(one.train, layers, {}))]
         found.append({"rate": one.rate, "stages": parts})
+        if lora := given.get("insert"):
+            found[-1] |= {"lora": lora, "layers": list(range(layers - lora["top"], layers))}
     return found
 
 

@@ -40,6 +40,21 @@ def build(kind: str, folder: str, classes: int) -> nn.Module:
     return FirstToken(folder, classes, kind == "mlp")
 
 
+def with_lora(model: nn.Module, phase: dict) -> nn.Module:
+    """Return transformers' own classifier with PEFT's LoRA in a phase's layers: those matrices and the head train."""
+    from peft import LoraConfig, get_peft_model
+
+    lora = phase["lora"]
+    config = LoraConfig(
+        r=lora["rank"],
+        lora_alpha=lora["alpha"],
+        target_modules=["query", "value"],
+        layers_to_transform=phase["layers"],
+        modules_to_save=["pooler", "classifier"],
+    )
+    return get_peft_model(model, config)
+
+
 def thaw(model: nn.Module, components: list[str]) -> None:
     """Let the named components train and nothing else: "head", "embeddings", "layer.1" to "layer.L"."""
     for name, parameter in model.named_parameters():

@@ -2,8 +2,8 @@
 
 Recipe `default` is the one of transformers' examples: TrainingArguments as they come, dynamic padding. Recipe `tuned`
 adds what is known to pay: batches of like length, bf16 where the processor or GPU has it, evaluation in large batches,
-no checkpoints. In both, what is frozen asks for no gradient and the Trainer leaves it out of the optimizer, and a first
-phase that another cell has trained is not trained again.
+no checkpoints; `compiled` is tuned with torch.compile. In all, what is frozen asks for no gradient and the Trainer
+leaves it out of the optimizer, and a first phase that another cell has trained is not trained again.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer, DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from .common import Clock, Reused, read_rows, run
-from .models import build, thaw
+from .models import build, thaw, with_lora
 
 STARTED = time.time()
 
@@ -54,13 +54,14 @@ def arguments(recipe: str, cell: dict, phase: dict, folder: str, bf16: bool) -> 
         "seed": cell["seed"],
         "disable_tqdm": True,
     }
-    if recipe == "tuned":
+    if recipe != "default":
         shared |= {
             "train_sampling_strategy": "group_by_length",
             "bf16": bf16,
             "use_cpu": not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
             "per_device_eval_batch_size": 128,
             "save_strategy": "no",
+            "torch_compile": recipe == "compiled",
         }
     if cell.get("watch"):
         shared |= {"eval_strategy": "steps", "eval_steps": cell["watch"]}
@@ -98,7 +99,12 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, reused: Reused, c
     with clock("train"), seconds("train"), tempfile.TemporaryDirectory() as folder:
         for index in range(reused.start(cell, model), len(cell["phases"])):
             phase = cell["phases"][index]
-            thaw(model, [name for stage in phase["stages"] for name in stage["components"]])
+            callbacks = [watching] if cell.get("watch") else []
+            if "lora" in phase:
+                model = with_lora(model, phase)
+            else:
+                thaw(model, [name for stage in phase["stages"] for name in stage["components"]])
+                callbacks.append(Unfreezing(phase["stages"]))
             trainer = Trainer(
                 model=model,
                 args=arguments(job["recipe"], cell, phase, folder, job["bf16"]),
@@ -107,7 +113,7 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, reused: Reused, c
                 processing_class=tokenizer,
                 data_collator=DataCollatorWithPadding(tokenizer),
                 compute_metrics=accuracy,
-                callbacks=[Unfreezing(phase["stages"]), *([watching] if cell.get("watch") else [])],
+                callbacks=callbacks,
             )
             trainer.train()
             reused.keep(cell, index + 1, model)
