@@ -226,6 +226,21 @@ def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
         assert (record.RECORD / f"tables/{name}.md").read_text(encoding="utf-8") == text, "python -m tests.bench record"
 
 
+def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    part = {"machine": MACHINE, "options": {"rows": 9, "seeds": 2, "rounds": 1}, "took": 9.0, "numbers": {}}
+    for name in ("probes", "store"):
+        write_json(options.part(name), part | {"part": name, "seconds": {"ours": 1.0}})
+    with pytest.raises(SystemExit, match="steps was not measured: there is no "):
+        record.keep(["probes", "steps"], options)
+    assert not (tmp_path / "kept").exists()
+    monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
+    command.main()
+    assert "- probes: a, 2 cores" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
+
+
 def test_two_passes_over_a_split_are_not_one():
     assert report.met("passes_per_split", 1) and not report.met("passes_per_split", 2)
 
