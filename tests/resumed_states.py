@@ -26,7 +26,7 @@ def differences(encoder_folder: Path, store_folder: Path) -> dict[int, dict[str,
     """Return by boundary the largest difference in the last layer: from states in fp32, and from stored ones.
 
     In fp32 both sides have the same batches. `mean` is the mean difference from stored states, `size` the mean size of
-    a number of the last layer.
+    a number of the last layer, both over all numbers of all tokens.
     """
     store, whole = FeatureStore(store_folder), Encoder.load(encoder_folder)
     count = len(store.sizes(SPLIT))
@@ -40,9 +40,9 @@ def differences(encoder_folder: Path, store_folder: Path) -> dict[int, dict[str,
             due = states[-1][batch.mask]
             exact = (resumed(batch, states[boundary])[batch.mask] - due).abs()
             stored = (resumed(batch, store.states(boundary, SPLIT).gather(rows, batch))[batch.mask] - due).abs()
-            parts.append([exact.max(), stored.max(), stored.mean(), due.abs().mean()])
-        columns = torch.tensor(parts)
-        numbers = [*columns[:, :2].amax(0).tolist(), *columns[:, 2:].mean(0).tolist()]
+            parts.append([exact.max(), stored.max(), stored.sum(), due.abs().sum(), due.numel()])
+        columns = torch.tensor(parts, dtype=torch.float64)
+        numbers = [*columns[:, :2].amax(0).tolist(), *(columns[:, 2:4].sum(0) / columns[:, 4].sum()).tolist()]
         found[boundary] = dict(zip(("exact", "stored", "mean", "size"), numbers, strict=True))
     return found
 

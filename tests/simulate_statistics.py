@@ -124,7 +124,7 @@ def recommendations(rng, number: int) -> list[dict]:
         for _ in range(max(10, number // 4)):
             made = [_scores(rng, mean) for mean in truth]
             validated = [
-                non_inferiority.Candidate(index, scores, by_row, ROWS, {"cost": -index}, tuple(range(6)))
+                non_inferiority.Candidate(str(index), scores, by_row, ROWS, {"cost": -index}, tuple(range(6)))
                 for index, (scores, by_row) in enumerate(made)
             ]
             tested = [scores.mean() for scores, _ in (_scores(rng, mean) for mean in truth)]
@@ -133,8 +133,9 @@ def recommendations(rng, number: int) -> list[dict]:
             bounds = [(one.difference.low, one.difference.high) for one in every]
             wrong.append(any(not low <= a <= high for (low, high), a in zip(bounds, away, strict=True)))
             pick = non_inferiority.cheapest(every, "cost")
-            worse.append(pick.answer == non_inferiority.NOT_WORSE and away[pick.candidate.row] < -2.0)
-            chosen.append(tested[pick.candidate.row] - truth[pick.candidate.row])
+            taken = int(pick.candidate.name)
+            worse.append(pick.answer == non_inferiority.NOT_WORSE and away[taken] < -2.0)
+            chosen.append(tested[taken] - truth[taken])
             highest.append(max(tested) - truth[int(np.argmax(tested))])
         line = {"strategies": ways, "gap": gap, "wrong": _rate(wrong), "worse": _rate(worse)}
         lines.append(

@@ -24,7 +24,7 @@ def candidate(score: float, seconds: float, spread: float = 0.1, seeds: int = 6)
     """Return a candidate with this score on validation and a deviation of its own by the examples."""
     drawn = spread * np.random.default_rng(round(seconds)).standard_normal(1000)
     scores = score + 0.01 * (np.arange(seeds) - (seeds - 1) / 2)
-    return Candidate(None, scores, np.add.outer(scores, drawn), 500, {"seconds": seconds}, tuple(range(seeds)))
+    return Candidate("some", scores, np.add.outer(scores, drawn), 500, {"seconds": seconds}, tuple(range(seeds)))
 
 
 def answers_of(*candidates: Candidate) -> list[str]:
@@ -55,7 +55,7 @@ def test_bounds_hold_for_all_candidates_together():
         scores = 90 + 0.5 * rng.standard_normal((8, 6)) + by_rows
         drawn = rng.standard_normal((8, 400))
         ways = [
-            Candidate(None, own, np.add.outer(own, row), 500, {"seconds": 1.0}, tuple(range(6)))
+            Candidate("some", own, np.add.outer(own, row), 500, {"seconds": 1.0}, tuple(range(6)))
             for own, row in zip(scores, drawn, strict=True)
         ]
         wrong.append(any(one.difference.high < 0 for one in analysis.judged(ways, 1.0)))
@@ -66,7 +66,7 @@ def test_bounds_hold_for_all_candidates_together():
 
 def test_nothing_is_above_a_reference_that_only_noise_exceeds():
     ways = [candidate(50 + gain, 1 + gain, spread=2.0) for gain in (0.0, 1.0, 3.0)]
-    majority = Candidate(None, np.array([50.0]), np.full((1, 1000), 50.0), 500, {}, ())
+    majority = Candidate("majority", np.array([50.0]), np.full((1, 1000), 50.0), 500, {}, ())
     assert not analysis.any_above(ways, majority) and analysis.any_above([*ways, candidate(60, 9, 2.0)], majority)
 
 

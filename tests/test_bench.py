@@ -168,6 +168,15 @@ def test_what_a_fork_server_computes_is_counted(tmp_path):
     assert found["server"]["cpu"] - found["alone"]["cpu"] > 0.3
 
 
+def test_a_process_that_ended_before_its_starter_is_counted(tmp_path):
+    """As a fork server does for which nobody waits, since its starter has become Snakemake."""
+    busy = "import time\nwhile time.process_time() < 1: pass"
+    start = f"import os, sys, time; os.posix_spawn(sys.executable, [sys.executable, '-c', {busy!r}], os.environ, "
+    code = start + "setsid=True); time.sleep(3)"
+    found = timed([sys.executable, "-c", code], tmp_path / "log", tmp_path)
+    assert found["cpu"] > 1 and found["wall"] > 3
+
+
 def test_a_part_that_fails_is_told_and_leaves_nothing(tmp_path, capsys):
     options = Options(out=tmp_path)
     assert command._measured("nothing", options) is False
@@ -215,6 +224,21 @@ def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
     assert {"goals", "table_seconds", "table_fp32_seconds"} <= set(tables)
     for name, text in tables.items():
         assert (record.RECORD / f"tables/{name}.md").read_text(encoding="utf-8") == text, "python -m tests.bench record"
+
+
+def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    part = {"machine": MACHINE, "options": {"rows": 9, "seeds": 2, "rounds": 1}, "took": 9.0, "numbers": {}}
+    for name in ("probes", "store"):
+        write_json(options.part(name), part | {"part": name, "seconds": {"ours": 1.0}})
+    with pytest.raises(SystemExit, match="steps was not measured: there is no "):
+        record.keep(["probes", "steps"], options)
+    assert not (tmp_path / "kept").exists()
+    monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
+    command.main()
+    assert "- probes: a, 2 cores" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
 
 
 def test_two_passes_over_a_split_are_not_one():

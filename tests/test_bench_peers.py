@@ -94,6 +94,19 @@ def test_the_boundary_loop_trains_each_strategy_from_the_states_below_it(job, bf
     assert max(cell["scores"]["test"] for cell in found) > 0.9
 
 
+def test_each_cell_of_the_boundary_loop_starts_from_the_pretrained_weights(job):
+    pretrained = boundary_loop.Pretrained(job["encoder"])
+    loaded = models.build("pooler", job["encoder"], 2).bert.state_dict()
+    first = {name: value.clone() for name, value in pretrained.start(1, 3).state_dict().items()}
+    for parameter in pretrained.model.parameters():
+        parameter.data += 1
+        parameter.grad = parameter.data
+    again, other = pretrained.start(1, 3).state_dict(), pretrained.start(2, 2)
+    assert all(value.equal(first[name]) for name, value in again.items())
+    assert all(value.equal(loaded[name]) for name, value in other.bert.state_dict().items())
+    assert other.classifier.out_features == 2 and all(parameter.grad is None for parameter in other.parameters())
+
+
 def test_states_of_a_boundary_give_what_the_whole_model_gives(job):
     import torch
 

@@ -180,13 +180,16 @@ def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
     plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
     spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
     assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
-    assert plan.job("collect", "demo").spec.get("head_tasks") is None
+    (grid,) = plan.job("collect", "demo").spec["grid"]
+    assert not any("heads" in point for point in grid["strategies"]), "every task has both heads"
 
 
-def test_tasks_for_which_a_set_has_no_head_are_left_out(home, tmp_path):
+@pytest.mark.parametrize("others", [[], ["linear"]])
+def test_tasks_for_which_a_set_has_no_head_are_left_out(home, tmp_path, others):
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
-    changes = {"heads": ["mine"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
+    changes = {"heads": ["mine", *others], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
-    spec = plan.job("collect", "demo").spec
-    assert spec["head_tasks"] == {"mine": ["entities"]} and {run.task for run in plan.runs["demo"]} == {"entities"}
-    assert {result.row["task"] for result in selected(spec)} == {"entities"}
+    due = {("entities", "mine")} | {(task, other) for other in others for task in plan.experiments[0].tasks}
+    assert {(run.task, run.head) for run in plan.runs["demo"]} == due
+    rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
+    assert {(row["task"], row["head"]) for row in rows} == due

@@ -1,7 +1,8 @@
 """The benchmark's command line: `PYTHONPATH=scripts python -m tests.bench table --rows 500`, or `all`, or `report`.
 
-Each part writes results/bench/parts/<part>.json; the report puts together what is there, and `record` keeps it in
-docs/results/benchmark. A part that fails is told and the others go on.
+Each part writes results/bench/parts/<part>.json, and the report puts together what is there. With `record` nothing is
+measured: `record table` keeps what was measured of that part in docs/results/benchmark. A part that fails is told and
+the others go on.
 """
 
 import argparse
@@ -41,7 +42,7 @@ IN_QUICK = ("table", "table_fp32", "grid", "probes", "steps", "store", "planning
 
 
 def main() -> None:
-    """Measure the parts that are asked for, then write the report; exit with 1 where one failed."""
+    """Measure the parts that are asked for, then write the report, or keep them; exit with 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "report", "record"])
     parser.add_argument("--quick", action="store_true", help="less work: " + json.dumps(QUICK))
@@ -49,15 +50,16 @@ def main() -> None:
         if field.name != "quick":
             parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=None)
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what is being measured is stopped too
     asked, quick = given.pop("parts"), given.pop("quick")
     options = replace(Options(**(QUICK if quick else {})), **given)
     names = [part for part in (IN_QUICK if quick else PARTS) if "all" in asked or part in asked]
     names += [part for part in asked if part in PARTS and part not in names]
+    if "record" in asked:
+        record.keep(names, options)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what is being measured is stopped too
     failed = [name for name in names if not _measured(name, options)]
     report.write(options.out)
-    if "record" in asked:
-        record.keep(options.out)
     if failed:
         sys.exit(f"these parts failed: {', '.join(failed)}; all others are in {options.out}")
 

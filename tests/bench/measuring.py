@@ -29,7 +29,7 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
+    earlier, load, started, begin = _children(), os.getloadavg()[0], time.time(), time.perf_counter()
     with open(log, "w") as output, _adopting():
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=os.environ | (environment or {})
@@ -40,7 +40,7 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
             process.terminate()
             raise
         wall = time.perf_counter() - begin
-        usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers())]
+        usages = [usage, *(os.wait4(pid, 0)[2] for pid in _fork_servers(earlier))]
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise Failed(f"{' '.join(command[:6])} ... ended with {process.returncode}; see {log}")
@@ -67,14 +67,28 @@ def _adopting():
         prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
-def _fork_servers() -> list[int]:
-    """Return the processes of Thaw's fork servers whose starter has ended: they end now, with all of their jobs."""
+def _fork_servers(earlier: set[int]) -> list[int]:
+    """Return the processes of Thaw's fork servers whose starter has ended: they end now, with all of their jobs.
+
+    One that has ended already, and that its starter has not waited for, has no command line any more: it is known by
+    its session, which it leads. Args: the children that this process had before the starter.
+    """
     found = []
+    for pid in _children() - earlier:
+        with contextlib.suppress(OSError):  # one that another thread has waited for
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"thaw.core.fork_server" in line or (not line and os.getsid(pid) == pid):
+                found.append(pid)
+    return found
+
+
+def _children() -> set[int]:
+    """Return the processes whose parent this one is; none where there is no /proc."""
+    found = set()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # a process that has gone
-            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"thaw.core.fork_server" in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
+            if int((path / "stat").read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(path.name))
     return found
 
 

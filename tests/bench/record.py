@@ -1,24 +1,36 @@
 """What was measured, kept in docs/results/benchmark: the parts as they are, and their tables, which pages show.
 
+`PYTHONPATH=scripts python -m tests.bench record table table_fp32` measures nothing: it keeps what was last measured of
+the parts that it names, and of no others, since results/bench/parts may also hold those of trials and of earlier code.
+It says with what each was measured. Without a part it writes the tables of what is kept again.
+
 scripts/record.py puts the tables into the pages that name them, as it does with those of experiments.
 """
 
-from pathlib import Path
+import sys
 
 from thaw.core.files import read_json, write_json, write_text
 
 from . import report
-from .options import HOME
+from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark"
 TABLES = {"seconds": report.seconds, "rows": report.rows}
 NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "steps": ("resume", "layers below")}
 
 
-def keep(out: Path) -> None:
-    """Copy all parts that were measured from a folder of results, and write the tables of all parts that are kept."""
-    for path in sorted((out / "parts").glob("*.json")):
-        write_json(RECORD / "parts" / path.name, read_json(path))
+def keep(names: list[str], options: Options) -> None:
+    """Copy some parts as they were last measured, and write the tables of all parts that are kept.
+
+    Prints with what they were measured. Exits with a message, and keeps nothing, where one was not measured.
+    """
+    if missing := [name for name in names if not options.part(name).exists()]:
+        sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
+    parts = {name: read_json(options.part(name)) for name in names}
+    for name, part in parts.items():
+        write_json(RECORD / "parts" / f"{name}.json", part)
+    for line in report.machines(parts):
+        print(line)
     for name, text in tables().items():
         write_text(RECORD / "tables" / f"{name}.md", text)
 

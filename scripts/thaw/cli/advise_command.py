@@ -28,7 +28,7 @@ from thaw.core.files import read_json, write_json
 from thaw.core.home import HOME
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
-from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, strategy_candidate
+from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
 from thaw.planning.configuration import load_plan
@@ -142,15 +142,15 @@ def advise(plan: Plan, runs: list[RunPlan], references: dict[str, tuple[str, Res
     records = {folder: read_json(plan.table.paths.result(folder)) for folder in wanted}
     rows = {folder: _validated(folder, record, task) for folder, record in records.items()}
     files = PredictionFiles(plan.results)
-    own = [strategy_candidate(_name(run), rows[run.folder], files, {}) for run in runs]
+    own = [run_candidate(_name(run), rows[run.folder], files) for run in runs]
     others = [baseline_candidate(name, rows[folder], files) for name, (folder, _) in references.items()]
     tried = _print_runs(plan, task, runs, own)
     for one in others:
-        print(f"  {wording.baseline(one.row).removeprefix('the ')}: validation {wording.number(one.validation)}")
+        print(f"  {wording.baseline(one.name).removeprefix('the ')}: validation {wording.number(one.validation)}")
     choice = validated_choice(own, others)
     record = next(records[run.folder] for run in runs if _name(run) == choice.best)
     about = {part: getattr(runs[0], part) for part in GROUP}
-    scores = {one.row: one.validation for one in others}
+    scores = {one.name: one.validation for one in others}
     return {**about, "tried": tried, "baselines": scores, **_answer(choice, task, record)}
 
 
@@ -173,9 +173,9 @@ def _print_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[
     tried, weak = {}, underfit_runs(list(zip(folders, rows, strict=True)))
     for one, folder in zip(scored, folders, strict=True):
         seconds = read_json(folder / "cost.json")["seconds"]["total"]
-        tried[one.row] = {"validation": one.validation, "seconds": seconds, "underfit": folder in weak}
+        tried[one.name] = {"validation": one.validation, "seconds": seconds, "underfit": folder in weak}
         warning = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
-        print(f"  {one.row}: validation {wording.number(one.validation)}, {wording.seconds(seconds)}{warning}")
+        print(f"  {one.name}: validation {wording.number(one.validation)}, {wording.seconds(seconds)}{warning}")
     return tried
 
 

@@ -60,12 +60,12 @@ class ValidatedChoice:
 def validated_choice(runs: list[Candidate], baselines: list[Candidate]) -> ValidatedChoice:
     """Return the best of some runs on validation, of equals the first.
 
-    Args: the runs, with one seed; baselines that train no encoder. The row of each is its name.
+    Args: the runs, with one seed; baselines that train no encoder.
     """
     best = highest(runs)
     others = [one for one in runs if one is not best]
     above = _less_highest(best, baselines)
-    return ValidatedChoice(best.row, best.validation, _less_highest(best, others), above, _refused(runs, baselines))
+    return ValidatedChoice(best.name, best.validation, _less_highest(best, others), above, _refused(runs, baselines))
 
 
 def _less_highest(best: Candidate, others: list[Candidate]) -> Difference | None:
@@ -76,7 +76,7 @@ def _less_highest(best: Candidate, others: list[Candidate]) -> Difference | None
     made = best.less(other)
     ci = interval(made.value, made.draws)
     low, high = (None if isnan(end) else end for end in (ci.low, ci.high))
-    return Difference(other.row, other.validation, made.value, low, high)
+    return Difference(other.name, other.validation, made.value, low, high)
 
 
 def _refused(runs: list[Candidate], baselines: list[Candidate]) -> str:
@@ -84,5 +84,5 @@ def _refused(runs: list[Candidate], baselines: list[Candidate]) -> str:
     if not not_below:
         return ""
     first = not_below[0]
-    so = "label more rows" if first.row == MAJORITY else "take that, or label more rows"
+    so = "label more rows" if first.name == MAJORITY else "take that, or label more rows"
     return f"on validation {none_above(first)}: {so}"

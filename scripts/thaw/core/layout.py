@@ -92,6 +92,11 @@ def folder(step: str, names: dict) -> str:
     return file(step, names).rpartition("/")[0]
 
 
+def cell(names: dict) -> str:
+    """Return the folder of the runs that differ in their seed alone, below the results folder."""
+    return _CELL.format(**names)
+
+
 def log(step: str, names: dict) -> str:
     """Return where a step's job writes what it prints, below the folder of logs."""
     return (PLACES[step].log or f"{step}/{PLACES[step].key}").format(**names) + ".log"

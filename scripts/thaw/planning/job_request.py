@@ -38,7 +38,7 @@ def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False
 def first_of_cells(plan: Plan) -> dict[str, str]:
     """Return by key of each run in training the first run of its cell: all seeds ask for as much."""
     first: dict[str, str] = {}
-    cells = {key: layout.key("fit_heads", layout.names_in_folder("train", key)) for key in plan.jobs["train"]}
+    cells = {key: layout.cell(layout.names_in_folder("train", key)) for key in plan.jobs["train"]}
     return {key: first.setdefault(cell, key) for key, cell in cells.items()}
 
 

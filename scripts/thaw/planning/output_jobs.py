@@ -84,8 +84,6 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         }
         for name, entry in experiment.ensembles.items()
     ]
-    served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}
-    partial = {head: kept for head, kept in served.items() if len(kept) < len(tasks)}
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
@@ -97,7 +95,6 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         "tasks": tasks,
         "subsets": experiment.subsets,
         "heads": experiment.heads,
-        **({"head_tasks": partial} if partial else {}),
         "grid": grid,
         "seeds": experiment.seeds,
         "baselines": [name for name in experiment.baselines if name in BASELINES],
@@ -119,12 +116,13 @@ def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:
     run = next(iter(by_task.values()))[0]
     thawed, embeddings = planner.thawed(run)
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
-    every = planner.experiment.tasks
-    tasks = [task for task in every if task in by_task]
-    point |= {"tasks": tasks} if len(tasks) < len(every) else {}
-    met = {task: list(dict.fromkeys(run.head for run in runs)) for task, runs in by_task.items()}
-    served = {task: [head for head in planner.experiment.heads if planner.head_of(head, task)] for task in met}
-    heads = {task: met[task] for task in met if len(met[task]) < len(served[task])}  # others are ruled out by `only`
+    experiment = planner.experiment
+    tasks = [task for task in experiment.tasks if task in by_task]
+    point |= {"tasks": tasks} if tasks != experiment.tasks else {}
+    made = {task: {run.head for run in by_task[task]} for task in tasks}
+    heads = {task: [head for head in experiment.heads if head in made[task]] for task in tasks}
+    # fewer where `only` rules one out, or a set of heads has none for the task's type
+    heads = {task: met for task, met in heads.items() if met != experiment.heads}
     point |= {"heads": heads} if heads else {}
     if run.weights.further:
         point["weights"] = {task: runs[0].weights.key for task, runs in by_task.items()}

@@ -60,7 +60,7 @@ class RunPlan:
     @cached_property
     def cell(self) -> str:
         """The folder of the variant, without the seed."""
-        return layout.key("fit_heads", self.names)
+        return layout.cell(self.names)
 
     @cached_property
     def folder(self) -> str:

@@ -20,13 +20,13 @@ ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to adapt an encoder: what it is, its scores on validation, and its costs.
+    """A way to adapt an encoder, or a baseline: its name, its scores on validation, and its costs.
 
     scores [S] by seed; by_row [S, D], the same on resampled examples; rows, how many examples; costs by name, numbers
     where less is better; the seeds. All candidates have the same seeds, examples and names of costs.
     """
 
-    row: object
+    name: str
     scores: np.ndarray
     by_row: np.ndarray
     rows: int

@@ -1,12 +1,14 @@
 """A plain torch loop by a skilled user: states below the trained layers are computed once and kept in memory.
 
-Batches of like length, bf16 where the processor or GPU has it, a fused optimizer, and no model trained twice. Frozen
-layers have no dropout, as in Thaw. N rows, B examples of a batch, T tokens, d width, C classes, L layers.
+Batches of like length, bf16 where the processor or GPU has it, a fused optimizer, the encoder loaded once, and no model
+trained twice. Frozen layers have no dropout, as in Thaw. N rows, B examples of a batch, T tokens, d width, C classes, L
+layers.
 """
 
 import contextlib
 
 import torch
+from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoTokenizer
@@ -28,6 +30,25 @@ def frozen_below(components: list[str], layers: int) -> int:
 def compute(job: dict):
     """Return the context of products: autocast to bf16 where the job asks for it."""
     return torch.autocast(device(), torch.bfloat16) if job["bf16"] else contextlib.nullcontext()
+
+
+class Pretrained:
+    """A model that is loaded once, from whose weights each cell starts."""
+
+    def __init__(self, folder: str):
+        """Load the encoder with its pooler, and keep their weights."""
+        self.model = build("pooler", folder, 2).eval().to(device())
+        self.weights = {name: value.clone() for name, value in self.model.bert.state_dict().items()}
+
+    def start(self, seed: int, classes: int) -> nn.Module:
+        """Return the model with its own weights again, and with a new classifier, drawn as transformers does."""
+        torch.manual_seed(seed)
+        self.model.zero_grad()  # of what the last cell trained and the next one may not
+        self.model.bert.load_state_dict(self.weights)
+        self.model.classifier = nn.Linear(self.model.config.hidden_size, classes, device=device())
+        nn.init.normal_(self.model.classifier.weight, std=self.model.config.initializer_range)
+        nn.init.zeros_(self.model.classifier.bias)
+        return self.model
 
 
 class Rows:
@@ -118,12 +139,13 @@ def score(model, below: int, rows: Rows, job: dict) -> float:
     return right / len(rows.labels)
 
 
-def train_cell(cell: dict, job: dict, splits: dict[str, Rows], reused: Reused, clock: Clock) -> dict:
+def train_cell(
+    cell: dict, job: dict, splits: dict[str, Rows], pretrained: Pretrained, reused: Reused, clock: Clock
+) -> dict:
     """Train a cell, phase by phase, score it, and return what is known of it."""
     seconds = Clock()
     with clock("load"), seconds("load"):
-        torch.manual_seed(cell["seed"])
-        model = build(cell["head"], job["encoder"], len(job["tasks"][cell["task"]]["labels"])).to(device())
+        model = pretrained.start(cell["seed"], len(job["tasks"][cell["task"]]["labels"]))
     with clock("train"), seconds("train"):
         for index in range(reused.start(cell, model), len(cell["phases"])):
             train_phase(model, cell["phases"][index], splits["train"], cell["batch_size"], job)
@@ -145,18 +167,18 @@ def main(job: dict, clock: Clock) -> dict:
     """Compute the states of each task once, then train all cells, one after the other."""
     with clock("load"):
         tokenizer = AutoTokenizer.from_pretrained(job["encoder"])
-        model = build("pooler", job["encoder"], 2).eval().to(device())
+        pretrained = Pretrained(job["encoder"])
         splits = {
             name: {split: Rows(job, task, split, tokenizer) for split in SPLITS} for name, task in job["tasks"].items()
         }
     with clock("features"):
         for name, own in splits.items():
-            layers = len(model.bert.encoder.layer)
+            layers = len(pretrained.model.bert.encoder.layer)
             wanted = set().union(*(all_frozen_below(cell, layers) for cell in job["cells"] if cell["task"] == name))
             for rows in own.values():
-                rows.keep(model, wanted)
+                rows.keep(pretrained.model, wanted)
     reused = Reused(job["cells"])
-    found = [train_cell(cell, job, splits[cell["task"]], reused, clock) for cell in job["cells"]]
+    found = [train_cell(cell, job, splits[cell["task"]], pretrained, reused, clock) for cell in job["cells"]]
     return {"cells": found, "bf16": job["bf16"], "threads": torch.get_num_threads()}
 
 

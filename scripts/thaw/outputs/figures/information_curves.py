@@ -3,6 +3,7 @@
 from functools import partial
 
 from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.frame.layer_values import estimates
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 
@@ -59,21 +60,10 @@ def points(records: list[ProbeRecord], split: str, kinds: list[str]):
     """
     import pandas
 
-    rows = []
-    for record in records:
-        wanted, cell = record.split(split), {name: record.cell[name] for name in ("task", "subset", *LINE)}
-        for end in record.value("layers"):
-            scores = end["scores"][wanted]
-            for kind in (kind for kind in kinds if kind in scores):
-                row = cell | {"estimator": kind, "split": wanted}
-                own = {name.removeprefix(f"{kind}_"): score for name, score in scores.items() if name.startswith(kind)}
-                row |= {"layer": end["layer"], "bits": own.pop(kind)} | own
-                rows.append(row | {name: scores[name] for name in ("bound", "bound_error", "entropy")})
     keys = [*PANEL, *LINE, "split", "layer"]
-    table = pandas.DataFrame(rows)
-    means = table.groupby(keys, sort=False).mean()
-    spread = over_seeds(table.assign(value=table["bits"]), keys).set_index(keys)
-    means = means.join(spread[["low", "high", "seeds"]])
+    table = pandas.DataFrame(estimates(records, split, kinds)).drop(columns="probe")
+    means = table.groupby(keys, sort=False).mean().rename(columns={"value": "bits"})
+    means = means.join(over_seeds(table, keys).set_index(keys)[["low", "high", "seeds"]])
     means["flag"] = ""
     labelled = means.index.get_level_values("estimator").isin(list(ESTIMATORS))
     means.loc[labelled & (means["bits"] < means["bound"]), "flag"] = "below bound"

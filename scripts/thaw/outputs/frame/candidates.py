@@ -18,13 +18,20 @@ WITHOUT_TRAINING = ("bag_of_words", "cosine")  # baselines that cost nothing nex
 
 
 @dataclass(frozen=True)
+class StrategyCandidate(Candidate):
+    """A strategy at a point of its sweep as a candidate, with its row of the summary of runs."""
+
+    row: object
+
+
+@dataclass(frozen=True)
 class Choice:
     """The candidates of a task in one group of runs, what they are compared with, and what opens test for them.
 
     baselines: those of the experiment that train no encoder, as candidates without costs.
     """
 
-    candidates: list[Candidate]
+    candidates: list[StrategyCandidate]
     baselines: list[Candidate]
     runs: object
     predictions: PredictionFiles
@@ -39,19 +46,19 @@ class Choice:
         """
         not_below = not_exceeded(self.baselines, self.candidates)
         reasons = [none_above(one) for one in not_below]
-        said = [one.row for one in not_below]
+        said = [one.name for one in not_below]
         for one in self.baselines:
-            if one.row == MAJORITY and MAJORITY not in said and not any_above(self.candidates, one):
+            if one.name == MAJORITY and MAJORITY not in said and not any_above(self.candidates, one):
                 reasons.append(f"no strategy is shown to be above {_printed(one)}")
         return f"on validation {wording.listing(reasons)}" if reasons else ""
 
-    def on_test(self, candidate: Candidate, split: str, less: Candidate | None = None) -> Resampled:
+    def on_test(self, candidate: StrategyCandidate, split: str, less: StrategyCandidate | None = None) -> Resampled:
         """Return the test score of a candidate x 100, or its difference to another one, over the seeds of both."""
         cells = [one for one in (candidate, less) if one is not None]
         terms = [(times, self._rows(one, split)) for times, one in zip((100.0, -100.0), cells, strict=False)]
         return self.predictions.resampled(terms, terms[0][1]["metric"].iloc[0], split)
 
-    def _rows(self, candidate: Candidate, split: str):
+    def _rows(self, candidate: StrategyCandidate, split: str):
         rows = of_cell(self.runs, [getattr(candidate.row, name) for name in CELL])
         rows = rows[(rows["split"] == split) & rows["seed"].isin(candidate.seeds)]
         return rows.sort_values("seed")
@@ -86,7 +93,7 @@ def none_above(baseline: Candidate) -> str:
 
 
 def _printed(baseline: Candidate) -> str:
-    return f"{wording.baseline(baseline.row)} ({wording.number(baseline.validation)})"
+    return f"{wording.baseline(baseline.name)} ({wording.number(baseline.validation)})"
 
 
 def _waits(runs, row) -> bool:
@@ -95,7 +102,7 @@ def _waits(runs, row) -> bool:
     return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
 
-def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted: bool) -> Candidate:
+def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted: bool) -> StrategyCandidate:
     """Return a strategy with its scores of some seeds.
 
     Args: its rows on validation; whether of all strategies it is known what a prediction costs.
@@ -105,7 +112,8 @@ def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted
     costs = {ALONE: row.seconds_alone + searched, SHARED: row.seconds + searched}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
     costs |= {INFERENCE: row.inference} if counted else {}
-    return strategy_candidate(row, validated, predictions, costs)
+    one = run_candidate(f"{row.strategy} {row.variant}", validated, predictions)
+    return StrategyCandidate(**vars(one) | {"costs": costs, "row": row})
 
 
 def _baselines(runs, group: tuple, task: str, predictions: PredictionFiles) -> list[Candidate]:
@@ -117,18 +125,21 @@ def _baselines(runs, group: tuple, task: str, predictions: PredictionFiles) -> l
     return [baseline_candidate(name, own, predictions) for name, own in known.groupby("strategy", sort=False)]
 
 
-def strategy_candidate(row, validated, predictions: PredictionFiles, costs: dict[str, float]) -> Candidate:
-    """Return a strategy as a candidate. Args: what it is; its rows of runs.csv on validation, one for each seed."""
+def run_candidate(name: str, validated, predictions: PredictionFiles) -> Candidate:
+    """Return runs that differ in their seed alone as a candidate without costs.
+
+    Args: its name; their rows of runs.csv on validation.
+    """
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
     by_row = 100 * predictions.by_row(validated, metric, split)
     scores, seeds = 100 * validated["value"].to_numpy(float), tuple(validated["seed"])
-    return Candidate(row, scores, by_row, predictions.count(validated, split), costs, seeds)
+    return Candidate(name, scores, by_row, predictions.count(validated, split), {}, seeds)
 
 
 def baseline_candidate(name: str, validated, predictions: PredictionFiles) -> Candidate:
     """Return a baseline as a candidate with one score for all seeds, where an undefined one counts as 0.
 
-    Args: its name, which is the row of the candidate; its rows of runs.csv on validation, one or one for each seed.
+    Args: its name; its rows of runs.csv on validation, one or one for each seed.
     """
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
     by_row = np.nan_to_num(100 * predictions.by_row(validated, metric, split)).mean(0)[None]

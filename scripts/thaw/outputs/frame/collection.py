@@ -68,10 +68,10 @@ class CollectedResult:
 def selected(spec: dict) -> list[CollectedResult]:
     """Return every result that the spec of `collect` selects: baselines, runs, external ones, ensembles.
 
-    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, head_tasks {head: its tasks,
-    where not all}, seeds, grid [{encoder, strategies}], where a strategy has tasks and heads {task: [id]} if not all
-    meet it, baselines [id], baseline_runs [{baseline, of, tasks, encoder, head, strategy, variant}], external [{id,
-    tasks}], ensembles [{id, tasks}], own_splits {subset: its keys, where it has splits of its own}.
+    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, seeds, grid [{encoder,
+    strategies}], where a strategy has tasks and heads {task: [id]} if not all meet it, baselines [id], baseline_runs
+    [{baseline, of, tasks, encoder, head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}],
+    own_splits {subset: its keys, where it has splits of its own}.
     """
     bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
 
@@ -100,8 +100,7 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
     """Return the runs of a point of a strategy; `shown` overrides the columns that say what it is."""
     results = []
     for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
-        served = task in spec.get("head_tasks", {}).get(head, [task])
-        if not served or head not in point.get("heads", {}).get(task, heads):
+        if head not in point.get("heads", {}).get(task, heads):
             continue
         row, entry = {**point, "task": task, "subset": subset, "head": head, "seed": seed}, spec["tasks"][task]
         names = {name: row[name] for name in layout.RUN}

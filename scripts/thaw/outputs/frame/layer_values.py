@@ -1,5 +1,7 @@
 """What probes say of each layer: scores with their baseline, how much runs changed, and mutual information."""
 
+from collections.abc import Iterator
+
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.printed_names import Names
@@ -77,18 +79,26 @@ def bits(records: list[ProbeRecord], split: str, estimators: list[str]):
     """
     import pandas
 
-    rows = []
-    for record in records:
-        cell = record.cell | {"split": record.split(split)}
-        for end in record.value("layers"):
-            values = end["scores"][cell["split"]]
-            common = cell | {"layer": end["layer"]} | {name: values[name] for name in ("entropy", "bound_error")}
-            for name in estimators:
-                row = {"estimator": name, "value": values[name], "noise": values.get(f"{name}_noise")}
-                rows.append(common | row)
     keys = ["task", "subset", "encoder", "run", "probe", "estimator", "split", "layer"]
-    table = pandas.DataFrame(rows).astype({"noise": float})
+    table = pandas.DataFrame(estimates(records, split, estimators)).astype({"noise": float})
     frame = over_seeds(table, keys).drop(columns=["low", "high"])
     means = table.groupby(keys, sort=False)[["entropy", "bound_error", "noise"]].mean().reset_index(drop=True)
     flags = (frame["mean"] <= means.pop("noise")).map({True: "noise", False: ""})
     return pandas.concat([frame, means], axis=1).assign(flag=flags)
+
+
+def estimates(records: list[ProbeRecord], split: str, estimators: list[str]) -> Iterator[dict]:
+    """Yield a row for each record, layer and estimator that it has: `value` in bits, and what else is said of it.
+
+    That is, where the estimator has it, `noise`, `lowest` and so on, and `bound`, `bound_error` and `entropy` of the
+    layer. split: see `scores`.
+    """
+    for record in records:
+        cell = record.cell | {"split": record.split(split)}
+        for end in record.value("layers"):
+            values = end["scores"][cell["split"]]
+            for name in (name for name in estimators if name in values):
+                row = cell | {"estimator": name, "layer": end["layer"], "value": values[name]}
+                of_name = [key for key in values if key.startswith(f"{name}_")]
+                row |= {key.removeprefix(f"{name}_"): values[key] for key in of_name}
+                yield row | {key: values[key] for key in ("bound", "bound_error", "entropy")}

@@ -21,7 +21,7 @@ def reason(result, task: dict, logs, budget: dict[str, str]) -> str:
         errors = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
         if errors:
             return f"{name.partition('/')[0]}: {errors[-1].strip()}"
-    cell = layout.key("fit_heads", result.names) if result.step == "train" else ""
+    cell = layout.cell(result.names) if result.step == "train" else ""
     why = budget.get(cell, budget.get("", ""))
     return f"{wording.NOT_RUN}: {why}" if why else wording.NOT_RUN
 

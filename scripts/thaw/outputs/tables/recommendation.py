@@ -12,12 +12,12 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.busy_machine import busy_note
-from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
+from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, StrategyCandidate, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
-from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, highest, judged
+from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged, cheapest, highest, judged
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
@@ -40,7 +40,7 @@ class Recommendation:
     column: aggregate.Column
 
     @cached_property
-    def best(self) -> Candidate:
+    def best(self) -> StrategyCandidate:
         """The highest on validation."""
         return highest(self.given.candidates)
 
@@ -52,7 +52,7 @@ class Recommendation:
             return []
         return [cheapest(self.every, SHARED), cheapest(self.every, ALONE)]
 
-    def tested(self, candidate: Candidate, less: Candidate | None = None) -> tuple[float, np.ndarray]:
+    def tested(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> tuple[float, np.ndarray]:
         """Return the test score of a candidate, or its difference to another one, and its draws."""
         made = self.given.on_test(candidate, self.column.split, less)
         return made.value, made.draws
@@ -174,7 +174,7 @@ def _name(one: Judged, labels: dict) -> str:
     return _name_of(one.candidate, labels)
 
 
-def _name_of(candidate, labels: dict) -> str:
+def _name_of(candidate: StrategyCandidate, labels: dict) -> str:
     return aggregate.row_name(candidate.row, labels)
 
 
