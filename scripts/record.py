@@ -36,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from thaw.cli.grid_outcomes import RULES
 from thaw.core.errors import UserError
+from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
@@ -83,6 +84,9 @@ def record(experiment: str) -> None:
     made, kept = HOME / "results/outputs" / experiment, RECORDS / experiment
     if not (made / "report.html").exists():
         raise UserError(f"{made} has no report.html; run the experiment first")
+    for path in sorted(made.glob("*/*.csv")):
+        if why := reason(path.with_suffix("")):
+            raise UserError(f"{path.with_suffix('')} could not be drawn: {why}; mend that and run again")
     shutil.rmtree(kept, ignore_errors=True)
     for folder, endings in KEPT.items():
         for path in sorted((made / folder).glob("*")) if (made / folder).is_dir() else ():

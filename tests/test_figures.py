@@ -4,10 +4,11 @@ import csv
 import io
 
 import numpy as np
+import pandas
 import pytest
 
 import invented
-from thaw.outputs.figures import cost_front, figure_style, layer_curve, strategy_panels
+from thaw.outputs.figures import cost_front, figure_style, layer_curve, strategy_panels, student_curve
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import scores
@@ -135,3 +136,16 @@ def test_nothing_of_a_figure_of_one_panel_is_cut_off(invented_frame):
 def test_each_strategy_has_a_mark_of_its_own():
     marks = figure_style.marks([f"strategy{i}" for i in range(12)])
     assert len(set(marks.values())) == 12 == len({marker for _, marker in marks.values()})
+
+
+def test_equal_scores_have_bars_of_no_length(invented_frame):
+    """The mean of three is rounded, and may lie outside of them."""
+    score = 0.016
+    third = invented_frame[invented_frame["seed"] == 1].assign(seed=3)
+    frame = pandas.concat([invented_frame, third]).assign(value=score)
+    assert pandas.Series([100 * score] * 3).mean() != 100 * score
+    points = frame.loc[frame["strategy"] == "top_k", ["encoder", "strategy", "variant"]].drop_duplicates()
+    students = [cell | {"layers": 1} for cell in points.to_dict("records")]
+    spec = invented.shown("figure", "student_figure") | {"whole": "full", "students": students}
+    axes = student_curve.build(OutputData("", frame), spec).drawn.axes
+    assert any(axis.containers for axis in axes)

@@ -116,7 +116,7 @@ def _strategies(axis, rows, marks: dict, positions: dict) -> None:
             _sweep(axis, points, colour)
             axis.fill_between(points["thawed"], low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
-            bars = [points["mean"] - low, high - points["mean"]]
+            bars = panels.bars(points["mean"], low, high)
             axis.errorbar([positions[id]], points["mean"], yerr=bars, fmt="none", ecolor=colour, elinewidth=1, zorder=5)
         for empty, part in points.groupby(strategy_panels.hollow(fitted).loc[points.index]):
             face, across = "white" if empty else colour, [positions.get(id, thawed) for thawed in part["thawed"]]

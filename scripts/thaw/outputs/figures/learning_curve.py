@@ -109,7 +109,7 @@ def _draw_lines(axis, rows, names: dict, height: str, ends: tuple = ()) -> None:
     lines = dict(list(rows.sort_values("train_rows").groupby(["kind", "strategy", "variant"])))
     for key, (_, colour, marker, style) in names.items():
         line = lines.get(key, rows[:0])
-        bars = [line[height] - line[ends[0]], line[ends[1]] - line[height]] if ends and key[0] == "run" else None
+        bars = panels.bars(line[height], line[ends[0]], line[ends[1]]) if ends and key[0] == "run" else None
         if not line.empty:
             look = {"color": colour, "marker": marker, "linestyle": style, "markersize": 4.5, "elinewidth": 0.8}
             axis.errorbar(line["train_rows"], line[height], yerr=bars, **look)

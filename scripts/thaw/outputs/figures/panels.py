@@ -127,6 +127,11 @@ def layer_ticks(layers: int) -> list[int]:
     return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))
 
 
+def bars(middle, low, high) -> list:
+    """Return the lengths of error bars below and above some values, none negative where equal scores round apart."""
+    return [(middle - low).clip(lower=0), (high - middle).clip(lower=0)]
+
+
 def log_axis(axis, steps: tuple = (1.0, 2.0, 5.0)) -> None:
     """Make the horizontal axis logarithmic, with plain numbers. Args: what of each power of ten has a number."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter

@@ -36,7 +36,7 @@ def _panel(axis, rows, marks: dict, whole: str, name: str) -> None:
     for strategy, (colour, marker) in marks.items():
         points = rows[(rows["strategy"] == strategy) & rows["mean"].notna()].sort_values("layers")
         if not points.empty:
-            bars = [points["mean"] - points["low"], points["high"] - points["mean"]]
+            bars = panels.bars(points["mean"], points["low"], points["high"])
             axis.errorbar(
                 points["layers"], points["mean"], yerr=bars, color=colour, marker=marker, markersize=5, elinewidth=0.8
             )

@@ -54,7 +54,7 @@ def _points(axis, rows, marks: dict) -> None:
     """Draw each strategy: a line over its points, or one point, with bars between the percentiles."""
     for strategy, part in rows.sort_values("parameters").groupby("strategy", sort=False):
         colour, marker = marks[strategy]
-        bars = [part["mean"] - part["low"], part["high"] - part["mean"]]
+        bars = panels.bars(part["mean"], part["low"], part["high"])
         axis.errorbar(
             part["parameters"], part["mean"], yerr=bars, color=colour, marker=marker, elinewidth=0.9, zorder=4
         )
