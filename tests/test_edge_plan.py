@@ -68,9 +68,60 @@ def test_tasks_that_do_not_fit(home, data, changes, sentence):
         ("kind: edge, l2: [1.0]", "l2 has no meaning with kind edge; leave it out"),
         ("kind: structural, hidden: 3", "hidden has no meaning with kind structural; leave it out"),
         ("kind: edge, dropout: 1.0", "probes.mine.dropout: input should be less than 1"),
+        ("kind: structural, layer_0: embeddings", "layer_0 has no meaning with kind structural; leave it out"),
     ],
 )
 def test_mistakes_in_an_entry(home, data, tmp_path, key, sentence):
     (tmp_path / "probes.yaml").write_text(f"probes:\n  mine: {{{key}}}\n")
     with pytest.raises(UserError, match=sentence):
         planned(home, probe_tasks=["ud_ewt_arcs"], probes=["mine"], catalogues=[str(tmp_path)], **data)
+
+
+ARCS = "corpus: ud_english_ewt, target: arcs, type: edges, metrics: [edge_f1]"
+
+
+def tasks_file(folder, task: str, labels: str = "") -> list[str]:
+    """Write a catalogue with a task `mine`, and a corpus that states the labels of its edges if there are any."""
+    corpora = "corpora: {stated: {base: ud_english_ewt, labels: {arcs: [det, obj, R-obj]}}}\n" if labels else ""
+    (folder / "tasks.yaml").write_text(f"{corpora}tasks:\n  mine: {{{task}}}\n")
+    return [str(folder)]
+
+
+def test_only_specs_of_tasks_that_leave_out_labels_say_so(home, data, tmp_path):
+    own = tasks_file(tmp_path, f"{ARCS}, unscored_labels: [punct, det*]")
+    plan = planned(
+        home, probe_tasks=["mine", "ud_ewt_arcs"], probes=["edge", "edge_tenney2019"], catalogues=own, **data
+    )
+    specs = {key.split("/")[0] + "/" + key.split("/")[3]: job.spec for key, job in plan.jobs["probe"].items()}
+    assert {key for key, spec in specs.items() if "unscored_labels" in spec["task"]} == {
+        "mine/edge",
+        "mine/edge_tenney2019",
+    }
+    assert specs["mine/edge"]["task"]["unscored_labels"] == ["punct", "det*"]
+    assert {key: spec["probe"].get("layer_0") for key, spec in specs.items() if key.startswith("ud")} == {
+        "ud_ewt_arcs/edge": None,
+        "ud_ewt_arcs/edge_tenney2019": "word_embeddings",
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"),
+    [
+        (
+            "corpus: ud_english_ewt, target: upos, type: tagging, metrics: [accuracy], unscored_labels: [X]",
+            "unscored_labels is for type edges and has no meaning with tagging; leave it out",
+        ),
+        (
+            ARCS.replace("ud_english_ewt", "stated") + ", unscored_labels: [R-*, root]",
+            r"tasks.yaml:3: tasks.mine.unscored_labels: no label is 'root'; there are R-obj, det, obj",
+        ),
+        (
+            ARCS.replace("ud_english_ewt", "stated") + ", unscored_labels: ['*']",
+            "tasks.mine.unscored_labels: no label is left to score; leave out fewer of det, obj, R-obj",
+        ),
+    ],
+)
+def test_labels_that_cannot_be_left_out(home, data, tmp_path, task, sentence):
+    own = tasks_file(tmp_path, task, labels="stated" if "stated" in task else "")
+    with pytest.raises(UserError, match=sentence):
+        planned(home, probe_tasks=["mine"], probes=["edge"], catalogues=own, **data)

@@ -55,6 +55,19 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
     assert (first["mean"], first["sd"], first["seeds"], first["baseline"]) == ("60.0", "14.142136", "2", "25.0")
 
 
+def test_notes_say_what_layer_0_is_and_which_labels_are_not_scored(tmp_path):
+    plain, words = probe_record("pos", {1: [0.5, 0.7]}), probe_record("one", {1: [0.6, 0.9]})
+    words["spec"]["of"]["probe"], words["spec"]["probe"] = "moved", {"kind": "edge", "layer_0": "word_embeddings"}
+    words["spec"]["task"]["unscored_labels"] = ["R-*", "C-*"]
+    usual = by_layer.build(OutputData("", probes=written(tmp_path, [plain])), SPEC)
+    assert usual.notes[0].endswith(" Layer 0: the output of the embeddings.")
+    assert not any("not scored" in note for note in usual.notes)
+    table = by_layer.build(OutputData("", probes=written(tmp_path, [plain, words])), SPEC)
+    own = "of Weights the word embeddings, without positions and token types."
+    assert table.notes[0].endswith(f" Layer 0: the output of the embeddings; {own}")
+    assert table.notes[-1] == "Labels that are trained and not scored: R-*, C-* (First)."
+
+
 def test_of_one_score_encoders_are_the_rows(tmp_path):
     records = [probe_record("pos", {1: [0.5, 0.7]}), probe_record("pos", {1: [0.6, 0.9]}, run=FULL)]
     table = by_layer.build(OutputData("", probes=written(tmp_path, records)), SPEC)

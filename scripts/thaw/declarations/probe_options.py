@@ -11,6 +11,7 @@ from thaw.declarations.value_types import Id
 
 # Shares of the training rows after which online coding fits again: those of Voita and Titov 2020, section 4.1.
 PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
+WORD_EMBEDDINGS = "word_embeddings"  # layer 0 without positions and token types
 STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
 
 
@@ -119,8 +120,13 @@ class DescentOptions(ChoiceOptions):
 
 
 class EdgeOptions(DescentOptions):
-    """The network of edge probing."""
+    """The network of edge probing, and what it reads as layer 0."""
 
+    layer_0: Literal["embeddings", WORD_EMBEDDINGS] = Field(
+        "embeddings",
+        description="embeddings: the output of the embeddings, as it is stored; word_embeddings: the embeddings of "
+        "word pieces alone, normed, without positions and token types",
+    )
     projection: int = Field(256, ge=1, description="width that the tokens of a span are projected to")
     hidden: int = Field(256, ge=1, description="width of the hidden layer")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout of the hidden layer")

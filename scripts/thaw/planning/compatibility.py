@@ -8,6 +8,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
+from thaw.declarations.scored_labels import scored_labels
 from thaw.declarations.task_types import (
     EXTRACTION_TYPES,
     PROBED_TYPES,
@@ -39,6 +40,8 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
     kind, expected = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
     if kind != expected:
         raise UserError(f"{place}: type {task.type} expects a target of kind {expected}; {task.target} is a {kind}")
+    if task.unscored_labels and (stated := corpus.labels.get(task.target)):
+        scored_labels(stated, task.unscored_labels, catalogue.place("tasks", name, "unscored_labels"))
     texts = 0 if corpus.words else len(corpus.texts)
     wanted = TEXTS_OF_TYPE[task.type]
     if texts != wanted:

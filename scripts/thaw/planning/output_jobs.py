@@ -21,6 +21,8 @@ from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
 from thaw.schema.output import OutputConfig
 from thaw.schema.strategy import StrategyConfig
 
+OF_PROBES = {"unscored_labels"}  # key of tasks that are for probes alone: no task of a report has it
+
 
 def specs(
     context: OutputContext, baselines: list[tuple[str, RunPlan]], digests: str, left_out: list[str]
@@ -225,7 +227,8 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     methods = {}
     names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
     for block, ids in names.items():
-        methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
+        entries = {name: catalogue.get(block, name, block) for name in ids}
+        methods[block] = {name: entry.model_dump(mode="json", exclude=OF_PROBES) for name, entry in entries.items()}
     strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
     corpora = dict.fromkeys(catalogue.get("tasks", name, "tasks").corpus for name in experiment.tasks)
     entries = {name: catalogue.get("corpora", name, "corpora") for name in corpora}

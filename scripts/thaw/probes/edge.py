@@ -107,11 +107,15 @@ def _mean_loss(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
 
 @torch.no_grad()
 def scores(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
-    """Return the micro F1 of each probe on some rows [P]; edges with a word that has no token are misses."""
+    """Return the micro F1 of each probe on some rows [P], over the labels that the score counts.
+
+    Edges with a word that has no token are misses.
+    """
+    counted = torch.tensor(reading.counted_labels, device=reading.device)
     hits, predicted = torch.zeros(2, model.probes, dtype=torch.float64, device=reading.device)
     for tokens in reading.batches(split, np.arange(len(split.rows))):
-        positive = model(tokens) > 0
+        positive = model(tokens)[..., counted] > 0
         predicted = predicted + positive.sum((1, 2))
-        hits = hits + (positive & (tokens.gold > 0)).sum((1, 2))
-    truths = sum(len(labels) for labels in split.labels)
+        hits = hits + (positive & (tokens.gold[:, counted] > 0)).sum((1, 2))
+    truths = sum(map(len, reading.true_labels(split)))
     return (2 * hits / (predicted + truths)).cpu().numpy()

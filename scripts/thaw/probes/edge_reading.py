@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from thaw.core.errors import UserError
+from thaw.declarations.probe_options import WORD_EMBEDDINGS
+from thaw.declarations.scored_labels import scored_labels
 from thaw.evaluation.metrics import spans
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces
@@ -54,20 +56,28 @@ class Tokens:
 
 
 class EdgeReading(ProbeContext):
-    """A task as edge probing sees it: tags are spans of one word, BIO spans have their types, edges are as they are."""
+    """A task as edge probing sees it: tags are spans of one word, BIO spans have their types, edges are as they are.
+
+    Attributes: labels; counted_labels, the positions of those that the score counts; splits; pairs, whether an edge has
+    two spans.
+    """
 
     main = MAIN
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Open the states, and read the edges of train (see `read_rows`), validation and test.
 
-        Raises UserError where the training rows have fewer than two labels, or fewer edges than labels.
+        Raises UserError where the training rows have fewer than two labels, or fewer edges than labels, and where the
+        score leaves out a label that does not exist.
         """
         super().__init__(spec, inputs)
-        self.states, self.width = LayerStates(spec, inputs), self.shape.width
+        self.states = LayerStates(spec, inputs, word_embeddings=self.entry.layer_0 == WORD_EMBEDDINGS)
+        self.width = self.shape.width
         self.tags = self.labels if self.task["type"] == "spans" else None
         if self.tags is not None:
             self.labels = list(dict.fromkeys(tag[2:] for tag in self.tags if tag != "O"))
+        place = f"task {self.task['id']}: unscored_labels"
+        self.counted_labels = scored_labels(self.labels, self.task["unscored_labels"], place)
         self.splits = {split: self._edges(split, rows) for split, rows in self.rows.items()}
         self.pairs = bool((self.splits["train"].ends[:, 2] >= 0).any())
         self._check()
@@ -88,12 +98,21 @@ class EdgeReading(ProbeContext):
             if len(tokens.gold):
                 yield tokens
 
+    def true_labels(self, split: Edges) -> list[list[int]]:
+        """Return the true labels of each edge that the score counts."""
+        kept = set(self.counted_labels)
+        return [[label for label in labels if label in kept] for labels in split.labels]
+
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores on each split of predicting the most frequent label of train for every edge."""
-        most_frequent = np.bincount(np.concatenate(self.splits["train"].labels).astype(int)).argmax()
+        """Return the scores on each split of predicting for every edge the label of train that is most frequent.
+
+        It is one of those that the score counts.
+        """
+        frequency = np.bincount(np.concatenate(self.splits["train"].labels).astype(int), minlength=len(self.labels))
+        most_frequent = max(self.counted_labels, key=frequency.__getitem__)
         scores = {}
         for name in self.scored:
-            labels = self.splits[name].labels
+            labels = self.true_labels(self.splits[name])
             total = len(labels) + sum(map(len, labels))
             scores[name] = {MAIN: 2 * sum(most_frequent in each for each in labels) / total if total else None}
         return scores

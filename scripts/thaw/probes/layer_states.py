@@ -3,10 +3,15 @@
 K layers that are read, B rows, T tokens of the longest, W words of the longest, d width.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from thaw.core.boundaries import cached_layers_read
+from thaw.encoders.registry import builtin_kind
+from thaw.encoders.transformers import Encoder
+from thaw.encoders.word_embeddings import keep_word_embeddings
 from thaw.features.batch import Batch
 from thaw.probes.probe_context import phases_of
 from thaw.training.run_inputs import Inputs
@@ -16,12 +21,18 @@ from thaw.training.task_model import Feed, resumed
 class LayerStates:
     """Gives rows of a split with the states of all layers, from the store or, where it lacks one, from a lower one."""
 
-    def __init__(self, spec: dict, inputs: Inputs):
-        """Open what a probe's spec reads."""
-        phases = phases_of(spec)
-        self.feed = Feed(inputs.store, cached_layers_read(phases), inputs.device)
+    def __init__(self, spec: dict, inputs: Inputs, word_embeddings: bool = False):
+        """Open what a probe's spec reads.
+
+        Args: word_embeddings, whether layer 0, which is always read, is without positions and token types. Raises
+        UserError where an encoder's layer 0 cannot be had so.
+        """
+        read = list(zip(spec["read"], phases_of(spec), strict=True))
+        self.words = _word_embeddings(inputs) if word_embeddings else None
+        read = read if self.words is None else read[1:]
+        self.feed = Feed(inputs.store, cached_layers_read([phase for _, phase in read]), inputs.device)
         self.sources = []
-        for number, phase in zip(spec["read"], phases, strict=True):
+        for number, phase in read:
             encoder = resumed(inputs.encoder, phase["boundary"], number, {}, inputs.device)
             self.sources.append((number, phase["boundary"], encoder and encoder.eval()))
 
@@ -30,10 +41,20 @@ class LayerStates:
         """Return some rows as a batch, and their states [K, B, T, d]."""
         batch, stored = self.feed(split, rows)
         layers = []
+        if self.words is not None:
+            layers.append(self.words.compute_boundaries(replace(batch, type_ids=None), [0])[0])
         for number, boundary, encoder in self.sources:
             states = stored.get(boundary)
             layers.append(encoder.compute_boundaries(batch, [number], states)[number] if encoder else states)
         return batch, torch.stack(layers)
+
+
+def _word_embeddings(inputs: Inputs) -> Encoder | None:
+    """Return what computes layer 0 without positions and token types; None where the stored one has neither."""
+    if builtin_kind(inputs.encoder):  # word vectors and ELMo
+        return None
+    encoder = inputs.adapted.encoder() if inputs.adapted else Encoder.load(inputs.encoder)
+    return keep_word_embeddings(encoder).to(inputs.device)
 
 
 def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:

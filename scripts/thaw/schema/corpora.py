@@ -231,6 +231,11 @@ class TaskConfig(CatalogueEntry):
     metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(
         min_length=1, description="the first is the main one"
     )
+    unscored_labels: list[Text] = Field(
+        [],
+        description="edges: labels that are trained and that the score leaves out, in predictions and truths, as "
+        "`[R-*, C-*]`; `*` at the end is for all labels that begin so",
+    )
     view: Id = Field("joint", description="how texts become sequences: the view that strategies read it in")
     separate: Id = Field("separate", description="the view of bi-encoder strategies")
     also: Annotated[list[TransferSetConfig], Key(aliases=("transfer_sets",))] = Field(
@@ -247,6 +252,8 @@ class TaskConfig(CatalogueEntry):
             if metric in METRICS + EDGE_METRICS and metric not in fitting:
                 fitting = ", ".join(fitting)
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
+        if self.unscored_labels and self.type not in PROBED_TYPES:
+            raise ValueError(f"unscored_labels is for type edges and has no meaning with {self.type}; leave it out")
         if taken := {self.validation, *self.test} & set(PARTS_OF_TRAIN):
             raise ValueError(f"{min(taken)} is the name of rows that a subset takes from train; rename the split")
         if self.protocol == "clean" and self.validation in self.test:

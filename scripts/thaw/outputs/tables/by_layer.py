@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import ceil
 
+from thaw.declarations.probe_options import WORD_EMBEDDINGS
 from thaw.outputs import wording
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 MEASURE = ["task", "subset", "encoder", "probe", "measure"]
@@ -39,7 +40,7 @@ def build(data, spec: dict) -> TextTable:
     runs = ", and are those of the runs that adapted an encoder" * bool((frame["run"] != PRETRAINED).any())
     notes = [
         f"Scores × 100 of probes on the states of each layer, {_split(frame, names)}: {_over_seeds(frame)}. Seeds draw "
-        f"the rows by which a probe's penalty or epoch is chosen{runs}. {LAYER_0}",
+        f"the rows by which a probe's penalty or epoch is chosen{runs}. {_layer_0(data.probes, names)}",
         "Bold: the highest mean of a row. No difference between layers is tested.",
     ]
     last = ("Baseline", "baseline") if frame["baseline"].notna().any() else None
@@ -47,6 +48,7 @@ def build(data, spec: dict) -> TextTable:
         chain = "; for UUAS, DSpr, NSpr and root accuracy a chain, in which each word depends on the one before it"
         chain *= bool((frame["measure"] == "uuas").any())
         notes.append(f"Baseline: the most frequent label, of numbers the mean, of train{chain}.")
+    notes += _unscored(data.probes, names)
     return _table(spec, frame, parts, notes, bold=True, last=last)
 
 
@@ -150,6 +152,27 @@ def _over_seeds(frame) -> str:
     if high == 1:
         return "one seed, hence no standard deviation"
     return f"mean ± standard deviation (n − 1) over {high if low == high else f'{low} to {high}'} seeds"
+
+
+def _layer_0(records: list[ProbeRecord], names: Names) -> str:
+    """Return what layer 0 is, and in which probes it is something else."""
+    read = [record.of["probe"] for record in records if _entry(record).get("layer_0") == WORD_EMBEDDINGS]
+    if not read:
+        return LAYER_0
+    probes = wording.listing(names.of("probe", probe) for probe in dict.fromkeys(read))
+    return f"{LAYER_0[:-1]}; of {probes} the word embeddings, without positions and token types."
+
+
+def _entry(record: ProbeRecord) -> dict:
+    return record.value("spec").get("probe", {})
+
+
+def _unscored(records: list[ProbeRecord], names: Names) -> list[str]:
+    """Return a note on the labels that edge F1 leaves out on some tasks."""
+    edges = [record for record in records if record.value("main") == "edge_f1"]
+    left_out = {record.of["task"]: record.task.get("unscored_labels") for record in edges}
+    parts = [f"{', '.join(labels)} ({names.of('task', task)})" for task, labels in left_out.items() if labels]
+    return [f"Labels that are trained and not scored: {'; '.join(parts)}."] if parts else []
 
 
 def _split(frame, names: Names) -> str:
