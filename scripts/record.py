@@ -86,7 +86,7 @@ def record(experiment: str) -> None:
         raise UserError(f"{made} has no report.html; run the experiment first")
     for path in sorted(made.glob("*/*.csv")):
         if why := reason(path.with_suffix("")):
-            raise UserError(f"{path.with_suffix('')} could not be drawn: {why}; mend that and run again")
+            raise UserError(f"{path.with_suffix('')} could not be drawn: {why}; fix that and run again")
     shutil.rmtree(kept, ignore_errors=True)
     for folder, endings in KEPT.items():
         for path in sorted((made / folder).glob("*")) if (made / folder).is_dir() else ():
