@@ -128,7 +128,7 @@ def layer_ticks(layers: int) -> list[int]:
 
 
 def bars(middle, low, high) -> list:
-    """Return the lengths of error bars below and above some values; a mean that is rounded past its ends has none there."""
+    """Return the lengths of error bars below and above values; a mean that is rounded past an end has none there."""
     return [(middle - low).clip(lower=0), (high - middle).clip(lower=0)]
 
 
