@@ -12,6 +12,8 @@ for package in ("accelerate", "sentence_transformers"):
 from bench.peers import all_layers, boundary_loop, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
 from bench.peers.common import Clock, Reused  # noqa: E402
 
+RECIPES = {"default": False, "tuned": False, "compiled": True}
+
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> dict:
@@ -44,6 +46,12 @@ def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe, bf16
     # five stages of an epoch and two batches each, scored after every second update
     assert len(found[0]["watched"]) == 5 and all(0 <= note["score"] <= 1 for note in found[0]["watched"])
     assert max(cell["scores"]["test"] for cell in found[1:]) > 0.9
+
+
+def test_the_compiled_recipe_compiles(job, tmp_path):
+    (cell,) = work.cells(["t"], {work.FULL: work.full()}, [1], 3)
+    asked = {name: trainer.arguments(name, cell, cell["phases"][0], str(tmp_path), False) for name in RECIPES}
+    assert {name: bool(one.torch_compile) for name, one in asked.items()} == RECIPES
 
 
 def test_lora_trains_its_matrices_and_the_head_in_the_layers_that_are_named(job):

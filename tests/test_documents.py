@@ -8,6 +8,8 @@ import pytest
 import record
 from thaw.cli.help_page import SNAKEMAKE
 from thaw.cli.main import COMMANDS
+from thaw.core.errors import UserError
+from thaw.core.failed_outputs import note_failure
 from thaw.core.files import read_json
 
 PAGES = {str(page.relative_to(record.HOME)): page for page in record.PAGES}
@@ -51,6 +53,19 @@ def test_a_record_says_what_made_it(folder):
     assert about["runs"] > 0 and {"torch", "machine", "precision"} <= set(about["facts"])
     assert all(sum(counts.values()) == about["runs"] for counts in about["facts"].values())
     assert (folder / "runs.csv").exists() and any([*folder.glob("tables/*.md"), *folder.glob("figures/*.csv")])
+
+
+def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "HOME", tmp_path)
+    monkeypatch.setattr(record, "RECORDS", tmp_path / "records")
+    made, kept = tmp_path / "results/outputs/first", tmp_path / "records/first/tables/main.md"
+    for path in (made / "report.html", made / "figures/layers.csv", kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("old\n")
+    note_failure(made / "figures/layers", "no run has a score")
+    with pytest.raises(UserError, match="figures/layers could not be drawn: no run has a score; fix that and run"):
+        record.record("first")
+    assert kept.read_text() == "old\n"
 
 
 def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from test_edge import ENTRY, LONG
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.encoders.word_embeddings import keep_word_embeddings
+from thaw.features.batch import Batch
 from thaw.probes.edge import Prober, scores
 from thaw.probes.edge_reading import EdgeReading
 from thaw.probes.layer_states import LayerStates
@@ -126,6 +127,21 @@ def test_words_that_have_no_positions_are_read_from_the_store(family, tmp_path):
     _, usual = LayerStates(spec, own.inputs())("train", rows)
     _, words = LayerStates(spec, own.inputs(), word_embeddings=True)("train", rows)
     assert torch.equal(usual, words)
+
+
+def test_token_types_that_are_looked_up_among_the_words_are_left_out(tmp_path):
+    """GPT-2 adds the word of each token type, which a tokenizer of BERT gives for the second of two texts."""
+    folder = tiny_encoder("gpt2", tmp_path)
+    typed = batch_of(IDS)
+    typed.type_ids = torch.ones_like(IDS)
+    encoder = keep_word_embeddings(Encoder.load(folder))
+    expected = FORMULAS["gpt2"](weights(folder), IDS)
+    assert torch.allclose(encoder.states(batch_of(IDS), [0])[0], expected, atol=1e-5)
+    assert (encoder.states(typed, [0])[0] - expected).abs().max() > 1e-2
+    states = object.__new__(LayerStates)
+    batch = Batch(IDS, typed.mask, typed.type_ids, None, torch.arange(2))
+    states.words, states.sources, states.feed = encoder, [], lambda split, rows: (batch, {})
+    assert torch.allclose(states("train", np.array([0, 1]))[1][0], expected, atol=1e-5)
 
 
 def test_layers_can_be_left_out_and_layer_0_stays(bench):

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs.figures import cost_front, figure_style, layer_curve, strategy_panels, student_curve
+from thaw.outputs.figures import cost_front, figure_style, layer_curve, panels, strategy_panels, student_curve
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import scores
@@ -149,3 +149,9 @@ def test_equal_scores_have_bars_of_no_length(invented_frame):
     spec = invented.shown("figure", "student_figure") | {"whole": "full", "students": students}
     axes = student_curve.build(OutputData("", frame), spec).drawn.axes
     assert any(axis.containers for axis in axes)
+
+
+def test_bars_forgive_rounding_and_nothing_more():
+    middle, low, high = (pandas.Series(values) for values in ([1.0, 2, 3, 0], [1 + 1e-12, 1, 4, np.nan], [1, 5, 5, 2]))
+    below, above = panels.bars(middle, low, high)
+    assert below.tolist()[:3] == [0, 1, -1] and np.isnan(below[3]) and above.tolist() == [0, 3, 2, 2]

@@ -66,6 +66,8 @@ def test_notes_say_what_layer_0_is_and_which_labels_are_not_scored(tmp_path):
     own = "of Weights the word embeddings, without positions and token types."
     assert table.notes[0].endswith(f" Layer 0: the output of the embeddings; {own}")
     assert table.notes[-1] == "Labels that are trained and not scored: R-*, C-* (First)."
+    alone = by_layer.build(OutputData("", probes=written(tmp_path, [words])), SPEC)
+    assert alone.notes[0].endswith(" Layer 0: the word embeddings, without positions and token types.")
 
 
 def test_of_one_score_encoders_are_the_rows(tmp_path):

@@ -96,7 +96,7 @@ def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dic
         one = PhaseConfig.model_validate(given)
         parts = [{"epochs": one.epochs} | stage for stage in stages(one, components(one.train, layers, {}))]
         found.append({"rate": one.rate, "stages": parts})
-        if lora := given.get("insert"):
+        if (lora := given.get("insert", {})).get("kind") == "lora":
             found[-1] |= {"lora": lora, "layers": list(range(layers - lora["top"], layers))}
     return found
 

@@ -28,7 +28,7 @@ def keep_word_embeddings(encoder: Encoder) -> Encoder:
     model = encoder.model
     words = model.get_input_embeddings()
     for module in model.modules():
-        if isinstance(module, nn.Embedding) and module is not words:
+        if isinstance(module, nn.Embedding) and module.weight is not words.weight:
             module.weight.zero_()
     encoder.shorten([1])  # layers above are not run
     repeated = SimpleNamespace(

@@ -1,7 +1,5 @@
 """Whether what a run puts together fits: task and corpus, head, strategy, and the run that it starts from. No torch."""
 
-from itertools import product
-
 from pydantic import ValidationError
 
 from thaw.adaptation.selectors import boundary
@@ -54,19 +52,19 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
     """Find out whether the heads that an experiment names serve its tasks, and whether each task has one."""
     for task in experiment.tasks:
         task_type = catalogue.get("tasks", task, "tasks").type
-        if task_type not in PROBED_TYPES and not any(catalogue.head(name, task_type) for name in experiment.heads):
-            place, named = experiment.place("heads"), ", ".join(experiment.heads)
+        if task_type in PROBED_TYPES:
+            continue
+        heads = {name: catalogue.head(name, task_type) for name in experiment.heads}
+        if not any(heads.values()):
             raise UserError(
-                f"{place}: task {task} is of type {task_type}, for which {named} names no head; add a head for it, or "
-                "leave the task out"
+                f"{experiment.place('heads')}: task {task} is of type {task_type}, for which "
+                f"{', '.join(experiment.heads)} names no head; add a head for it, or leave the task out"
             )
-    for name, task in product(experiment.heads, experiment.tasks):
-        task_type = catalogue.get("tasks", task, "tasks").type
-        chosen, head = catalogue.head(name, task_type) or (name, None)
-        known = head and HEAD_KINDS.get(head.kind)
-        if known and task_type not in known.task_types and task_type not in PROBED_TYPES:
-            place = experiment.place("heads", item=name)
-            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} {_is_of(task_type)}")
+        for name, (chosen, head) in ((name, one) for name, one in heads.items() if one):
+            known = HEAD_KINDS.get(head.kind)
+            if known and task_type not in known.task_types:
+                place = experiment.place("heads", item=name)
+                raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} {_is_of(task_type)}")
 
 
 def _is_of(task_type: str) -> str:

@@ -104,8 +104,8 @@ class ExperimentConfig(ConfigModel):
     search_seeds: int | None = Field(None, ge=1, description="most seeds of a search that are used; default: all")
     outputs: list[Id] = Field(min_length=1, description="tables and figures of config/outputs.yaml")
     optional: list[Id] = Field([], description="encoders that are left out, with a note, if their files are missing")
-    heads: list[Id] = Field(["linear"], description="heads and sets of heads of config/heads.yaml")
-    subsets: list[Id] = Field(["all"], description="training subsets of config/tasks.yaml")
+    heads: list[Id] = Field(["linear"], min_length=1, description="heads and sets of heads of config/heads.yaml")
+    subsets: list[Id] = Field(["all"], min_length=1, description="training subsets of config/tasks.yaml")
     only: dict[Id, list[Id]] = Field(
         {},
         description="a strategy, encoder, head or task: the tasks, encoders, heads or strategies that it is run with, "

@@ -33,7 +33,7 @@ def compute(job: dict):
 
 
 class Pretrained:
-    """A model that is loaded once, from whose weights each cell starts."""
+    """transformers' own classifier, loaded once, from whose weights each cell starts."""
 
     def __init__(self, folder: str):
         """Load the encoder with its pooler, and keep their weights."""

@@ -11,6 +11,7 @@ from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
+ROUNDING = 1e-9  # points, far below what a figure shows
 REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
 
 
@@ -128,8 +129,8 @@ def layer_ticks(layers: int) -> list[int]:
 
 
 def bars(middle, low, high) -> list:
-    """Return the lengths of error bars below and above values; a mean that is rounded past an end has none there."""
-    return [(middle - low).clip(lower=0), (high - middle).clip(lower=0)]
+    """Return the lengths of error bars below and above values; where rounding alone makes one negative it is 0."""
+    return [length.mask(length.between(-ROUNDING, 0), 0.0) for length in (middle - low, high - middle)]
 
 
 def log_axis(axis, steps: tuple = (1.0, 2.0, 5.0)) -> None:

@@ -159,6 +159,8 @@ def _layer_0(records: list[ProbeRecord], names: Names) -> str:
     read = [record.of["probe"] for record in records if _entry(record).get("layer_0") == WORD_EMBEDDINGS]
     if not read:
         return LAYER_0
+    if len(read) == len(records):
+        return "Layer 0: the word embeddings, without positions and token types."
     probes = wording.listing(names.of("probe", probe) for probe in dict.fromkeys(read))
     return f"{LAYER_0[:-1]}; of {probes} the word embeddings, without positions and token types."
 
