@@ -20,9 +20,17 @@ def release() -> str:
 
 
 def _described() -> str:
-    """Return the commit and whether files differ from it; empty where git does not say."""
-    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty"]
+    """Return the commit and whether code differs from it; empty where git does not say.
+
+    What a page or an experiment's file says changes no result that its spec does not name.
+    """
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+        changed = _git("diff", "--name-only", "HEAD", "--", "scripts", "workflow", "Snakefile")
+        return _git("describe", "--always") + "-dirty" * bool(changed)
     except (OSError, subprocess.SubprocessError):
         return ""
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(CHECKOUT), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
