@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas
 import pytest
 
 import invented
 import scored_runs
+from thaw.cli.budget_command import Pace
 from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
@@ -109,6 +111,23 @@ def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):
     assert [time_budget.seconds_of(text) for text in ("90s", "1.5m", "2h")] == [90, 90, 7200]
     with pytest.raises(UserError, match="budget"):
         load_plan(Workplace.experiment("mine", budget="soon"), HOME)
+
+
+def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place, tmp_path, monkeypatch):
+    """By hand: 12e9 operations at 48 % of 1e9 a second are 25 s, and 0.5 s to begin; a slice took twice as long."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    plan = planned(place, tmp_path)
+    pace = Pace(plan)
+    pace.rate, pace.threads = 1e9, 4
+    assert pace.seconds(12e9) == pytest.approx(25.5) and pace.seconds(0.0) == pytest.approx(0.5)
+    first, *waiting = [replace(turn, operations=12e9) for turn in time_budget.pending_runs(plan, "mine")[1:4]]
+    assert time_budget.affordable(waiting, {}, 52, 52, pace.seconds) == waiting, "51 s"
+    pace.learn([first], 51.0)
+    assert pace.seconds(12e9) == pytest.approx(51)
+    assert time_budget.affordable(waiting, {}, 52, 52, pace.seconds) == waiting[:1]
+    assert time_budget.affordable(waiting, {}, 50, 50, pace.seconds) == [], "it would not end in time"
+    pace.learn(waiting, 25.5)
+    assert pace.seconds(12e9) == pytest.approx(25.5), "three have taken 76.5 s"
 
 
 def test_why_a_run_is_not_there(tmp_path):

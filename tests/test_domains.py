@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
 
 from corpora import prepared, spec_for
-from test_probes import spec_of
+from test_probes import STRENGTHS, spec_of
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
@@ -15,7 +17,7 @@ from thaw.outputs.figures.domain_shift import build, points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
-from thaw.probes.domain_divergence import domain_divergence
+from thaw.probes.domain_divergence import Domains, domain_divergence
 from thaw.probes.reading import Reading
 from thaw.schema.yaml_files import read_yaml
 from tiny import WORDS
@@ -51,6 +53,37 @@ def test_each_domain_is_fitted_and_scored_with_as_many_rows(bench):
     assert own < 0.2 < other < 1 and own < cells["all", "songs"]["divergence"] < other
     scores = ends[0]["scores"]["test"]
     assert -1 <= scores["correlation"] <= 1 and scores["lost"] is None, "two pairs of two domains order nothing"
+
+
+def correlation(reading: Reading, row: dict, fitted, l2: float, split: str, rows) -> float:
+    """Return Pearson's r on some rows of a split of a scikit-learn probe of a row's layer, fitted to training rows."""
+    stored = {name: reading.splits[name].layers[reading.numbers.index(row["layer"])] for name in ("train", split)}
+    scaler = StandardScaler().fit(stored["train"].values.double().numpy()[fitted])
+    scaled = {name: scaler.transform(vectors.values.double().numpy()) for name, vectors in stored.items()}
+    gold = {name: reading.corpus.frame(name)["score"].to_numpy() for name in stored}
+    probe = Ridge(alpha=len(fitted) * l2 / 2).fit(scaled["train"][fitted], gold["train"][fitted])
+    return np.corrcoef(probe.predict(scaled[split][rows]), gold[split][rows])[0, 1]
+
+
+def test_each_cell_is_the_score_of_a_scikit_learn_probe_on_the_rows_of_the_tested_domain(bench):
+    """Fitted to the rows of the trained domain that do not choose the penalty, with the best penalty on the others."""
+    torch.set_num_threads(1)
+    reading = Reading(spec_of(bench, "domain_divergence", domain="genre", read=[0, 3]), bench.inputs())
+    genres = {split: bench.corpus.frame(split)["genre"] for split in ("train", "validation", "test")}
+    table, ends = domain_divergence(reading, 1)
+    fits = {name: reading.divided(1, part) for name, part in Domains(reading, 1).fitted.items()}
+    for row in table:
+        fitted, held = (part.rows for part in fits[row["trained"]])
+        own = {"rivers", "songs"} if row["trained"] == "all" else {row["trained"]}
+        assert set(genres["train"].iloc[[*fitted, *held]]) == own and not set(fitted) & set(held)
+        choice = [correlation(reading, row, fitted, l2, "train", held) for l2 in STRENGTHS]
+        assert row["l2"] == STRENGTHS[np.argmax(choice)]
+        tested = np.flatnonzero(genres[row["split"]] == row["tested"])
+        due = correlation(reading, row, fitted, row["l2"], row["split"], tested)
+        assert row["score"] == pytest.approx(due, abs=1e-5) and row["tested_rows"] == len(tested)
+    keys = ("split", "trained", "tested", "score")
+    shown = {(end["layer"], *(cell[key] for key in keys)) for end in ends for cell in end["cells"]}
+    assert shown == {(row["layer"], *(row[key] for key in keys)) for row in table}
 
 
 def test_words_have_domains_that_their_documents_name(home, tmp_path):

@@ -78,6 +78,49 @@ def test_every_job_takes_its_own_seconds_and_its_operations():
     assert fitted > max(others), "it is all that a convex fit has: its operations are not counted"
 
 
+@pytest.mark.parametrize(
+    ("step", "operations", "jobs", "threads", "due"),
+    [
+        ("train", 12e9, 1, 4, 25.5),  # 12e9 at 48 % of 1e9 a second are 25 s, and 0.5 s to begin
+        ("train", 12e9, 10, 2, 27.5),  # two jobs of two threads at a time: half of 10 x 0.5 s
+        ("features", 24e9, 2, 4, 51.0),  # 50 s, and twice 0.5 s
+        ("features_adapted", 0.0, 8, 1, 1.0),  # four at a time: a quarter of 8 x 0.5 s
+        ("fit_heads", 0.0, 4, 1, 3.0),  # four at a time, each 3 s
+        ("search_heads", 2.4e9, 1, 4, 8.0),  # 5 s, and 3 s
+        ("table", 0.0, 12, 2, 6.0),  # two at a time: half of 12 x 1 s
+        ("train", 12e9, 1, 8, 25.5),  # more threads than cores: one job at a time
+    ],
+)
+def test_seconds_are_those_worked_out_by_hand_for_four_cores(step, operations, jobs, threads, due, monkeypatch):
+    """At 1e9 operations a second of a matrix product, all cores together."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert cost_estimate.seconds(step, operations, jobs, threads, 1e9) == pytest.approx(due)
+
+
+def test_seconds_on_a_gpu_are_those_worked_out_by_hand(monkeypatch):
+    """5e12 operations a second: 2 s for 1e13, and of 8 jobs four at a time begin in 0.5 s each."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert cost_estimate.seconds_on_gpu(1e13, 8) == pytest.approx(3.0)
+
+
+def test_operations_are_those_worked_out_by_hand(plan):
+    """A layer of width 384 multiplies 12 x 384 x 384 = 1,769,472 numbers for a token, two operations each.
+
+    The corpus has 40,510 tokens by the catalogue, of which six in ten are training text: 24,306. One pass through six
+    layers reads all of them. Two epochs of training go forward through six layers, and backward through six at twice
+    the cost: 18 layers.
+    """
+    (key,), layer = plan.jobs["train"], 2 * 1_769_472
+    assert cost_estimate.extraction_operations(plan, one_pass(plan)) == 40_510 * 6 * layer == 860_175_728_640
+    found = cost_estimate.operations(plan, "train", key)
+    assert found == pytest.approx(2 * 24_306 * 18 * layer) == pytest.approx(3_096_632_623_104)
+
+
+def one_pass(plan) -> cost_estimate.StoreEstimate:
+    """Return a store of the last boundary of the paraphrase corpus."""
+    return cost_estimate.StoreEstimate(STORE, [6], [], 40_510, False, 0)
+
+
 def test_a_ladder_has_operations_though_no_layer_is_computed(home):
     plan = planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
     (key,) = plan.jobs["train"]

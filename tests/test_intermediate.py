@@ -1,8 +1,10 @@
 """Starting from a run on another task: its encoder goes over, its head stays behind; plan, training and costs."""
 
+import pandas
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -80,3 +82,42 @@ def test_the_encoder_goes_over_and_the_head_stays_behind(tmp_path):
     assert not torch.allclose(heads["other"][weight], heads["first"][weight], atol=1e-3)
     scores = {name: read_json(tmp_path / name / "metrics.json")["scores"]["test"] for name in ("first", "same")}
     assert scores["same"] == scores["first"], "with the encoder and the head the run is the one it starts from"
+
+
+STILL = {"train": ["head", {"top": 1}], "boundary": 2, "epochs": 1, "rate": 1e-12, "head_rate": 1e-12}  # changes no bit
+
+
+def test_a_run_on_another_task_begins_with_exactly_the_trained_encoder_and_a_new_head(tmp_path):
+    """Its tensors are those of the first run's file, and its predictions those of transformers' model with them."""
+    first, second = (
+        Bench(tmp_path / kind, "bert", tiny_corpus(tmp_path / f"{kind}_data", kind), kind)
+        for kind in ("classification", "regression")
+    )
+    learnt = first.spec({"train": ["head", {"top": 1}]}, keep=True)
+    metrics = first.step("train", learnt, tmp_path / "learnt") / "metrics.json"
+    after = {"run": read_json(metrics)["digest"], "epoch": "last", "encoder_alone": True}
+    moved = second.step("train", second.spec(STILL, after=after, keep=True), tmp_path / "m", "--need", "start", metrics)
+    fresh = second.step("train", second.spec(STILL, keep=True), tmp_path / "fresh")
+    source, begun, own = (load_file(folder / "encoder.safetensors") for folder in (metrics.parent, moved, fresh))
+    pretrained = load_file(second.encoder / "model.safetensors")
+    assert set(source) == {name for name in pretrained if name.startswith("encoder.layer.2.")}
+    assert source.keys() == begun.keys() and all(torch.equal(begun[name], source[name]) for name in source)
+    assert all(torch.equal(own[name], pretrained[name]) for name in own)
+    assert not any(torch.equal(source[name], pretrained[name]) for name in source if "weight" in name)
+    head, new = (load_file(folder / "head.safetensors") for folder in (moved, fresh))
+    assert all(torch.equal(head[name], new[name]) for name in new), "the head of a run that starts from none"
+    for folder, tensors in ((moved, source), (fresh, {})):
+        found = pandas.read_parquet(folder / "predictions.parquet").query("split == 'test'")["prediction"].tolist()
+        assert found == pytest.approx(scored_by_transformers(second, tensors, new), abs=1e-5)
+
+
+def scored_by_transformers(bench: Bench, tensors: dict, head: dict) -> list[float]:
+    """Return what a linear head gives for each test text's first token, on an encoder with some tensors replaced."""
+    model, tokenizer = AutoModel.from_pretrained(bench.encoder).eval(), AutoTokenizer.from_pretrained(bench.encoder)
+    model.load_state_dict(model.state_dict() | tensors)
+    found = []
+    for text in bench.corpus.frame("test")["text"]:
+        with torch.no_grad():
+            state = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
+        found.append((head["output.weight"] @ state + head["output.bias"]).item())
+    return found

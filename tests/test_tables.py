@@ -4,6 +4,8 @@ import csv
 import io
 import re
 from dataclasses import replace
+from itertools import product
+from statistics import mean, stdev
 
 import pandas
 import pytest
@@ -15,6 +17,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.tables import footnotes, scores, transfer_matrix, writers
 from thaw.outputs.tables.table_model import Group, TextTable, text_row
 
@@ -212,6 +215,35 @@ def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_fr
     assert cells[names[0]][names[0]].best and cells["R&D_50%"]["R&D_50%"].best
     with pytest.raises(UserError, match="no run is scored on another task"):
         transfer_matrix.build(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
+
+
+def test_a_transfer_matrix_is_a_loop_over_the_rows_of_runs_csv(invented_results, tmp_path):
+    """Each task is scored on the other's tests, and every run, seed and split has a score of its own."""
+    with (invented_results / "outputs/invented/runs.csv").open(encoding="utf-8", newline="") as file:
+        read = [row for row in csv.DictReader(file) if row["role"] in ("test", "transfer")]
+    other = {"entities": "odd/dev", "odd": "entities/test"}
+    back = [row | {"role": "transfer", "split": other[row["task"]]} for row in read if row["role"] == "test"]
+    written = [row for row in read if row["role"] == "test"] + back
+    written = [row | {"value": str((37 * place % 101) / 101)} for place, row in enumerate(written)]
+    with (tmp_path / "runs.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.DictWriter(file, list(written[0]))
+        lines.writeheader()
+        lines.writerows(written)
+    due = {}
+    for row in written:
+        if row["kind"] == "run" and row["main"] == "True":
+            tested = row["split"].split("/")[0] if row["role"] == "transfer" else row["task"]
+            cell = due.setdefault((row["strategy"], row["variant"], row["task"], tested), [])
+            cell.append(100 * float(row["value"]))
+    data = OutputData("", read_runs(tmp_path / "runs.csv"))
+    built = transfer_matrix.build(data, invented.shown("transfer", "transfer_matrix"))
+    found, tasks = {}, {"Entities": "entities", "R&D_50%": "odd"}
+    for (strategy, variant, *_), group in zip(invented.POINTS, built.groups, strict=True):
+        for row, column in product(group.rows, range(2)):
+            tested = tasks[built.columns[column].label]
+            found[strategy, variant, tasks[row.name], tested] = row.cells[column].text
+    assert len(due) == 5 * 2 * 2 and all(len(values) == 2 for values in due.values())
+    assert found == {key: f"{mean(values):.1f} ± {stdev(values):.1f}" for key, values in due.items()}
 
 
 def test_latex_is_escaped_and_whole(table):
