@@ -31,10 +31,10 @@ class Adaptation:
 
     phase = {"train": ["head", {"top": 2}]}
 
-    def __init__(self, folder):
+    def __init__(self, folder, kind="classification", **splits):
         self.folder = folder
-        corpus = tiny_corpus(folder / "data", "classification", train=rows("classification", 26, 1))
-        self.bench = Bench(folder, "bert", corpus, "classification")
+        corpus = tiny_corpus(folder / "data", kind, **{"train": rows(kind, 26, 1)} | splits)
+        self.bench = Bench(folder, "bert", corpus, kind)
         self.runs, self.cards = [], []
         for seed in (1, 2):
             spec = self.bench.spec(self.phase, subset=SUBSET, keep=True, seed=seed)

@@ -46,7 +46,8 @@ def losses(reading: Reading, reader, split, solution, removed=(), scaled=None) -
 def test_importance_is_the_mean_size_of_the_slope_of_each_text(reading):
     solution, held = heads._solution(reading, 1)
     part, reader = held.part(np.arange(3)), reading.whole()
-    found, step = heads.importance(reading, reader, part, solution), 1e-2
+    loss = heads._losses(reading, reader, part, solution)
+    found, step = heads.importance(reading, reader.encoder, part.rows, loss), 1e-2
     for layer, head in [(0, 0), (1, 1), (2, found.shape[1] - 1)]:
         both = [losses(reading, reader, part, solution, scaled=(layer, head, 1 + sign * step)) for sign in (1, -1)]
         assert found[layer, head] == pytest.approx(np.abs((both[0] - both[1]) / (2 * step)).mean(), rel=0.02, abs=1e-4)

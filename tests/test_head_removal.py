@@ -1,5 +1,6 @@
 """Attention heads taken out: the model that is left computes what a mask gives, and a run's own head judges it."""
 
+import contextlib
 import csv
 import io
 import json
@@ -7,18 +8,22 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+from torch.nn.functional import cross_entropy
+from transformers import BertModel
 
 import invented
-from test_adapted import Adaptation
+from test_adapted import SUBSET, Adaptation
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.data.corpus import rows_outside
 from thaw.encoders.fewer_heads import take_out
 from thaw.encoders.transformers import Encoder
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import removed_heads, writers
 from thaw.probes.head_importance import SHARES, masked
 from tiny import tiny_encoder
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, rows, tiny_corpus
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,93 @@ def test_the_probe_judges_by_the_runs_own_head(adaptation, tmp_path):
         assert all(one["seconds"] > 0 for one in by_order["importance"])
         assert "seconds" not in by_order["random"][0]
     json.dumps(record, allow_nan=False)
+
+
+@pytest.fixture(scope="module", params=["classification", "spans"])
+def judged(request, tmp_path_factory) -> Adaptation:
+    """Adapted encoders with runs of their own head, on labels of texts and of words, and 40 rows of validation."""
+    torch.set_num_threads(1)
+    return Adaptation(tmp_path_factory.mktemp(request.param), request.param, validation=rows(request.param, 40, 2))
+
+
+class PlainRun:
+    """A run's encoder and linear head as transformers and torch have them, in float64, to change heads by hand."""
+
+    def __init__(self, bench: Bench, run):
+        self.store, self.words = bench.store, bench.kind == "spans"
+        self.model = BertModel.from_pretrained(bench.encoder, attn_implementation="eager").eval()
+        self.model.load_state_dict(load_file(run / "encoder.safetensors"), strict=False)
+        self.model.double()
+        self.head = {name: value.double() for name, value in load_file(run / "head.safetensors").items()}
+        task = bench.spec()["task"]
+        self.gold = {split: bench.corpus.targets(task, split) for split in ("train", "validation")}
+        self.matrices = [layer.attention.output.dense.weight for layer in self.model.encoder.layer]
+        self.heads, self.width = self.model.config.num_attention_heads, self.model.config.hidden_size
+
+    @torch.no_grad()
+    def logits(self, split: str, row: int) -> torch.Tensor:
+        """Return the logits of a text, or of its words, by itself."""
+        batch = self.store.batch(split, [row])
+        states = self.model(batch.input_ids, token_type_ids=batch.type_ids).last_hidden_state[0]
+        places = batch.first_pieces[0] if self.words else torch.tensor([0])
+        return states[places] @ self.head["output.weight"].T + self.head["output.bias"]
+
+    def losses(self, rows) -> np.ndarray:
+        """Return the mean cross-entropy of each row of train by itself."""
+        gold = [torch.as_tensor(self.gold["train"][row]).flatten() for row in rows]
+        return np.array([cross_entropy(self.logits("train", r), g).item() for r, g in zip(rows, gold, strict=True)])
+
+    @contextlib.contextmanager
+    def scaled(self, heads, by: float):
+        """Multiply what some heads give, counted through all layers, by a number: their columns of the projection."""
+        before, size = [matrix.clone() for matrix in self.matrices], self.width // self.heads
+        with torch.no_grad():
+            for head in heads:
+                first = head % self.heads * size
+                self.matrices[head // self.heads][:, first : first + size] *= by
+            yield
+            for matrix, old in zip(self.matrices, before, strict=True):
+                matrix.copy_(old)
+
+    def importance(self, rows, step=1e-4) -> np.ndarray:
+        """Return the mean over rows of the size of the slope of each row's loss by each head's mask, [L, H]."""
+        found = []
+        for head in range(len(self.matrices) * self.heads):
+            with self.scaled([head], 1 + step):
+                above = self.losses(rows)
+            with self.scaled([head], 1 - step):
+                below = self.losses(rows)
+            found.append(np.abs((above - below) / (2 * step)).mean())
+        return np.reshape(found, (-1, self.heads))
+
+
+def test_importance_is_the_mean_size_of_the_slope_of_each_texts_loss_by_the_runs_own_head(judged, tmp_path):
+    bench, probe = judged.bench, {"kind": "head_removal", "examples": 8}
+    record = judged.probe(tmp_path / "probe", "head_removal", probe=probe, phases=[], rows="outside")
+    read = rows_outside(bench.corpus, bench.spec()["task"], SUBSET)[:8]
+    for seed, run in enumerate(judged.runs, 1):
+        ends = [end for end in record["layers"] if end["seed"] == seed]
+        due = PlainRun(bench, run.parent).importance(read)
+        found = [end["scores"]["train"]["importance"] for end in ends]
+        np.testing.assert_allclose(found, due.mean(1), rtol=1e-3)
+        normed = due / np.linalg.norm(due, axis=1, keepdims=True)
+        np.testing.assert_allclose([end["heads"] for end in ends], normed, rtol=1e-3)
+
+
+@pytest.mark.parametrize("judged", ["classification"], indirect=True)
+def test_heads_go_by_rising_importance_and_the_score_is_that_of_the_run_without_them(judged, tmp_path):
+    bench, probe = judged.bench, {"kind": "head_removal", "examples": 40}
+    record = judged.probe(tmp_path / "probe", "head_removal", probe=probe, phases=[], rows="outside")
+    for seed, run in enumerate(judged.runs, 1):
+        ends, plain = [end for end in record["layers"] if end["seed"] == seed], PlainRun(bench, run.parent)
+        order = np.argsort(np.concatenate([end["heads"] for end in ends]))
+        due = []
+        for share in SHARES:
+            with plain.scaled(order[: round(share * len(order))], 0):
+                guesses = [plain.logits("validation", row).argmax().item() for row in range(40)]
+            due.append(np.mean(np.equal(guesses, plain.gold["validation"])))
+        found = [one["score"] for one in ends[-1]["removed"] if one["order"] == "importance"]
+        assert found == pytest.approx(due) and len(set(due)) > 1
 
 
 def test_the_table_has_means_over_seeds_and_time_as_a_share(tmp_path):

@@ -180,6 +180,7 @@ PROBES = {
         ("heads_figure", "head_removal_table"),
         "importance",
         of_runs=True,
+        version=2,
     ),
     "adapter_removal": ProbeKind(
         "thaw.probes.adapter_removal:adapter_removal",

@@ -8,7 +8,7 @@ B examples, S sequences, T tokens, L layers, H heads, d width.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch.nn import functional
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed, progress
 from thaw.encoders.transformers import Encoder
+from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split
@@ -35,7 +36,8 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
     """
     solution, held = _solution(reading, seed)
     reader = reading.whole()
-    raw = importance(reading, reader, held.part(np.arange(len(held.rows))[: reading.entry.examples]), solution)
+    part = held.part(np.arange(len(held.rows))[: reading.entry.examples])
+    raw = importance(reading, reader.encoder, part.rows, _losses(reading, reader, part, solution))
     normed, orders = ranked(raw, seed)
     removed = [
         {"order": name, "share": share, "score": _score(reading, reader, solution, order[: round(share * raw.size)])}
@@ -68,21 +70,21 @@ def by_layer(raw: np.ndarray, normed: np.ndarray, removed: list[dict], seed: int
     return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], layer_scores
 
 
-def importance(reading: Reading, reader: Reader, split: Split, solution: Solution) -> np.ndarray:
-    """Return the mean over rows of train of the size of the loss' gradient by each head's mask, [L, H]."""
-    encoder, head = reader.encoder, reader.head
+def importance(
+    reading: Reading, encoder: Encoder, rows: np.ndarray, loss: Callable[[np.ndarray, Batch], torch.Tensor]
+) -> np.ndarray:
+    """Return the mean over rows of train of the size of the loss' gradient by each head's mask, [L, H].
+
+    Args: loss(positions, batch), the sum of the losses that the texts at some positions of rows have by themselves.
+    """
     store, total = reading.inputs.store, 0.0
-    targets = _by_row(split)
-    for positions in progress(batches(store.sizes("train")[split.rows]), "heads"):
-        batch = store.batch("train", split.rows[positions]).to(reading.device)
+    for positions in progress(batches(store.sizes("train")[rows]), "heads"):
+        batch = store.batch("train", rows[positions]).to(reading.device)
         with masked(encoder, len(batch.mask)) as masks:
-            vectors = head.vectors(read_states(encoder, head, batch, {}), batch)
-            vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
-            gold = torch.as_tensor(np.concatenate([targets[position] for position in positions]), device=reading.device)
-            (gradient,) = torch.autograd.grad(_loss(solution.logits(vectors), gold, bool(reading.labels)), [masks])
+            (gradient,) = torch.autograd.grad(loss(positions, batch), [masks])
         per_text = gradient.unflatten(0, (len(positions), -1)).sum(1)  # the texts of a pair that are read separately
         total = total + per_text.abs().sum(0)
-    return (total / len(split.rows)).cpu().numpy()
+    return (total / len(rows)).cpu().numpy()
 
 
 @contextlib.contextmanager
@@ -125,6 +127,19 @@ def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
     solutions = reading.fit(Split(fitted.rows, fitted.gold, fitted.layers[last:]))[0]
     choice = [reading.main(held, last, solution) for solution in solutions]
     return solutions[best_strength(choice, reading.entry.l2)], held
+
+
+def _losses(reading: Reading, reader: Reader, split: Split, solution: Solution) -> Callable:
+    """Return the loss of the probe on some texts, see `importance`: the sum over their vectors."""
+    targets = _by_row(split)
+
+    def loss(positions: np.ndarray, batch: Batch) -> torch.Tensor:
+        vectors = reader.head.vectors(read_states(reader.encoder, reader.head, batch, {}), batch)
+        vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
+        gold = torch.as_tensor(np.concatenate([targets[position] for position in positions]), device=reading.device)
+        return _loss(solution.logits(vectors), gold, bool(reading.labels))
+
+    return loss
 
 
 def _by_row(split: Split) -> list[np.ndarray]:

@@ -9,18 +9,19 @@ B examples, S sequences, L layers, H heads.
 import copy
 import statistics
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from thaw.core.errors import UserError
 from thaw.encoders.fewer_heads import take_out
-from thaw.features.row_sets import batches
-from thaw.probes.head_importance import SHARES, by_layer, masked, ranked
+from thaw.features.batch import Batch
+from thaw.probes.head_importance import SHARES, by_layer, importance, masked, ranked
 from thaw.probes.reading import Reading
 from thaw.probes.run_model import finished, validation_score
 from thaw.training.objectives import Supervised
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import TaskModel
 
 PASSES = 5  # over the examples; the median is the time
 ROUNDING = 0.01  # of a score: the smaller products are rounded otherwise, and a prediction may be another
@@ -34,7 +35,8 @@ def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     heads scores otherwise than one in which they are masked.
     """
     model = finished(reading)
-    raw = importance(reading, model)
+    rows = reading.rows["train"][: reading.entry.examples]
+    raw = importance(reading, model.encoder, rows, _losses(reading, model, rows))
     normed, orders = ranked(raw, seed)
     removed = [
         {"order": name, "share": share}
@@ -45,19 +47,19 @@ def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     return by_layer(raw, normed, removed, seed, both=False)
 
 
-def importance(reading: Reading, model: TaskModel) -> np.ndarray:
-    """Return the mean over texts of the size of the loss' gradient by each head's mask, [L, H]."""
-    rows = reading.rows["train"][: reading.entry.examples]
-    feed = Feed(reading.inputs.store, [], reading.device)
+def _losses(reading: Reading, model: TaskModel, rows: np.ndarray) -> Callable:
+    """Return the loss of the run's own head on some rows of train, see `importance`: each by itself, then the sum.
+
+    That of a batch is a mean over all of its words, and depends on which texts are in it.
+    """
     objective = Supervised(reading.corpus.targets(reading.task, "train"))
-    total = 0.0
-    for positions in batches(reading.inputs.store.sizes("train")[rows]):
-        batch, stored = feed("train", rows[positions])
-        with masked(model.encoder, len(batch.mask)) as masks:
-            loss = objective.loss(model, rows[positions], batch, stored) * len(positions)  # of a text by itself
-            (gradient,) = torch.autograd.grad(loss, [masks])
-        total = total + gradient.unflatten(0, (len(positions), -1)).sum(1).abs().sum(0)
-    return (total / len(rows)).cpu().numpy()
+
+    def loss(positions: np.ndarray, batch: Batch) -> torch.Tensor:
+        logits, targets = model(batch, {}), objective.targets(model.head, rows[positions], batch)
+        by_text = zip(logits.split(1), targets.split(1), strict=True)
+        return torch.stack([model.head.loss(*one) for one in by_text]).sum()
+
+    return loss
 
 
 def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: bool) -> dict:
