@@ -31,9 +31,9 @@ def keep_word_embeddings(encoder: Encoder) -> Encoder:
         if isinstance(module, nn.Embedding) and module.weight is not words.weight:
             module.weight.zero_()
     encoder.shorten([1])  # layers above are not run
-    repeated = SimpleNamespace(
-        input_ids=probe_ids(model.config), mask=torch.ones(PROBE, dtype=torch.bool), type_ids=None
-    )
+    ids = probe_ids(model.config)
+    mask = torch.ones(PROBE, dtype=torch.bool, device=ids.device)
+    repeated = SimpleNamespace(input_ids=ids, mask=mask, type_ids=None)
     states = encoder.states(repeated, [0])[0]
     if (states - states[:, :1]).abs().max() > EQUAL:
         raise UserError(

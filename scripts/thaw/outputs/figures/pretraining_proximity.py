@@ -45,13 +45,12 @@ def build(data, spec: dict) -> panels.Figure:
 
 def _points(axis, rows, marks: dict) -> None:
     """Draw a point with its bars for each task."""
-    for task, own in rows.groupby("task", sort=False):
-        colour, marker = marks[task]
-        bars = {"xerr": panels.bars(own["near"], own["near_low"], own["near_high"])}
-        bars["yerr"] = panels.bars(own["gain"], own["low"], own["high"])
-        axis.errorbar(
-            own["near"], own["gain"], **bars, color=colour, marker=marker, elinewidth=0.9, linestyle="none", zorder=4
-        )
+    for row in rows.itertuples():
+        colour, marker = marks[row.task]
+        # The mean of equal numbers can be below them by its last bit, and an interval over rows need not hold the gain.
+        bars = {"xerr": [[max(0, row.near - row.near_low)], [max(0, row.near_high - row.near)]]}
+        bars["yerr"] = [[max(0, row.gain - row.low)], [max(0, row.high - row.gain)]]
+        axis.errorbar(row.near, row.gain, **bars, color=colour, marker=marker, elinewidth=0.9, zorder=4)
     axis.axhline(0, color=figure_style.GREY, linewidth=0.7)
     axis.set_xlabel(MEASURES[rows["measure"].iloc[0]][1])
     axis.set_ylabel("Gain of fine-tuning, points")
