@@ -4,7 +4,6 @@ Layer 0 is compared with a formula on the weights that transformers reads; F1 wi
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ from torch.nn import functional
 from test_edge import ENTRY, LONG
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.encoders.word_embeddings import keep_word_embeddings
 from thaw.features.batch import Batch
 from thaw.probes.edge import Prober, scores
 from thaw.probes.edge_reading import EdgeReading
 from thaw.probes.layer_states import LayerStates
+from thaw.probes.word_embeddings import WordEmbeddings
 from thaw.training.adapted import AdaptedEncoder
 from tiny import tiny_encoder
 from tiny_trees import TreeBench, tree_corpus
@@ -64,8 +63,8 @@ FORMULAS = {
 WITHOUT_POSITIONS = ("deberta_v2", "modernbert", "llama")  # as these families are in tests/tiny.py
 
 
-def batch_of(ids: torch.Tensor) -> SimpleNamespace:
-    return SimpleNamespace(input_ids=ids, mask=torch.ones_like(ids, dtype=torch.bool), type_ids=None)
+def batch_of(ids: torch.Tensor, type_ids: torch.Tensor | None = None) -> Batch:
+    return Batch(ids, torch.ones_like(ids, dtype=torch.bool), type_ids, None, torch.arange(len(ids)))
 
 
 IDS = torch.tensor([[7, 9, 9, 12, 7], [9, 7, 30, 31, 9]])
@@ -75,7 +74,7 @@ IDS = torch.tensor([[7, 9, 9, 12, 7], [9, 7, 30, 31, 9]])
 def test_layer_0_is_the_embedding_of_each_word_piece(family, tmp_path):
     folder = tiny_encoder(family, tmp_path)
     usual = Encoder.load(folder).states(batch_of(IDS), [0])[0]
-    found = keep_word_embeddings(Encoder.load(folder)).states(batch_of(IDS), [0])[0]
+    found = WordEmbeddings(Encoder.load(folder))(batch_of(IDS))
     assert torch.allclose(found, FORMULAS[family](weights(folder), IDS), atol=1e-5)
     assert (found[0, 1] - found[0, 2]).abs().max() < 1e-6 < 1e-2 < (usual[0, 1] - usual[0, 2]).abs().max()
     assert (found[0, 0] - found[0, 1]).abs().max() > 1e-2
@@ -85,7 +84,7 @@ def test_layer_0_is_the_embedding_of_each_word_piece(family, tmp_path):
 def test_where_there_are_no_positions_layer_0_is_as_it_was(family, tmp_path):
     folder = tiny_encoder(family, tmp_path)
     usual = Encoder.load(folder).states(batch_of(IDS), [0])[0]
-    found = keep_word_embeddings(Encoder.load(folder)).states(batch_of(IDS), [0])[0]
+    found = WordEmbeddings(Encoder.load(folder))(batch_of(IDS))
     assert torch.allclose(found, usual, atol=1e-6)
 
 
@@ -94,7 +93,7 @@ def test_positions_that_no_table_holds_are_refused():
 
     encoder = Encoder(CTRLModel(CTRLConfig(vocab_size=40, n_embd=16, n_head=2, n_layer=2, dff=16, n_positions=20)))
     with pytest.raises(UserError, match="^layer_0: word_embeddings is not possible for ctrl: its layer 0 depends on"):
-        keep_word_embeddings(encoder)
+        WordEmbeddings(encoder)
 
 
 def test_a_probe_reads_words_as_layer_0_and_all_other_layers_as_before(bench):
@@ -132,16 +131,11 @@ def test_words_that_have_no_positions_are_read_from_the_store(family, tmp_path):
 def test_token_types_that_are_looked_up_among_the_words_are_left_out(tmp_path):
     """GPT-2 adds the word of each token type, which a tokenizer of BERT gives for the second of two texts."""
     folder = tiny_encoder("gpt2", tmp_path)
-    typed = batch_of(IDS)
-    typed.type_ids = torch.ones_like(IDS)
-    encoder = keep_word_embeddings(Encoder.load(folder))
+    typed = batch_of(IDS, torch.ones_like(IDS))
+    words = WordEmbeddings(Encoder.load(folder))
     expected = FORMULAS["gpt2"](weights(folder), IDS)
-    assert torch.allclose(encoder.states(batch_of(IDS), [0])[0], expected, atol=1e-5)
-    assert (encoder.states(typed, [0])[0] - expected).abs().max() > 1e-2
-    states = object.__new__(LayerStates)
-    batch = Batch(IDS, typed.mask, typed.type_ids, None, torch.arange(2))
-    states.words, states.sources, states.feed = encoder, [], lambda split, rows: (batch, {})
-    assert torch.allclose(states("train", np.array([0, 1]))[1][0], expected, atol=1e-5)
+    assert torch.allclose(words(typed), expected, atol=1e-5)
+    assert (words.encoder.compute_boundaries(typed, [0])[0] - expected).abs().max() > 1e-2
 
 
 def test_layers_can_be_left_out_and_layer_0_stays(bench):

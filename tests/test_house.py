@@ -374,7 +374,8 @@ def test_code_of_each_step_is_signed_off(step):
         f"results again, {sign_off}"
     )
     assert signed["code"] == step_digest(step), (
-        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/versions.py; "
+        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/versions.py, or of one "
+        "kind of probe alone its `version` in thaw/declarations/probes.py; "
         f"if they stay as they are, leave it. Then {sign_off}"
     )
 

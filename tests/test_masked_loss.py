@@ -56,7 +56,7 @@ def hidden(adaptation, seed: int) -> list[tuple[torch.Tensor, torch.Tensor, torc
     feed, found = MaskedFeed(store, torch.device("cpu"), 0.15, marks, seed, "masks"), []
     lengths = store.sizes("validation")
     order, start = sorted(range(TEXTS), key=lambda row: -lengths[row]), 0
-    while start < TEXTS:  # batches of 2,048 tokens, from the longest text on
+    while start < TEXTS:  # masks are drawn batch by batch: those of the probe have 2,048 tokens, the longest first
         read = order[start : start + 2048 // lengths[order[start]]]
         batch, _ = feed("validation", read)
         plain = store.batch("validation", read).input_ids

@@ -29,7 +29,7 @@ def record(task: str, alone: dict[int, list[float]], mixes=None, main="edge_f1",
                     "weights": mixes[seed][1][: layer + 1],
                 }
     of = {"task": task, "subset": "all", "encoder": "e", "probe": "edge"} | ({"run": run} if run else {})
-    spec = {"of": of, "task": {"id": task}, "seeds": list(alone)}
+    spec = {"of": of, "task": {"id": task}, "seeds": list(alone), "probe": {"kind": "edge"}}
     return {"spec": spec, "main": main, "layers": ends, "majority": {}}
 
 

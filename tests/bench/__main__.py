@@ -55,7 +55,9 @@ def main() -> None:
     names = [part for part in (IN_QUICK if quick else PARTS) if "all" in asked or part in asked]
     names += [part for part in asked if part in PARTS and part not in names]
     if "record" in asked:
-        record.keep([name for name in names if "all" not in asked or options.part(name).exists()], options)
+        if "all" in asked:
+            names = [name for name in names if options.part(name).exists()]
+        record.keep(names, options)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what is being measured is stopped too
     failed = [name for name in names if not _measured(name, options)]

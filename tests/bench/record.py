@@ -15,7 +15,7 @@ from . import report
 from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark"
-TABLES = {"seconds": report.seconds, "rows": report.rows}
+KINDS = {"seconds": report.seconds, "rows": report.rows}
 NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "steps": ("resume", "layers below")}
 
 
@@ -41,10 +41,10 @@ def tables() -> dict[str, str]:
     found = {"goals": [*report.goals(report.summarised(parts)), *report.machines(parts)]}
     for name, part in parts.items():
         notes = report.machines({name: part})
-        for kind, table in TABLES.items():
+        for kind, table in KINDS.items():
             if kind in part:
                 found[f"{name}_{kind}"] = [*table(part), *notes]
-        if name in report.TABLES:
+        if name in report.OF_STRATEGIES:
             found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
         if name in NESTED:
             key, of = NESTED[name]

@@ -29,7 +29,7 @@ BESIDE = {
     "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
     "head_grid_vs_cached_loop": ("grid", "(b) head-only grid against a torch loop on cached features; 5 is wanted"),
 }
-TABLES = ("table", "table_fp32", "lora", "compiled")  # parts that have rows of strategies and their quality
+OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled")  # parts that have rows of strategies and their quality
 OF_FACTS = ("steps", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
 
 
@@ -71,10 +71,10 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
-    for name in (*TABLES, "grid", "probes", "all_layers"):
+    for name in (*OF_STRATEGIES, "grid", "probes", "all_layers"):
         if name in parts:
             lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
-    tables = {name: parts.get(name) for name in TABLES}
+    tables = {name: parts.get(name) for name in OF_STRATEGIES}
     for name, part in {**tables, **_lengths(parts)}.items():
         if part:
             lines += ["", f"## {name}: rows", "", *rows(part)]

@@ -86,9 +86,8 @@ def all_layers() -> dict[str, dict]:
 def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dict]:
     """Return a strategy as the peers read it: phases with `rate` and `stages`, each of `components` and `epochs`.
 
-    A phase with matrices of LoRA has them as `lora`, and the numbers of their layers, from 0, as `layers`.
-
-    A strategy that starts from another one's run has that one's phases before its own.
+    A strategy that starts from another one's run has that one's phases before its own. A phase with matrices of LoRA
+    has them as `lora`, and the numbers of their layers, from 0, as `layers`.
     """
     entry = strategies[name]
     found = peer_phases(entry["after"], strategies, layers) if "after" in entry else []

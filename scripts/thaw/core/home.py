@@ -22,7 +22,7 @@ def release() -> str:
 def _described() -> str:
     """Return the commit and whether code differs from it; empty where git does not say.
 
-    What a page or an experiment's file says changes no result that its spec does not name.
+    Documents and config do not count: the spec of a result holds the settings that it depends on.
     """
     try:
         changed = _git("diff", "--name-only", "HEAD", "--", "scripts", "workflow", "Snakefile")

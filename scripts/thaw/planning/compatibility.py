@@ -54,13 +54,13 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
         task_type = catalogue.get("tasks", task, "tasks").type
         if task_type in PROBED_TYPES:
             continue
-        heads = {name: catalogue.head(name, task_type) for name in experiment.heads}
-        if not any(heads.values()):
+        heads = {name: member for name in experiment.heads if (member := catalogue.head(name, task_type))}
+        if not heads:
             raise UserError(
                 f"{experiment.place('heads')}: task {task} is of type {task_type}, for which "
                 f"{', '.join(experiment.heads)} names no head; add a head for it, or leave the task out"
             )
-        for name, (chosen, head) in ((name, one) for name, one in heads.items() if one):
+        for name, (chosen, head) in heads.items():
             known = HEAD_KINDS.get(head.kind)
             if known and task_type not in known.task_types:
                 place = experiment.place("heads", item=name)

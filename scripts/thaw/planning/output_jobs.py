@@ -21,7 +21,7 @@ from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
 from thaw.schema.output import OutputConfig
 from thaw.schema.strategy import StrategyConfig
 
-OF_PROBES = {"unscored_labels"}  # key of tasks that are for probes alone: no task of a report has it
+OF_PROBES = {"unscored_labels"}  # always empty in tasks of a report; as a new key it would make every report again
 
 
 def specs(

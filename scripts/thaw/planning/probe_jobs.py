@@ -191,7 +191,7 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
     stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
     read = sorted({0, *entry.layers}) if entry.layers else list(range(encoder.layers + 1))
     kind = kind_of(probed.probe, catalogue)
-    fitted, version = not kind.reads.runs, kind.version
+    fitted = not kind.reads.runs
     phases = [boundaries.resume_plan(stored, encoder.layers, [n]) for n in read]
     if not fitted and (absent := sorted(set(read) - set(stored))):
         place = experiment.place("store", "max_gib")
@@ -202,7 +202,7 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
     of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}
     return {
         "version": VERSIONS["probe"],
-        **({"kind_version": version} if version > 1 else {}),
+        **({"kind_version": kind.version} if kind.version > 1 else {}),  # specs of version 1 have none
         "of": of | ({"run": probed.run} if probed.run else {}),
         "task": task_spec(probed.task, task),
         "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),

@@ -99,7 +99,7 @@ class EdgeReading(ProbeContext):
                 yield tokens
 
     def true_labels(self, split: Edges) -> list[list[int]]:
-        """Return the true labels of each edge that the score counts."""
+        """Return, for each edge, its true labels without those that the score leaves out."""
         kept = set(self.counted_labels)
         return [[label for label in labels if label in kept] for labels in split.labels]
 

@@ -71,9 +71,7 @@ class EncoderComparison:
 
     def encoder(self, side: int | None) -> Encoder:
         """Return the encoder of a side, from text, frozen and in eval mode."""
-        inputs = self.sides[side]
-        encoder = inputs.adapted.encoder() if inputs.adapted else Encoder.load(inputs.encoder).eval()
-        return encoder.to(inputs.device)
+        return self.sides[side].whole_encoder().eval()
 
     def by_layer(self, measure: Callable) -> tuple[list[dict], list[dict]]:
         """Return rows and layer scores of a kind that has one number for each layer and pair.

@@ -2,8 +2,6 @@
 
 Unlike `head_importance`, the loss is that of the run's own head. Heads are removed by rising importance, measured on
 training rows that no run has read, and the score is that of validation. Nothing is trained.
-
-B examples, S sequences, L layers, H heads.
 """
 
 import copy

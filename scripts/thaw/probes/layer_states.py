@@ -3,17 +3,14 @@
 K layers that are read, B rows, T tokens of the longest, W words of the longest, d width.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 
 from thaw.core.boundaries import cached_layers_read
 from thaw.encoders.registry import builtin_kind
-from thaw.encoders.transformers import Encoder
-from thaw.encoders.word_embeddings import keep_word_embeddings
 from thaw.features.batch import Batch
 from thaw.probes.probe_context import phases_of
+from thaw.probes.word_embeddings import WordEmbeddings
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import Feed, resumed
 
@@ -42,19 +39,18 @@ class LayerStates:
         batch, stored = self.feed(split, rows)
         layers = []
         if self.words is not None:
-            layers.append(self.words.compute_boundaries(replace(batch, type_ids=None), [0])[0])
+            layers.append(self.words(batch))
         for number, boundary, encoder in self.sources:
             states = stored.get(boundary)
             layers.append(encoder.compute_boundaries(batch, [number], states)[number] if encoder else states)
         return batch, torch.stack(layers)
 
 
-def _word_embeddings(inputs: Inputs) -> Encoder | None:
+def _word_embeddings(inputs: Inputs) -> WordEmbeddings | None:
     """Return what computes layer 0 without positions and token types; None where the stored one has neither."""
     if builtin_kind(inputs.encoder):  # word vectors and ELMo
         return None
-    encoder = inputs.adapted.encoder() if inputs.adapted else Encoder.load(inputs.encoder)
-    return keep_word_embeddings(encoder).to(inputs.device)
+    return WordEmbeddings(inputs.whole_encoder())
 
 
 def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:

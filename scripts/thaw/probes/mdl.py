@@ -2,8 +2,8 @@
 
 The labels of the training rows are sent in portions. The first costs log2 C a label; each further one costs what a
 probe gives that was fitted to all before it, section 2.2 of the paper. Compression is the cost without any probe,
-n log2 C, as a multiple of that. The strength is chosen for each portion, by the cross-entropy on validation, which
-who receives the labels does not have: it is sent too, in log2 S bits for one of S.
+n log2 C, as a multiple of that. The strength is chosen for each portion, by the cross-entropy on validation. The
+receiver has no validation rows, so the choice is sent too: log2 S bits for one of S strengths.
 """
 
 import math

@@ -11,7 +11,6 @@ import torch
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import TARGET_OF_TYPE
-from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.evaluation.target_kinds import target_of
@@ -105,10 +104,9 @@ class Reading(ProbeContext):
 
     def whole(self) -> Reader:
         """Return what reads the last layer's vectors from text, through the frozen encoder, pretrained or adapted."""
-        adapted = self.inputs.adapted
-        encoder = adapted.encoder() if adapted else Encoder.load(self.encoder_folder)
+        encoder = self.inputs.whole_encoder()
         encoder.thaw(set())
-        return Reader(encoder.to(self.device), self._head(self.layers), [], self.device)
+        return Reader(encoder, self._head(self.layers), [], self.device)
 
     def _reader(self, number: int, phase: dict) -> Reader:
         encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)

@@ -18,6 +18,7 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import stated_needs
 from thaw.encoders.registry import import_code
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.extract import remake
@@ -50,6 +51,11 @@ class Inputs:
         """Set the device that computes; return the same inputs."""
         self.device = device
         return self
+
+    def whole_encoder(self) -> Encoder:
+        """Return the encoder from text, as it was pretrained or as the run of `adapted` left it."""
+        encoder = self.adapted.encoder() if self.adapted else Encoder.load(self.encoder)
+        return encoder.to(self.device)
 
     def transfer_set(self, task: str) -> tuple[TransferSet, FeatureStore]:
         """Return the transfer set of a task, with its store; one that is not there is a UserError."""

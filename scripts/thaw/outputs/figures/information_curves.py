@@ -76,7 +76,7 @@ def _line(axis, part, colour, marker, last: bool, alone: bool) -> None:
     layers = part["layer"]
     if "lowest" in part and part["lowest"].notna().all():
         axis.fill_between(layers, part["lowest"], part["highest"], color=colour, alpha=0.15, linewidth=0)
-    bars = [part["bits"] - part["low"], part["high"] - part["bits"]]
+    bars = panels.bars(part["bits"], part["low"], part["high"])
     axis.errorbar(layers, part["bits"], yerr=bars, color=colour, zorder=4, capsize=2, elinewidth=0.9)
     for flagged, face in ((part["flag"] != "", "white"), (part["flag"] == "", colour)):
         look = {"facecolor": face, "edgecolor": [colour], "marker": marker, "s": 26, "zorder": 5}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
+from thaw.statistics.non_inferiority import ROUNDING
 
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
-ROUNDING = 1e-9  # points, far below what a figure shows
 REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
 
 

@@ -97,7 +97,7 @@ def estimates(records: list[ProbeRecord], split: str, estimators: list[str]) -> 
         cell = record.cell | {"split": record.split(split)}
         for end in record.value("layers"):
             values = end["scores"][cell["split"]]
-            for name in (name for name in estimators if name in values):
+            for name in filter(values.__contains__, estimators):
                 row = cell | {"estimator": name, "layer": end["layer"], "value": values[name]}
                 of_name = [key for key in values if key.startswith(f"{name}_")]
                 row |= {key.removeprefix(f"{name}_"): values[key] for key in of_name}

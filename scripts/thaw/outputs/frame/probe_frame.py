@@ -33,6 +33,11 @@ class ProbeRecord:
         return {name: self.of[name] for name in ("task", "subset", "encoder", "probe")} | {"run": run_key(self.of)}
 
     @property
+    def entry(self) -> dict:
+        """The entry of the probe as its spec has it."""
+        return self.value("spec", "probe")
+
+    @property
     def task(self) -> dict:
         """The task as its spec has it, with the splits of its subset."""
         return splits_of(self.value("spec", "task"), self.record["spec"].get("subset", {}))

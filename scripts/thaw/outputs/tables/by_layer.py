@@ -156,17 +156,13 @@ def _over_seeds(frame) -> str:
 
 def _layer_0(records: list[ProbeRecord], names: Names) -> str:
     """Return what layer 0 is, and in which probes it is something else."""
-    read = [record.of["probe"] for record in records if _entry(record).get("layer_0") == WORD_EMBEDDINGS]
+    read = [record.of["probe"] for record in records if record.entry.get("layer_0") == WORD_EMBEDDINGS]
     if not read:
         return LAYER_0
     if len(read) == len(records):
         return "Layer 0: the word embeddings, without positions and token types."
     probes = wording.listing(names.of("probe", probe) for probe in dict.fromkeys(read))
     return f"{LAYER_0[:-1]}; of {probes} the word embeddings, without positions and token types."
-
-
-def _entry(record: ProbeRecord) -> dict:
-    return record.value("spec").get("probe", {})
 
 
 def _unscored(records: list[ProbeRecord], names: Names) -> list[str]:

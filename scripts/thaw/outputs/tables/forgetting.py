@@ -16,12 +16,12 @@ def build(data, spec: dict) -> TextTable:
 
     Raises UserError where no probe measured a loss.
     """
-    records = [one for one in data.probes if one.value("spec", "probe")["kind"] in LOSSES]
+    records = [one for one in data.probes if one.entry["kind"] in LOSSES]
     losses = [(record, by_seed) for record in records if (by_seed := _losses(record))]
     if not losses:
         raise UserError("a forgetting_table needs probes of kind masked_loss or next_sentence_loss with a result")
     names, groups = run_names(records, spec["labels"]), {}
-    kinds = {record.cell["probe"]: record.record["spec"]["probe"]["kind"] for record in records}
+    kinds = {record.cell["probe"]: record.entry["kind"] for record in records}
     shown = [kind for kind in LOSSES if kind in kinds.values()]
     for record, by_seed in losses:
         place = tuple(record.cell[name] for name in ("task", "subset", "encoder"))
@@ -35,7 +35,7 @@ def build(data, spec: dict) -> TextTable:
 
 def _losses(record: ProbeRecord) -> dict[int, tuple[float, float]]:
     """Return by seed the loss before and after."""
-    kind = record.value("spec", "probe")["kind"]
+    kind = record.entry["kind"]
     of_seeds = {end["seed"]: next(iter(end["scores"].values())) for end in record.value("layers")}
     return {seed: (one["before"], one[kind]) for seed, one in of_seeds.items()}
 

@@ -16,9 +16,7 @@ def build(data, spec: dict) -> TextTable:
 
     Raises UserError where no probe of kind head_removal has a result.
     """
-    records = [
-        one for one in data.probes if one.value("spec", "probe")["kind"] == "head_removal" and one.value("layers")
-    ]
+    records = [one for one in data.probes if one.entry["kind"] == "head_removal" and one.value("layers")]
     if not records:
         raise UserError("a head_removal_table needs a probe of kind head_removal on encoders that runs have adapted")
     names, groups, lines = run_names(records, spec["labels"]), [], []
