@@ -65,6 +65,20 @@ def test_report_and_article_open_with_what_was_found(page, invented_results, tmp
     assert found in article.partition(r"\begin{abstract}")[2].partition(r"\end{abstract}")[0]
 
 
+def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invented_frame, invented_results, tmp_path):
+    invented.draw_report(invented_results, tmp_path)
+    second = invented_frame[invented_frame["subset"] == "all"].assign(subset="few")
+    frame = pandas.concat([invented_frame, second], ignore_index=True)
+    apart = report_page.content(frame, invented.report_spec(), invented_results, tmp_path)
+    spec = invented.report_spec() | {"first_draws": {"all": "all", "few": "all"}}
+    found = report_page.content(frame, spec, invented_results, tmp_path)
+    assert 2 * len(found["findings"]) == len(apart["findings"]) and found["counts"]["runs"] == apart["counts"]["runs"]
+    assert len(found["subsets"]) < len(apart["subsets"]) and found["counts"]["subset"] == 1
+    assert f"over {2 * len(invented.SEEDS)} seeds" in found["caution"]
+    text = text_of(report_page.page(found, "snakemake --"))
+    assert "Each draw of the training rows counts as further seeds: 2 from all on." in text
+
+
 def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail():
     by_claim = {"Deep wins.": ["holds", "holds"], "Wide wins.": ["holds", "fails"], "Both tie.": ["undecided", "holds"]}
     by_claim |= {"Size matters.": ["not testable"], "Order matters.": ["not testable"]}

@@ -25,5 +25,5 @@ VERSIONS = {
     "collect": 11,
     "table": 15,
     "figure": 14,
-    "report": 14,
+    "report": 15,
 }

@@ -39,7 +39,7 @@ def specs(
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, context.runs), "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
-    outputs = []
+    outputs, together = [], {}
     for output in experiment.outputs:
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
         if reason := missing(entry, context):
@@ -49,12 +49,15 @@ def specs(
             continue
         step = step_of(entry.kind)
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output} | additions(entry, context)
+        together |= {key: options[key] for key in ("first_draws",) if key in options}
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
-        yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
+        named = {"labels": _draws_named(shown["labels"], options.get("first_draws", {}), catalogue)}
+        yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown, **named}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
     said = {"left_out": list(left_out)} if left_out else {}
-    yield "report", name, report | _methods(experiment, catalogue) | said
+    report["labels"] = _draws_named(shown["labels"], together.get("first_draws", {}), catalogue)
+    yield "report", name, report | together | _methods(experiment, catalogue) | said
 
 
 def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> dict:
@@ -182,6 +185,19 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
     named = experiment.external | experiment.ensembles
     external = {name: entry.label or name for name, entry in named.items()}
     return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
+
+
+def _draws_named(labels: dict, first: dict[str, str], catalogue: Catalogue) -> dict:
+    """Return the labels; the first of several draws, as which all of them are shown, has rows and draws for its name.
+
+    Args: first, for each subset that is one of several draws, the first of them. A subset with a label keeps it.
+    """
+    named = {}
+    for subset in dict.fromkeys(first.values()):
+        entry, many = catalogue.get("subsets", subset, "subsets"), list(first.values()).count(subset)
+        rows = "all" if entry.rows is None else f"{entry.rows:,}"
+        named[subset] = entry.label or f"{rows} rows, {many} draws"
+    return labels | {"subsets": labels["subsets"] | named} if named else labels
 
 
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:

@@ -45,12 +45,16 @@ def _context(spec: dict, **more) -> Context:
 def subsets(spec: dict) -> list[str]:
     """Return a sentence for each subset that is smaller than the dataset, and for each way in which they are divided.
 
-    Args: spec of the report.
+    Draws that are shown as one have one sentence. Args: spec of the report.
     """
-    lines, divided = [], {}
+    lines, divided, first = [], {}, spec.get("first_draws", {})
     for name, entry in spec["subsets"].items():
+        if first.get(name, name) != name:
+            continue
         label = wording.label(spec["labels"], "subsets", name)
-        parts = [f"{wording.count(entry['rows'])} examples of train (draw {entry['draw']})"] if entry["rows"] else []
+        drawn = [spec["subsets"][other]["draw"] for other in first if first[other] == name]
+        draw = f"draws {wording.listing(map(str, drawn))}" if drawn else f"draw {entry['draw']}"
+        parts = [f"{wording.count(entry['rows'])} examples of train ({draw})"] if entry["rows"] else []
         parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
         lines += [f"Subset {label}: {wording.listing(parts)}."] if parts else []
         divided.setdefault(_own_splits(entry), []).append(label)
@@ -123,6 +127,7 @@ def _finding(mine, labels: dict) -> str:
     text += "is the highest on validation; on test it scores " if len(others) else "is the only strategy run: "
     text += f"{wording.number(best['mean'])}{spread}."
     cheap = others[(others["validation"] >= best["validation"] - 1) & (others["seconds"] < best["seconds"])]
+    cheap = cheap[cheap["seconds"].map(wording.seconds) != wording.seconds(best["seconds"])]
     if len(cheap):
         least = cheap.loc[cheap["seconds"].idxmin()]
         costs = f"{wording.seconds(least['seconds'])} against {wording.seconds(best['seconds'])} of training"

@@ -14,6 +14,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
+    first_draws  {subset: the first of the draws that it is one of}, only where an output shows draws together
     preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
     corpora      {id: {label, licence, cite}}
     references   {key: BibTeX entry}
@@ -24,6 +25,7 @@ figures' svg.
 
 import itertools
 import shlex
+from functools import partial
 from pathlib import Path
 
 from thaw.core import layout
@@ -36,7 +38,7 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
-from thaw.outputs.frame import aggregate
+from thaw.outputs.frame import aggregate, draws
 from thaw.outputs.frame.busy_machine import busy_note
 from thaw.outputs.frame.result_links import cell_anchor, relative, row_anchor
 from thaw.outputs.frame.runs_frame import RUN
@@ -62,20 +64,17 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
     outputs with tables/ and figures/.
     """
+    each_run, runs = runs, draws.together(runs, spec.get("first_draws", {}))
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns, groups = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    fitted = runs[runs["kind"] == "run"]
+    fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    chosen = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
-    for entry in chosen:
-        entry["lines"] += _warning(entry, summary)
+    advised = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
+    chosen = [entry | {"lines": entry["lines"] + _warning(entry, summary)} for entry in advised]
     made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
     tables = itertools.count(2)  # the tasks are table 1
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
-
-    def linked(run: str) -> str:
-        return relative(Path(results, run, "metrics.json"), folder)
-
+    linked = partial(_linked, results, folder)
     return {
         "spec": spec,
         "labels": labels,
@@ -83,7 +82,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "columns": columns,
         "synthetic_tasks": synthetic,
         "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
-        "missing": provenance.missing(runs, labels),
+        "draws": draws.notes(spec.get("first_draws", {})),
+        "missing": provenance.missing(each_run, labels),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),
         "subsets": methods.subsets(spec),
@@ -101,7 +101,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
-        "cell_files": cell_files(runs, results),
+        "cell_files": cell_files(each_run, results),
         "unseen": bool((runs["role"] == "unseen").any()),
         "scored_training_rows": SCORED_TRAINING_ROWS,
         "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels)],
@@ -116,6 +116,11 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }
+
+
+def _linked(results, folder: Path, run: str) -> str:
+    """Return the path of a run's scores, as the page links to it."""
+    return relative(Path(results, run, "metrics.json"), folder)
 
 
 def _warning(entry: dict, summary) -> list[tuple[str, str, str]]:
