@@ -81,7 +81,7 @@ def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
         ("acceptability", "full", "esim", "config: heads: esim is for pairs of texts, and task"),
         ("acceptability", "full", "crf", "crf is for tagging and spans, and task acceptability is of type classif"),
         ("entities", "full", "bcn", "bcn is for texts and pairs of texts, and task entities is of type spans"),
-        ("acceptability", "full", "merchant", "task acceptability is of type classification, for which merchant"),
+        ("acceptability", "full", "merchant", "task acceptability is of type classification, which merchant"),
         ("acceptability", "frozen", "mlp", "lbfgs fits a linear head, and mlp is mlp; use frozen_sgd"),
     ],
 )

@@ -56,9 +56,11 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
             continue
         heads = {name: member for name in experiment.heads if (member := catalogue.head(name, task_type))}
         if not heads:
+            named = ", ".join(experiment.heads)
+            served = f"{named} does not serve" if len(experiment.heads) == 1 else f"none of {named} serves"
             raise UserError(
-                f"{experiment.place('heads')}: task {task} is of type {task_type}, for which "
-                f"{', '.join(experiment.heads)} names no head; add a head for it, or leave the task out"
+                f"{experiment.place('heads')}: task {task} is of type {task_type}, which {served}; "
+                "add a head for it, or leave the task out"
             )
         for name, (chosen, head) in heads.items():
             known = HEAD_KINDS.get(head.kind)
