@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 2,
     "latency": 3,
     "collect": 11,
-    "table": 15,
+    "table": 16,
     "figure": 14,
     "report": 15,
 }

@@ -51,12 +51,14 @@ def specs(
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output} | additions(entry, context)
         together |= {key: options[key] for key in ("first_draws",) if key in options}
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
-        named = {"labels": _draws_named(shown["labels"], options.get("first_draws", {}), catalogue)}
+        subsets = shown["labels"]["subsets"] | _draws_named(options.get("first_draws", {}), catalogue)
+        named = {"labels": shown["labels"] | {"subsets": subsets}}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown, **named}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
     said = {"left_out": list(left_out)} if left_out else {}
-    report["labels"] = _draws_named(shown["labels"], together.get("first_draws", {}), catalogue)
+    if together:
+        together["draw_labels"] = _draws_named(together["first_draws"], catalogue)
     yield "report", name, report | together | _methods(experiment, catalogue) | said
 
 
@@ -187,17 +189,17 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
     return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
 
 
-def _draws_named(labels: dict, first: dict[str, str], catalogue: Catalogue) -> dict:
-    """Return the labels; the first of several draws, as which all of them are shown, has rows and draws for its name.
+def _draws_named(first: dict[str, str], catalogue: Catalogue) -> dict[str, str]:
+    """Return for the first of several draws, as which all of them are shown, their rows and number, or its own label.
 
-    Args: first, for each subset that is one of several draws, the first of them. A subset with a label keeps it.
+    Args: first, for each subset that is one of several draws, the first of them.
     """
     named = {}
     for subset in dict.fromkeys(first.values()):
         entry, many = catalogue.get("subsets", subset, "subsets"), list(first.values()).count(subset)
         rows = "all" if entry.rows is None else f"{entry.rows:,}"
         named[subset] = entry.label or f"{rows} rows, {many} draws"
-    return labels | {"subsets": labels["subsets"] | named} if named else labels
+    return named
 
 
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:

@@ -14,7 +14,8 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
-    first_draws  {subset: the first of the draws that it is one of}, only where an output shows draws together
+    first_draws, draw_labels   {subset: the first of the draws that it is one of} and {first: what all are called}, only
+                 where an output shows draws together
     preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
     corpora      {id: {label, licence, cite}}
     references   {key: BibTeX entry}
@@ -64,7 +65,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
     outputs with tables/ and figures/.
     """
-    each_run, runs = runs, draws.together(runs, spec.get("first_draws", {}))
+    first, labels_of_runs, each_run = spec.get("first_draws", {}), spec["labels"], runs
+    spec, runs = _with_draws_named(spec), draws.together(runs, first)
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns, groups = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
@@ -82,8 +84,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "columns": columns,
         "synthetic_tasks": synthetic,
         "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
-        "draws": draws.notes(spec.get("first_draws", {})),
-        "missing": provenance.missing(each_run, labels),
+        "draws": draws.notes(first),
+        "missing": provenance.missing(each_run, labels_of_runs),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),
         "subsets": methods.subsets(spec),
@@ -101,13 +103,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
-        "cell_files": cell_files(each_run, results),
+        "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
         "scored_training_rows": SCORED_TRAINING_ROWS,
         "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels)],
         "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
-        "flagged": provenance.flagged(present, labels, linked),
+        "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
@@ -116,6 +118,12 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }
+
+
+def _with_draws_named(spec: dict) -> dict:
+    """Return the spec whose label of the first of several draws, as which all are shown, is that of all."""
+    labels = spec["labels"]
+    return spec | {"labels": labels | {"subsets": labels["subsets"] | spec.get("draw_labels", {})}}
 
 
 def _linked(results, folder: Path, run: str) -> str:
@@ -227,12 +235,16 @@ def _counts(summary, fitted, present) -> dict:
     }
 
 
-def cell_files(runs, results) -> dict[str, str]:
-    """Return by anchor of a cell the files that a command makes again to make its runs again, quoted for a shell."""
+def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:
+    """Return by anchor of a cell the files that a command makes again to make its runs again, quoted for a shell.
+
+    Args: first, for each subset that is one of several draws, the first of them, whose cell has the files of all.
+    """
     rows = runs[runs["main"].astype(bool) & (runs["role"] == "test")].drop_duplicates(["task", "folder"])
     files: dict[str, list[str]] = {}
     for row in rows.itertuples():
-        files.setdefault(cell_anchor(row.task, row._asdict()), []).append(f"{results}/{row.folder}/metrics.json")
+        cell = row._asdict() | {"subset": first.get(row.subset, row.subset)}
+        files.setdefault(cell_anchor(row.task, cell), []).append(f"{results}/{row.folder}/metrics.json")
     return {anchor: shlex.join(paths) for anchor, paths in files.items()}
 
 

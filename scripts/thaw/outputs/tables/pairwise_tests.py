@@ -6,9 +6,11 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
 from thaw.outputs.frame.result_links import row_anchor
+from thaw.outputs.tables.claims import underfit
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.significance import PairedTest, compare
 
+NOT_TESTABLE = "†"
 HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_adjusted answer"
 
 
@@ -25,6 +27,7 @@ def build(data, spec: dict) -> TextTable:
     if not kept:
         raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
     compared = dict(zip(kept, compare([contrast.by_seed for _, contrast in kept.values()]), strict=True))
+    weak = {key for key, (row, _) in kept.items() if _underfit(data.runs, row, spec)}
     groups = []
     for group, name in names.items():
         rows: dict[tuple, Row] = {}
@@ -33,14 +36,21 @@ def build(data, spec: dict) -> TextTable:
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
                 line.cells[aggregate.column_index(columns, row.task, row.split)] = _cell(
-                    contrast, compared[key], row_anchor(row)
+                    contrast, compared[key], row_anchor(row), key in weak
                 )
         groups += [Group(name, [], list(rows.values()))] if rows else []
-    lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
-    whole = wording.label(labels, "strategies", spec["whole"])
-    fewest = min(len(contrast.differences) for _, contrast in kept.values())
-    titles = [column.title for column in columns]
-    return text_table(spec, titles, groups, _notes(whole, len(kept), fewest), HEADER, lines, sentences=True)
+    lines = [_line(row, contrast, compared[key], key in weak) for key, (row, contrast) in kept.items()]
+    notes = _notes(
+        wording.label(labels, "strategies", spec["whole"]), [contrast for _, contrast in kept.values()], weak
+    )
+    return text_table(spec, [column.title for column in columns], groups, notes, HEADER, lines, sentences=True)
+
+
+def _underfit(runs, row, spec: dict) -> bool:
+    """Tell whether half of the runs or more of a strategy, or of the one that it is compared with, are underfit."""
+    terms = [(1, row.head, row.strategy, row.variant), (-1, row.head, spec["whole"], "base")]
+    test = {"task": row.task, "subset": row.subset, "split": row.split, "metric": row.metric, "terms": terms}
+    return bool(underfit(runs, row.encoder, test, spec["labels"]))
 
 
 def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
@@ -54,15 +64,16 @@ def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
     return by_cell
 
 
-def _cell(contrast: Contrast, tested: PairedTest, link: str) -> TextCell:
-    """Return a difference in print, bold if it is significant."""
+def _cell(contrast: Contrast, tested: PairedTest, link: str, weak: bool) -> TextCell:
+    """Return a difference in print, bold if it is significant; marked and never bold between underfit runs."""
     effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
-    significant = tested.answer in ("higher", "lower")
-    return TextCell(contrast.text + effect + test, contrast.mean, best=significant, link=link)
+    significant = tested.answer in ("higher", "lower") and not weak
+    mark = NOT_TESTABLE if weak else ""
+    return TextCell(contrast.text + effect + test + mark, contrast.mean, best=significant, link=link)
 
 
-def _line(row, contrast: Contrast, tested: PairedTest) -> list:
+def _line(row, contrast: Contrast, tested: PairedTest, weak: bool) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
     return [
@@ -71,17 +82,25 @@ def _line(row, contrast: Contrast, tested: PairedTest) -> list:
         effect,
         f"{tested.p:.4f}",
         f"{tested.adjusted:.4f}",
-        tested.answer,
+        "not testable" if weak else tested.answer,
     ]
 
 
-def _notes(whole: str, count: int, fewest: int) -> list[str]:
+def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:
+    fewest, sets = min(len(one.differences) for one in contrasts), len({frozenset(one.by_seed) for one in contrasts})
     notes = [
         f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
         f"({wording.CI}); d_z: the mean difference in standard deviations of the paired differences.",
-        f"p: sign-flip test over seeds, adjusted for the {wording.plural(count, 'comparison')} of this table by "
-        "step-down max-T. Bold: p at most 0.05; all other differences are not significant.",
+        f"p: sign-flip test over seeds, adjusted for the {wording.plural(len(contrasts), 'comparison')} of this table "
+        "by step-down max-T. Bold: p at most 0.05; all other differences are not significant.",
     ]
+    if sets > 1:
+        notes.append("Sets of other seeds or draws share the error by Holm's rule, weighted by their numbers of tests.")
+    if weak:
+        notes.append(
+            f"{NOT_TESTABLE} Not testable: half of the runs or more of the strategy, or of {whole}, are underfit, "
+            "so that the difference is one of lengths of training too."
+        )
     if fewest < FEWEST_SEEDS:
         notes.append(
             f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot be below "
