@@ -194,14 +194,19 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     }
     seconds = {"seconds": {"ours": 3.0, "default": 33.0}, "engine_seconds": {"ours": 1.0, "default": 31.0}}
     common = {"took": 9.0, "machine": MACHINE, "options": {"rows": 9, "seeds": 1, "rounds": 1}}
-    table = {"numbers": {"table_vs_trainer_default": 11.0}, "rows": rows, "passes": {"m c v train": 1}} | seconds
+    table = {
+        "part": "table",
+        "numbers": {"table_vs_trainer_default": 11.0},
+        "rows": rows,
+        "passes": {"m c v train": 1},
+    } | seconds
     write_json(tmp_path / "parts/table.json", common | table | {"quality": {"default": {"t/bench_full": verdict}}})
     axis = {
         "points": [1, 2],
         "seconds": {"ours": [1.0, 1.5], "default": [2.0, 4.0]},
         "exponents": {"ours": 0.58, "default": 1.0},
     }
-    write_json(tmp_path / "parts/growth.json", common | {"numbers": {}, "growth": {"seeds": axis}})
+    write_json(tmp_path / "parts/growth.json", common | {"part": "growth", "numbers": {}, "growth": {"seeds": axis}})
     report.write(tmp_path)
     found = read_json(tmp_path / "bench.json")
     assert set(report.GOALS) | {"goals", "quality", "environment", "parts"} == set(found)
@@ -239,6 +244,21 @@ def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
     command.main()
     assert "- probes: a, 2 cores" in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
+
+
+def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    for rows, ratio in ((9, 1.5), (18, 2.5), (18, 3.5), (9, 1.25)):
+        part = {"part": "store", "machine": MACHINE, "options": {"rows": rows, "seeds": 2, "rounds": 1}, "took": 9.0}
+        write_json(options.part("store"), part | {"numbers": {"store_read_vs_memcpy": ratio}})
+        record.keep(["store"], options)
+    kept = {path.stem: read_json(path) for path in (tmp_path / "kept/parts").glob("*.json")}
+    assert {name: part["numbers"]["store_read_vs_memcpy"] for name, part in kept.items()} == {
+        "store": 1.25,
+        "store_18": 3.5,
+    }
+    assert report.summarised(kept)["store_read_vs_memcpy"] == 1.25
 
 
 def test_two_passes_over_a_split_are_not_one():

@@ -8,6 +8,7 @@ scripts/record.py puts the tables into the pages that name them, as it does with
 """
 
 import sys
+from pathlib import Path
 
 from thaw.core.files import read_json, write_json, write_text
 
@@ -15,24 +16,30 @@ from . import report
 from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark"
-KINDS = {"seconds": report.seconds, "rows": report.rows}
 NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "steps": ("resume", "layers below")}
 
 
 def keep(names: list[str], options: Options) -> None:
     """Copy some parts as they were last measured, and write the tables of all parts that are kept.
 
-    Prints with what they were measured. Exits with a message, and keeps nothing, where one was not measured.
+    A part that is kept with another number of rows stays, and this one is kept next to it, as table_1000. Prints with what they were measured. Exits with a message, and keeps nothing, where one was not measured.
     """
     if missing := [name for name in names if not options.part(name).exists()]:
         sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
     parts = {name: read_json(options.part(name)) for name in names}
     for name, part in parts.items():
-        write_json(RECORD / "parts" / f"{name}.json", part)
+        write_json(_place(name, part["options"]["rows"]), part)
     for line in report.machines(parts):
         print(line)
     for name, text in tables().items():
         write_text(RECORD / "tables" / f"{name}.md", text)
+
+
+def _place(name: str, rows: int) -> Path:
+    """Return where a part is kept that was measured with so many rows."""
+    first = RECORD / "parts" / f"{name}.json"
+    other = first.exists() and read_json(first)["options"]["rows"] != rows
+    return first.with_stem(f"{name}_{rows}") if other else first
 
 
 def tables() -> dict[str, str]:
@@ -41,10 +48,10 @@ def tables() -> dict[str, str]:
     found = {"goals": [*report.goals(report.summarised(parts)), *report.machines(parts)]}
     for name, part in parts.items():
         notes = report.machines({name: part})
-        for kind, table in KINDS.items():
-            if kind in part:
-                found[f"{name}_{kind}"] = [*table(part), *notes]
-        if name in report.OF_STRATEGIES:
+        if "seconds" in part:
+            found[f"{name}_seconds"] = [*report.seconds(part), *notes]
+        if part["part"] in report.OF_STRATEGIES:
+            found[f"{name}_rows"] = [*report.rows(part), *notes]
             found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
         if name in NESTED:
             key, of = NESTED[name]

@@ -47,8 +47,8 @@ def write(out: Path) -> None:
 def summarised(parts: dict[str, dict]) -> dict:
     """Return one number per goal (None where its part is missing), whether goals are met, quality and machine."""
     numbers = dict.fromkeys(GOALS)
-    for part in parts.values():
-        numbers |= {key: value for key, value in part["numbers"].items() if key in GOALS}
+    for name, part in parts.items():  # a part that is kept with further numbers of rows has its goals from the first
+        numbers |= {key: value for key, value in part["numbers"].items() if key in GOALS and name == part["part"]}
     passes = [count for part in parts.values() for count in part.get("passes", {}).values()]
     numbers["passes_per_split"] = max(passes) if passes else None
     goals = {key: {"goal": goal, "met": met(key, numbers[key]), "what": what} for key, (goal, what) in GOALS.items()}
