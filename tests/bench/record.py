@@ -22,7 +22,8 @@ NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "st
 def keep(names: list[str], options: Options) -> None:
     """Copy some parts as they were last measured, and write the tables of all parts that are kept.
 
-    A part that is kept with another number of rows stays, and this one is kept next to it, as table_1000. Prints with what they were measured. Exits with a message, and keeps nothing, where one was not measured.
+    A part that is kept with another number of rows stays, and this one is kept next to it, as table_1000. Prints with
+    what they were measured. Exits with a message, and keeps nothing, where one was not measured.
     """
     if missing := [name for name in names if not options.part(name).exists()]:
         sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
