@@ -70,6 +70,29 @@ def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_ro
         pairwise_tests.build(OutputData(results, frame[frame["strategy"] == "full"]), spec)
 
 
+@pytest.mark.parametrize("weak, marked", [("frozen", {"frozen"}), ("full", {"frozen", "top_k"})])
+@pytest.mark.parametrize("runs", [2, 3])
+def test_a_comparison_is_not_testable_where_half_of_the_runs_are_underfit(scored, weak, marked, runs):
+    results, frame = scored
+    spec, own = invented.shown("c", "comparison_table", whole="full"), frame[frame["head"] == "linear"].copy()
+    own.loc[(own["strategy"] == weak) & (own["seed"] <= runs), "flags"] = "one_class;underfit"
+    table = pairwise_tests.build(OutputData(results, own), spec)
+    due = marked if runs == 3 else set()
+    assert {line["strategy"] for line in lines_of(table) if line["answer"] == "not testable"} == due
+    cells = dict(zip(("frozen", "top_k"), (row.cells[0] for row in table.groups[0].rows), strict=True))
+    assert {name for name, cell in cells.items() if cell.text.endswith("†")} == due
+    assert cells["frozen"].best == ("frozen" not in due)
+    assert [note.startswith("† Not testable") for note in table.notes].count(True) == bool(due)
+
+
+def test_sets_of_other_seeds_are_said_to_share_the_error(scored):
+    results, frame = scored
+    spec, own = invented.shown("c", "comparison_table", whole="full"), frame[frame["head"] == "linear"]
+    few = own[(own["strategy"] != "top_k") | (own["seed"] < 6)]
+    said = ["Holm" in " ".join(pairwise_tests.build(OutputData(results, one), spec).notes) for one in (own, few)]
+    assert said == [False, True]
+
+
 @pytest.mark.parametrize(
     "low, high, due",
     [

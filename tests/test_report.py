@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 import shutil
 
 import pandas
@@ -75,6 +76,10 @@ def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invent
     assert 2 * len(found["findings"]) == len(apart["findings"]) and found["counts"]["runs"] == apart["counts"]["runs"]
     assert len(found["subsets"]) < len(apart["subsets"]) and found["counts"]["subset"] == 1
     assert f"over {2 * len(invented.SEEDS)} seeds" in found["caution"]
+    own = frame.assign(folder=frame["folder"] + "-" + frame["subset"])
+    ways = [report_page.cell_files(own, "results", first) for first in (spec["first_draws"], {})]
+    runs = [sorted(path for paths in files.values() for path in shlex.split(paths)) for files in ways]
+    assert 2 * len(ways[0]) == len(ways[1]) and runs[0] == runs[1], "a mean has the runs of all draws"
     text = text_of(report_page.page(found, "snakemake --"))
     assert "Each draw of the training rows counts as further seeds: 2 from all on." in text
 

@@ -152,6 +152,8 @@ def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
     spec = plan.job("table", "demo/mine").spec
     small, large = ("n100_d1", "n100_d2"), ("n250_d2", "n250_d1")
     assert spec["first_draws"] == {name: names[0] for names in (small, large) for name in names}
+    named = [spec["labels"]["subsets"][names[0]] for names in (small, large)]
+    assert all(name.endswith(f" rows, {len(names)} draws") for name, names in zip(named, (small, large), strict=True))
     plain = planned(home, RELATIVE, tmp_path, subsets=subsets)
     assert "first_draws" not in plain.job("table", "demo/mine").spec
 

@@ -49,7 +49,8 @@ def specs(
             continue
         step = step_of(entry.kind)
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output} | additions(entry, context)
-        together |= {key: options[key] for key in ("first_draws",) if key in options}
+        if "first_draws" in options:
+            together = {"first_draws": options["first_draws"]}
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         subsets = shown["labels"]["subsets"] | _draws_named(options.get("first_draws", {}), catalogue)
         named = {"labels": shown["labels"] | {"subsets": subsets}}
