@@ -9,8 +9,9 @@ from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.claims import underfit
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.significance import PairedTest, compare
+from thaw.statistics.verdicts import NOT_TESTABLE
 
-NOT_TESTABLE = "†"
+MARK = "†"  # of differences that are not testable
 HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_adjusted answer"
 
 
@@ -69,7 +70,7 @@ def _cell(contrast: Contrast, tested: PairedTest, link: str, weak: bool) -> Text
     effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
     significant = tested.answer in ("higher", "lower") and not weak
-    mark = NOT_TESTABLE if weak else ""
+    mark = MARK if weak else ""
     return TextCell(contrast.text + effect + test + mark, contrast.mean, best=significant, link=link)
 
 
@@ -82,7 +83,7 @@ def _line(row, contrast: Contrast, tested: PairedTest, weak: bool) -> list:
         effect,
         f"{tested.p:.4f}",
         f"{tested.adjusted:.4f}",
-        "not testable" if weak else tested.answer,
+        NOT_TESTABLE if weak else tested.answer,
     ]
 
 
@@ -98,7 +99,7 @@ def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:
         notes.append("Sets of other seeds or draws share the error by Holm's rule, weighted by their numbers of tests.")
     if weak:
         notes.append(
-            f"{NOT_TESTABLE} Not testable: half of the runs or more of the strategy, or of {whole}, are underfit, "
+            f"{MARK} Not testable: half of the runs or more of the strategy, or of {whole}, are underfit, "
             "so that the difference is one of lengths of training too."
         )
     if fewest < FEWEST_SEEDS:
