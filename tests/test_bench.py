@@ -259,6 +259,7 @@ def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_pat
         "store_18": 3.5,
     }
     assert report.summarised(kept)["store_read_vs_memcpy"] == 1.25
+    assert (tmp_path / "kept/tables/store_18.md").is_file()
 
 
 def test_two_passes_over_a_split_are_not_one():

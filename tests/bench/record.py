@@ -54,10 +54,10 @@ def tables() -> dict[str, str]:
         if part["part"] in report.OF_STRATEGIES:
             found[f"{name}_rows"] = [*report.rows(part), *notes]
             found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
-        if name in NESTED:
-            key, of = NESTED[name]
+        if part["part"] in NESTED:
+            key, of = NESTED[part["part"]]
             beside = report.facts({key: value for key, value in part.items() if key == "step"})
             found[name] = [*report.nested(part[key], of), *beside, *notes]
-        elif name in report.OF_FACTS:
+        elif part["part"] in report.OF_FACTS:
             found[name] = [*report.facts(part), *notes]
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
