@@ -91,7 +91,8 @@ onstart:
                 handler.addFilter(run_progress.is_shown)
         fork_server.start(CODE, PLAN.threads)
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
-    logger.addHandler(run_progress.RunProgress(run_progress.estimated_seconds(PLAN, outputs), write))
+    estimate = lambda: run_progress.estimated_seconds(PLAN, outputs)
+    logger.addHandler(run_progress.RunProgress(estimate, write))
 
 
 onsuccess:

@@ -1,6 +1,7 @@
 """How many jobs are done and how long the others will take: from the plan's estimate, corrected by the clock."""
 
 import logging
+import threading
 
 import pytest
 
@@ -23,6 +24,13 @@ def record(event: str | None = None, msg: str | None = None, **facts) -> logging
     return logging.makeLogRecord({"msg": msg, **({"event": event} if event else {}), **facts})
 
 
+def started(seconds: dict[int, float], lines: list[str], clock: Clock) -> RunProgress:
+    """Return the handler when it has its estimate."""
+    progress = RunProgress(lambda: seconds, lines.append, clock)
+    progress.estimating.join()
+    return progress
+
+
 def finish(progress: RunProgress, job: int, done: int, total: int) -> None:
     """Log the end of a job as Snakemake's scheduler does."""
     progress.handle(record("job_finished", "Finished jobid", job_id=job))
@@ -31,7 +39,7 @@ def finish(progress: RunProgress, job: int, done: int, total: int) -> None:
 
 def test_the_estimate_is_corrected_by_the_clock():
     clock, lines = Clock(), []
-    progress = RunProgress({1: 600.0, 2: 600.0, 3: 1200.0}, lines.append, clock)
+    progress = started({1: 600.0, 2: 600.0, 3: 1200.0}, lines, clock)
     assert progress.seconds_left() == 2400, "nothing was measured yet"
     clock.now += 600
     finish(progress, 1, 1, 3)
@@ -45,7 +53,7 @@ def test_the_estimate_is_corrected_by_the_clock():
 
 def test_jobs_that_end_together_give_one_line():
     clock, lines = Clock(), []
-    progress = RunProgress({n: 10.0 for n in range(10)}, lines.append, clock)
+    progress = started({n: 10.0 for n in range(10)}, lines, clock)
     for number in range(5):
         clock.now += 1
         finish(progress, number, number + 1, 10)
@@ -53,6 +61,23 @@ def test_jobs_that_end_together_give_one_line():
     clock.now += 5
     finish(progress, 5, 6, 10)
     assert len(lines) == 2 and lines[1].startswith("6 of 10 jobs, ")
+
+
+def test_no_job_waits_for_the_estimate():
+    """Until the machine is timed a line has no time, and what ended before counts as done afterwards."""
+    clock, lines, timed = Clock(), [], threading.Event()
+
+    def estimate() -> dict[int, float]:
+        timed.wait()
+        return {1: 600.0, 2: 600.0}
+
+    progress = RunProgress(estimate, lines.append, clock)
+    finish(progress, 1, 1, 2)
+    assert lines == ["1 of 2 jobs"]
+    timed.set()
+    progress.estimating.join()
+    clock.now += 600
+    assert progress.seconds_left() == 600
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg"
 # The servers: steps with models ask the first one, and others need not wait for its imports.
 LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)}
 WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
-WITH_MODELS += ("probe", "merge")
+WITH_MODELS += ("probe", "merge", "bf16_gain")
 WITH_PLOTS = ("figure", "report")
 NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
 WITH_PROCESSES = ("features",)  # which have any number of cores, and set the threads of each process
@@ -75,7 +75,7 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
 
 def _start(address: Path, code: Path | str, threads: int) -> None:
     """Start a server at an address whose name is its kind."""
-    environment = os.environ | dict.fromkeys(OF_CORES, str(threads)) | {"PYTHONPATH": str(code)}
+    environment = os.environ | environment_of_jobs(code, threads)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(address))
         listener.listen(128)
@@ -86,6 +86,11 @@ def _start(address: Path, code: Path | str, threads: int) -> None:
         )
     os.set_inheritable(server.stdin.fileno(), True)  # where this process becomes another program, as Snakemake
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
+
+
+def environment_of_jobs(code: Path | str, threads: int) -> dict[str, str]:
+    """Return the variables by which what has so many threads differs from Snakemake's process; see `start`."""
+    return dict.fromkeys(OF_CORES, str(threads)) | {"PYTHONPATH": str(code)}
 
 
 _servers: list[subprocess.Popen] = []
@@ -232,6 +237,15 @@ def _alike(environment: dict[str, str], other: dict[str, str], but: tuple[str, .
 def _close(*those) -> None:
     for one in those:
         os.close(one if isinstance(one, int) else one.detach())
+
+
+def ask_or_run(module: str, arguments: list[str]) -> None:
+    """Run a module's `main` in a process of a server, whose exit status becomes this one's, or here where none is."""
+    status = ask(module, arguments)
+    if status is None:
+        run(module, arguments)
+    else:
+        sys.exit(status)
 
 
 def run(module: str, arguments: list[str]) -> None:

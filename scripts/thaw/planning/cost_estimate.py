@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
+from thaw.core import fork_server
 from thaw.core.boundaries import BYTES, cacheable_layers
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.core.home import PACKAGE
 from thaw.data.sources import count_texts
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
@@ -154,10 +156,10 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
     if not stores:
         return 1.0
     command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, stores[0]).width)]
+    command += ["--threads", str(plan.threads)]
+    environment = os.environ | fork_server.environment_of_jobs(PACKAGE.parent, plan.threads)
     try:
-        timed = subprocess.run(
-            [*command, "--threads", str(plan.threads)], capture_output=True, text=True, timeout=60, check=True
-        )
+        timed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
         return float(timed.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return 1.0

@@ -1,6 +1,7 @@
 """The lines that Snakemake's jobs add up to: `23 of 54 jobs, about 4 min left`."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -19,28 +20,40 @@ class RunProgress(logging.Handler):
     The plan's estimate of each job says how much of the work is done; the clock says how fast the work is.
     """
 
-    def __init__(self, seconds: dict[int, float], write: Callable[[str], None], clock=time.monotonic):
-        """Start now. Args: estimated seconds by number of the job; what takes a line; a clock in seconds."""
+    def __init__(self, estimate: Callable[[], dict[int, float]], write: Callable[[str], None], clock=time.monotonic):
+        """Start now.
+
+        Args: `estimate()`, seconds by number of the job, which runs in a thread of its own, since it times this machine
+        for seconds in which the first jobs may start; what takes a line; a clock in seconds.
+        """
         super().__init__()
-        self.left, self.total = dict(seconds), sum(seconds.values())
+        self.seconds: dict[int, float] = {}  # none as long as the estimate is not there
+        self.finished: set[int] = set()
         self.write, self.clock = write, clock
         self.start, self.written = clock(), -SPACING
+        self.estimating = threading.Thread(target=self._keep, args=(estimate,), daemon=True)
+        self.estimating.start()
+
+    def _keep(self, estimate: Callable[[], dict[int, float]]) -> None:
+        self.seconds = estimate()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note a job that is done, and write a line unless the last is only seconds old."""
         match getattr(record, "event", None):
             case "job_finished":
-                self.left.pop(record.job_id, None)
+                self.finished.add(record.job_id)
             case "progress":
                 now = self.clock() - self.start
                 if now - self.written >= SPACING and record.done < record.total:
                     self.written = now
-                    self.write(f"{record.done} of {record.total} jobs, about {duration(self.seconds_left())} left")
+                    left = f", about {duration(self.seconds_left())} left" if self.seconds else ""
+                    self.write(f"{record.done} of {record.total} jobs{left}")
 
     def seconds_left(self) -> float:
         """Return the estimate of what is left, times how much slower than estimated the jobs were so far."""
-        trusted, left = TRUST * self.total, sum(self.left.values())
-        done = self.total - left
+        total = sum(self.seconds.values())
+        left = sum(seconds for job, seconds in self.seconds.items() if job not in self.finished)
+        trusted, done = TRUST * total, total - left
         return left * (self.clock() - self.start + trusted) / (done + trusted) if left else 0.0
 
 

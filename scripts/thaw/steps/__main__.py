@@ -8,9 +8,4 @@ import sys
 from thaw.core import fork_server
 
 if __name__ == "__main__":
-    module, arguments = f"thaw.steps.{sys.argv[1]}", sys.argv[2:]
-    status = fork_server.ask(module, arguments)
-    if status is None:
-        fork_server.run(module, arguments)
-    else:
-        sys.exit(status)
+    fork_server.ask_or_run(f"thaw.steps.{sys.argv[1]}", sys.argv[2:])
