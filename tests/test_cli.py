@@ -136,8 +136,8 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
 @pytest.mark.parametrize(
     "setting, own, given",
     [
-        ("OMP_WAIT_POLICY", None, "PASSIVE"),
-        ("OMP_WAIT_POLICY", "ACTIVE", "ACTIVE"),
+        ("GOMP_SPINCOUNT", None, "10000"),
+        ("GOMP_SPINCOUNT", "0", "0"),
         ("THP_MEM_ALLOC_ENABLE", None, "1"),
         ("THP_MEM_ALLOC_ENABLE", "0", "0"),
     ],
@@ -145,13 +145,23 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
 def test_jobs_have_settings_of_threads_and_memory_unless_the_user_says_otherwise(
     home, monkeypatch, setting, own, given
 ):
-    environment = {name: value for name, value in os.environ.items() if name != setting}
-    environment |= {setting: own} if own else {}
-    monkeypatch.setattr(run_command.os, "environ", environment)
+    assert environment_of_snakemake(home, monkeypatch, {setting: own} if own else {})[setting] == given
+
+
+def test_threads_wait_as_the_user_says(home, monkeypatch):
+    environment = environment_of_snakemake(home, monkeypatch, {"OMP_WAIT_POLICY": "ACTIVE"})
+    assert environment["OMP_WAIT_POLICY"] == "ACTIVE" and "GOMP_SPINCOUNT" not in environment, "which would outweigh it"
+
+
+def environment_of_snakemake(home, monkeypatch, own: dict[str, str]) -> dict[str, str]:
+    """Return the environment in which `thaw run` starts Snakemake, where the user has set some variables."""
+    settings = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "THP_MEM_ALLOC_ENABLE")
+    environment = {name: value for name, value in os.environ.items() if name not in settings}
+    monkeypatch.setattr(run_command.os, "environ", environment | own)
     replaced = []
     monkeypatch.setattr(run_command.os, "execve", lambda path, command, given: replaced.append(dict(given)))
     run_command.become_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
-    assert replaced[0][setting] == given
+    return replaced[0]
 
 
 LISTED = {

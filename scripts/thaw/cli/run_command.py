@@ -91,9 +91,11 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     config = configuration([*files, *given.configfile], given.config)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ.update({"PATH": path, "THAW_RUN": "1"})
-    # Threads that wait for each other sleep: where other programs have the cores, those that spin use up the time in
-    # which the other one could come to its part (docs/explanation/costs.md). It changes no number.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Threads that wait for each other spin for some microseconds and then sleep. Those that sleep at once are woken at
+    # every operation; those that spin longer use up, where other programs have the cores, the time in which the other
+    # one could come to its part (docs/explanation/costs.md). It changes no number.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # Large tensors of the processor in pages of 2 MB: a batch of another length asks for new memory, and half as many
     # pages of it have to be cleared.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
