@@ -90,6 +90,9 @@ onstart:
             if handler.name == "DefaultStreamHandler":
                 handler.addFilter(run_progress.is_shown)
         fork_server.start(CODE, PLAN.threads)
+        # How many jobs may start in a second is for clusters. At every job that starts or ends it sets a timer that has all
+        # open jobs looked through once a second from then on, and for the last of which Snakemake waits at its end.
+        workflow.scheduler.job_rate_limiter = None
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
     estimate = lambda: run_progress.estimated_seconds(PLAN, outputs)
     logger.addHandler(run_progress.RunProgress(estimate, write))

@@ -2,7 +2,8 @@
 
 python -m thaw.compute_cost.bf16_gain --width 384 --threads 2
 
-A program of its own, since the plan imports no torch; in a workflow a process of the fork server, which has. B texts, T tokens, d width.
+A program of its own, since the plan imports no torch; in a workflow a process of the fork server, which has.
+B texts, T tokens, d width.
 """
 
 import argparse
