@@ -89,7 +89,7 @@ onstart:
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
                 handler.addFilter(run_progress.is_shown)
-        fork_server.start(CODE, PLAN.threads)
+        fork_server.start(CODE, min(PLAN.threads, workflow.cores))
         # How many jobs may start in a second is for clusters. At every job that starts or ends it sets a timer that has all
         # open jobs looked through once a second from then on, and for the last of which Snakemake waits at its end.
         workflow.scheduler.job_rate_limiter = None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from thaw.cli import run_command
+from thaw.core import fork_server
 
 HOME = Path(__file__).resolve().parents[1]
 JOB = """
@@ -183,6 +185,10 @@ def test_the_server_ends_with_who_started_it_after_its_last_job(server, tmp_path
     "config, words, threads",
     [
         ({}, ["--cores", "2"], 2),
+        ({}, ["--cores", "all"], 2),
+        ({}, ["-c"], 2),
+        ({}, ["-c", "1"], 1),
+        ({"compute": {"threads": 8}}, ["--cores=4"], 4),
         ({"compute": {"threads": 1}}, ["--cores=2", "--config", "seeds=[1]"], 1),
         ({}, ["--dry-run"], None),
         ({}, ["--cores", "2", "-n"], None),
@@ -201,6 +207,21 @@ def test_before_snakemake_a_server_starts_only_where_jobs_surely_run_here(
     assert run_command.threads_of_jobs_here(config, words) == threads
     monkeypatch.setattr(run_command, "machine_size", lambda: {"cores": 1})
     assert run_command.threads_of_jobs_here(config, words) is None
+
+
+def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
+    """A job with another number of threads imports torch or matplotlib for itself: seconds of each table and figure."""
+    asked = {}
+    for path in sorted((HOME / "workflow/rules").glob("*.smk")):
+        for rule in re.split(r"^ *(?:use )?rule\b", path.read_text(), flags=re.MULTILINE):
+            if step := re.search(r"python -m thaw\.steps (\w+)", rule):
+                threads = re.search(r"^ *threads: (.+)", rule, re.MULTILINE)
+                asked.setdefault(step[1], set()).add(threads[1] if threads else "1")
+    asked.pop("latency")  # which times predictions in processes of its own
+    for step in fork_server.OWN_THREADS:
+        asked.pop(step)
+    found = {step: {"PLAN.threads"} if step in fork_server.WITH_MODELS else {"1"} for step in asked}
+    assert asked == found and len(asked) > 12
 
 
 def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):

@@ -9,6 +9,7 @@ Without a file it runs config/config.yaml of this folder, else the demo. Results
 is Snakemake's; `snakemake --help` describes its options.
 """
 
+import argparse
 import contextlib
 import os
 import sys
@@ -115,8 +116,17 @@ def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:
     if "experiments" in config or not options <= STARTING or profiles or machine_size()["cores"] == 1:
         return None
     with contextlib.suppress(ValidationError):  # which Snakemake reports
-        return ComputeConfig.model_validate(config.get("compute", {})).threads
+        return min(ComputeConfig.model_validate(config.get("compute", {})).threads, _cores_given(further))
     return None
+
+
+def _cores_given(further: list[str]) -> int:
+    """Return how many cores Snakemake may use by its options: of this machine all, unless they say a number."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--cores", "-c", nargs="?")
+    with contextlib.suppress(argparse.ArgumentError, TypeError, ValueError):  # no number, as `all`
+        return max(1, int(parser.parse_known_args(further)[0].cores))
+    return machine_size()["cores"]
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:

@@ -55,21 +55,22 @@ WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain",
 WITH_MODELS += ("probe", "merge", "bf16_gain")
 WITH_PLOTS = ("figure", "report")
 NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
-WITH_PROCESSES = ("features",)  # which have any number of cores, and set the threads of each process
+OWN_THREADS = ("features", "fetch", "merge")  # which have any number of cores, and say themselves how many threads
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
     """Start servers for the jobs of Snakemake's process, which this is or becomes; they find them by `os.environ`.
 
     Servers that they would find already stay theirs; THAW_FORK_SERVER= on the command line is for none at all.
-    Args: their PYTHONPATH, which leads to this package; how many threads most of them have; which servers.
+    Args: their PYTHONPATH, which leads to this package; how many threads a job with a model has, where others have one;
+    which servers.
     """
     if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
         return
     folder = Path(os.environ.get(ADDRESS) or tempfile.mkdtemp(prefix="thaw-"))
     for kind in kinds if folder.is_dir() else ():
         if not (folder / kind).exists():
-            _start(folder / kind, code, threads)
+            _start(folder / kind, code, threads if kind == "models" else 1)
     os.environ[ADDRESS] = str(folder)
 
 
@@ -164,7 +165,7 @@ class Server:
             connection.close()
             return None
         step = request["module"].split(".")[-1]
-        if not _alike(request["environment"], self.environment, OF_CORES if step in WITH_PROCESSES else ()):
+        if not _alike(request["environment"], self.environment, OF_CORES if step in OWN_THREADS else ()):
             connection.send(REFUSED)
             _close(connection, *files)
             return None

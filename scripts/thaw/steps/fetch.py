@@ -5,7 +5,7 @@ from pathlib import Path
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.core.runtime import log, run_step
+from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import parse_arguments
 from thaw.encoders import weight_sources
 from thaw.schema.encoder import EncoderConfig as Entry
@@ -20,6 +20,7 @@ def main() -> None:
     if spec.get("files", {}) != weight_sources.local_files(entry, f"encoders.{spec['encoder']}"):
         raise UserError(f"encoders.{spec['encoder']}: its files are not those that were planned with; run again")
     source = weight_sources.locate(entry)
+    set_threads(1)
     facts = examined(source.folder, out, entry, spec["encoder"])
     origin = {"source": source.origin, "revision": source.revision}
     stated = {name: getattr(entry, name) for name in ("cased", "objective", "pretraining")}
