@@ -29,6 +29,8 @@ PARTS = (
     "all_layers",
     "lora",
     "compiled",
+    "single",
+    "quality",
     "steps",
     "ways",
     "store",
@@ -38,7 +40,7 @@ PARTS = (
     "growth",
     "memory",
 )
-IN_QUICK = ("table", "table_fp32", "grid", "probes", "steps", "store", "planning")
+IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "steps", "store", "planning")
 
 
 def main() -> None:

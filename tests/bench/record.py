@@ -53,7 +53,8 @@ def tables() -> dict[str, str]:
             found[f"{name}_seconds"] = [*report.seconds(part), *notes]
         if part["part"] in report.OF_STRATEGIES:
             found[f"{name}_rows"] = [*report.rows(part), *notes]
-            found[f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
+        if part["part"] in report.OF_QUALITY:
+            found[name if name == "quality" else f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
         if part["part"] in NESTED:
             key, of = NESTED[part["part"]]
             beside = report.facts({key: value for key, value in part.items() if key == "step"})

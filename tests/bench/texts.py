@@ -64,10 +64,10 @@ class Texts:
         }
 
 
-def tasks(options: Options) -> list[Texts]:
-    """Return both tasks, in a quick run the first alone, cut to the rows asked for."""
+def tasks(options: Options, whole_test: bool = False) -> list[Texts]:
+    """Return both tasks, in a quick run the first alone, cut to the rows asked for; see `cut`."""
     names = list(TASKS.items())[: 1 if options.quick else None]
-    return [cut(read(name, stand_in, options), options.rows) for name, stand_in in names]
+    return [cut(read(name, stand_in, options), options.rows, whole_test) for name, stand_in in names]
 
 
 def read(name: str, stand_in: str, options: Options) -> Texts:
@@ -100,12 +100,13 @@ def _rows(corpus: Corpus, split: str, target: str) -> list[dict]:
     return frame[[*corpus.texts, target]].rename(columns={target: "label"}).to_dict("records")
 
 
-def cut(texts: Texts, rows: int) -> Texts:
+def cut(texts: Texts, rows: int, whole_test: bool = False) -> Texts:
     """Return a task with this many training rows, drawn once and for all, and a quarter of them in the other splits.
 
-    Of a split that has fewer all are taken.
+    Of a split that has fewer all are taken, and of test where it stays whole.
     """
     counts = {split: rows if split == "train" else max(rows // SHARE, 1) for split in texts.rows}
+    counts |= {"test": len(texts.rows["test"])} if whole_test else {}
     chosen = {split: random.Random(1).sample(given, len(given))[: counts[split]] for split, given in texts.rows.items()}
     return Texts(texts.name, texts.columns, texts.labels, chosen, texts.max_length)
 

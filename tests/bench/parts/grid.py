@@ -44,8 +44,10 @@ def measure(options: Options) -> dict:
     seconds["trainer_tuned"] = median(rounds["trainer_tuned"], "scaled")
     engine = {side: statistics.median(record["engine"] for record in records) for side, records in rounds.items()}
     return {
-        "numbers": {"head_grid_vs_trainer_tuned": seconds["trainer_tuned"] / seconds["ours"]},
-        "head_grid_vs_cached_loop": seconds["cached_loop"] / seconds["ours"],
+        "numbers": {
+            "head_grid_vs_trainer_tuned": seconds["trainer_tuned"] / seconds["ours"],
+            "head_grid_vs_cached_loop": seconds["cached_loop"] / seconds["ours"],
+        },
         "cells": CELLS,
         "trainer_cells_run": [len(record["found"]["cells"]) for record in rounds["trainer_tuned"]],
         "seconds": seconds,

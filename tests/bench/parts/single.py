@@ -1,0 +1,31 @@
+"""One run of full fine-tuning, and the first result of an experiment: a linear probe, from an empty folder."""
+
+import statistics
+from dataclasses import replace
+
+from .. import work
+from ..options import Options
+from ..ours import Place
+from ..texts import tasks
+from .table import TUNED, compare
+from .target import finished
+
+ONE_SEED = 1
+PROBE = {"bench_probe": {"label": "Linear probe", "phases": [{"train": ["head"], "optimizer": "lbfgs"}]}}
+
+
+def measure(options: Options) -> dict:
+    """Return the seconds of one run on both sides, and those until the first result."""
+    one = replace(options, seeds=ONE_SEED, threads=options.cores)  # as the Trainer: nothing else is to be computed
+    text = tasks(one)[0]
+    found = compare("single", [text], one, {work.FULL: work.full()}, {"tuned": TUNED["tuned"]})
+    seconds = found["seconds"]
+    place = Place(one.folder("first"), one, [text], PROBE, heads=["linear"])
+    numbers = {"single_run_vs_trainer_tuned": seconds["tuned"] / seconds["ours"], "first_result": _first(place, one)}
+    return found | {"numbers": numbers}
+
+
+def _first(place: Place, options: Options) -> float:
+    """Return the median seconds until the result lies on disk."""
+    records = [place.run() for _ in range(options.rounds)]
+    return statistics.median(second for record in records for second, *_ in finished(record))
