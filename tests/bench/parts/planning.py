@@ -1,4 +1,7 @@
-"""(f) Planning: a dry run of 1,000 and of 10,000 jobs, and of an experiment that is finished."""
+"""(f) Planning: a dry run of 1,000 and of 10,000 jobs, and of an experiment that is finished.
+
+Each without the list of all jobs too, which is what comes before the first job of a run.
+"""
 
 import re
 
@@ -9,10 +12,11 @@ from ..ours import Place
 from ..texts import cut, tasks
 
 JOBS = (1000, 10_000)
+WITHOUT_LIST = ("--quiet", "rules", "progress")
 
 
 def measure(options: Options) -> dict:
-    """Return the seconds of each dry run, with its number of jobs."""
+    """Return the seconds of each dry run, with its number of jobs; those of 10,000 without their list have a goal."""
     texts = [cut(text, min(options.rows, 64)) for text in tasks(options)]
     strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full()}
     found = {}
@@ -20,16 +24,18 @@ def measure(options: Options) -> dict:
         seeds = list(range(1, jobs // (len(texts) * len(strategies)) + 1))
         place = Place(options.folder(f"planning_{jobs}"), options, texts, strategies, seeds=seeds)
         found[f"dry_run_{jobs}"] = _dry_run(place, options)
+        found[f"without_list_{jobs}"] = _dry_run(place, options, *WITHOUT_LIST)
     small = {name: strategies[name] for name in ("bench_top_1",)}
     place = Place(options.folder("planning_finished"), options, texts[:1], small, seeds=[1])
     place.run()
     found["dry_run_finished"] = _dry_run(place, options)
-    return {"numbers": {}, "planning": found}
+    most = f"without_list_{JOBS[-1]}"
+    return {"numbers": {"planning": found[most]["seconds"]} if most in found else {}, "planning": found}
 
 
-def _dry_run(place: Place, options: Options) -> dict:
+def _dry_run(place: Place, options: Options, *quiet: str) -> dict:
     """Return the median seconds of a dry run, and how many jobs it planned."""
-    records = [place.thaw("--dry-run") for _ in range(options.rounds)]
+    records = [place.thaw("--dry-run", *quiet) for _ in range(options.rounds)]
     total = re.search(r"^total\s+(\d+)", (place.folder / "thaw.log").read_text(), re.MULTILINE)
     return {
         "seconds": median(records, "wall"),
