@@ -85,17 +85,19 @@ onstart:
             logger.warning(table.sentence)
     # One line on all jobs instead of Snakemake's own on each; its lines on a job that failed stay, with the job's log.
     outputs = {job.jobid: list(map(str, job.output)) for job in workflow.dag.needrun_jobs()}
+    threads = min(PLAN.threads, workflow.cores or PLAN.threads)
     if workflow.local_exec:  # on a cluster the login node shows nothing else of a job
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
                 handler.addFilter(run_progress.is_shown)
-        fork_server.start(CODE, min(PLAN.threads, workflow.cores))
+        fork_server.start(CODE, threads)
         # How many jobs may start in a second is for clusters. At every job that starts or ends it sets a timer that has all
         # open jobs looked through once a second from then on, and for the last of which Snakemake waits at its end.
-        workflow.scheduler.job_rate_limiter = None
+        if run_progress.is_default_limit(workflow.scheduling_settings.max_jobs_per_timespan):
+            workflow.scheduler.job_rate_limiter = None
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
-    estimate = lambda: run_progress.estimated_seconds(PLAN, outputs)
-    logger.addHandler(run_progress.RunProgress(estimate, write))
+    estimate = run_progress.Estimate(PLAN, outputs, threads)
+    logger.addHandler(run_progress.RunProgress(estimate.seconds, write))
 
 
 onsuccess:

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -222,6 +223,26 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     assert all(
         (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
     )
+
+
+def test_a_goal_in_seconds_is_met_by_less():
+    assert report.met("first_result", 7.9) and not report.met("first_result", 8.1)
+    assert report.met("single_run_vs_trainer_tuned", 1.1) and not report.met("single_run_vs_trainer_tuned", 0.9)
+    assert report.met("passes_per_split", 1) and not report.met("passes_per_split", 2)
+
+
+def test_what_a_part_sets_itself_is_what_its_record_says(tmp_path, monkeypatch):
+    module = SimpleNamespace(measure=lambda options: {"numbers": {}, "used": {"seeds": 8, "rounds": 1}})
+    monkeypatch.setattr(command.importlib, "import_module", lambda name: module)
+    options = Options(out=tmp_path, seeds=2, rounds=3, rows=500)
+    assert command._measured("quality", options)
+    kept = read_json(options.part("quality"))["options"]
+    assert (kept["seeds"], kept["rounds"], kept["rows"]) == (8, 1, 500)
+
+
+def test_test_stays_whole_where_quality_is_compared():
+    counts = {split: len(rows) for split, rows in cut(texts(40), 12, whole_test=True).rows.items()}
+    assert counts == {"train": 12, "validation": 3, "test": 40}
 
 
 def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():

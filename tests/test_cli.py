@@ -138,6 +138,7 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     [
         ("GOMP_SPINCOUNT", None, "10000"),
         ("GOMP_SPINCOUNT", "0", "0"),
+        ("OMP_WAIT_POLICY", None, "PASSIVE"),
         ("THP_MEM_ALLOC_ENABLE", None, "1"),
         ("THP_MEM_ALLOC_ENABLE", "0", "0"),
     ],

@@ -56,7 +56,7 @@ def test_training_in_bf16_counts_by_its_gain(plan, precision):
 
 def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/program")
-    assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys]) == 1.0
+    assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys], 1) == 1.0
 
 
 def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):

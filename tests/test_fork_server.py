@@ -49,7 +49,7 @@ START = (
 import os, sys
 from thaw.core import fork_server
 
-fork_server.start(sys.argv[1], 1, ("outputs",))
+fork_server.start(sys.argv[1], 2, ("outputs",))  # which has one thread
 print(os.environ["THAW_FORK_SERVER"], flush=True)
 os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])  # as `thaw run` becomes Snakemake
 """
@@ -222,6 +222,12 @@ def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
         asked.pop(step)
     found = {step: {"PLAN.threads"} if step in fork_server.WITH_MODELS else {"1"} for step in asked}
     assert asked == found and len(asked) > 12
+
+
+def test_a_step_that_says_how_many_threads_it_has_may_have_any_number_of_cores():
+    one, two = fork_server.environment_of_jobs("scripts", 1), fork_server.environment_of_jobs("scripts", 2)
+    assert fork_server.serves("fetch", one, two) and not fork_server.serves("train", one, two)
+    assert fork_server.serves("train", one | {"PWD": "/here"}, one | {"PWD": "/there"})
 
 
 def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):

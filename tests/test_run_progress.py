@@ -1,13 +1,18 @@
 """How many jobs are done and how long the others will take: from the plan's estimate, corrected by the clock."""
 
+import inspect
 import logging
 import threading
 
 import pytest
+from snakemake.cli import get_argument_parser
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.settings.types import MaxJobsPerTimespan
 
 from thaw.core.home import HOME
+from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.run_progress import RunProgress, duration, estimated_seconds, is_shown
+from thaw.planning.run_progress import Estimate, RunProgress, duration, is_default_limit, is_shown
 
 
 class Clock:
@@ -68,7 +73,7 @@ def test_no_job_waits_for_the_estimate():
     clock, lines, timed = Clock(), [], threading.Event()
 
     def estimate() -> dict[int, float]:
-        timed.wait()
+        timed.wait(10)
         return {1: 600.0, 2: 600.0}
 
     progress = RunProgress(estimate, lines.append, clock)
@@ -98,8 +103,43 @@ def test_training_is_estimated_to_take_longer_than_a_table():
     plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
     full = next(key for key in plan.jobs["train"] if "/full/" in key)
     files = {1: plan.files("train", full), 2: plan.files("table", "demo/main_table"), 3: [], 4: ["my/target"]}
-    seconds = estimated_seconds(plan, files)
+    seconds = Estimate(plan, files, 1).seconds()
     assert seconds[1] > seconds[2] > 0 and seconds[3] == seconds[4] == 0
+
+
+def test_training_in_bf16_counts_as_much_less_as_it_was_timed_to_be_faster(monkeypatch):
+    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
+    full = next(key for key in plan.jobs["train"] if "/full/" in key)
+    for phase in plan.job("train", full).spec["phases"]:
+        phase["precision"] = "bf16"
+    monkeypatch.setattr(cost_estimate, "machine_rate", lambda: 1e9)
+    taken = {}
+    for gain in (1.0, 4.0):
+        monkeypatch.setattr(cost_estimate, "bf16_gain", lambda *_, gain=gain: gain)
+        taken[gain] = Estimate(plan, {1: plan.files("train", full)}, 1).seconds()[1]
+    constant = cost_estimate.seconds("train", 0.0, 1, 1, 1e9)
+    assert taken[1.0] - constant == pytest.approx(4 * (taken[4.0] - constant)) and taken[4.0] > constant
+
+
+def test_a_machine_that_cannot_be_timed_stops_nothing():
+    clock, lines = Clock(), []
+
+    def estimate() -> dict[int, float]:
+        raise OSError("no such program")
+
+    progress = RunProgress(estimate, lines.append, clock)
+    progress.estimating.join()
+    finish(progress, 1, 1, 2)
+    assert lines == ["how long the jobs will take is not known: no such program", "1 of 2 jobs"]
+
+
+def test_snakemake_has_the_limit_on_jobs_that_is_taken_away():
+    """Where it is renamed, each job that starts or ends leaves a timer again (onstart in the Snakefile)."""
+    source = inspect.getsource(JobScheduler)
+    assert "if self.job_rate_limiter is not None:" in source and "self._schedule_reevalutation(" in source
+    parsed = get_argument_parser().parse_args([])
+    assert is_default_limit(parsed.max_jobs_per_timespan) and not is_default_limit(MaxJobsPerTimespan(5, "1m"))
+    assert not is_default_limit(None)
 
 
 def test_snakemake_has_these_events():

@@ -79,6 +79,7 @@ def _measured(name: str, options: Options) -> bool:
         return False
     words = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()}
     places = {"data_dir", "out", "peers", "setfit"}  # paths of this machine are nobody's business
+    words |= found.pop("used", {})  # options that the part sets itself
     record = {"part": name, "options": {key: value for key, value in words.items() if key not in places}}
     record |= {"took": time.perf_counter() - begin, "machine": before | {"load_after": machine()["load"]}}
     write_json(options.part(name), record | found)

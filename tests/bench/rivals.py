@@ -9,7 +9,7 @@ from .measuring import has_bf16, timed
 from .options import HOME, Options
 from .texts import Texts
 
-SETTINGS = {"GOMP_SPINCOUNT": "10000", "THP_MEM_ALLOC_ENABLE": "1"}  # as thaw run gives them to its jobs
+SETTINGS = {"THP_MEM_ALLOC_ENABLE": "1"}  # as thaw run gives it to its jobs; how threads wait is torch's default
 
 
 def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threads: int | None = None, **job) -> dict:

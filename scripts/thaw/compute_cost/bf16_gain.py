@@ -2,12 +2,11 @@
 
 python -m thaw.compute_cost.bf16_gain --width 384 --threads 2
 
-A program of its own, since the plan imports no torch; in a workflow a process of the fork server, which has.
-B texts, T tokens, d width.
+A program of its own, since the plan imports no torch; in a workflow on one machine a process of the fork
+server, which has it. B texts, T tokens, d width.
 """
 
 import argparse
-import os
 import sys
 import time
 
@@ -15,7 +14,6 @@ from thaw.core import fork_server
 
 TEXTS, TOKENS = 16, 32  # of a batch
 REPEATED = 5
-NICE = 10  # the first jobs of a workflow run at the same time; seconds of the processor are counted
 
 
 def main() -> None:
@@ -24,7 +22,6 @@ def main() -> None:
     parser.add_argument("--width", type=int, required=True, help="width of the encoder")
     parser.add_argument("--threads", type=int, required=True, help="threads of a job")
     given = parser.parse_args()
-    os.nice(NICE)
     import torch
     from torch import nn
 

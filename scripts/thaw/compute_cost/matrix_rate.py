@@ -10,13 +10,11 @@ import os
 import time
 
 SIZE, REPEATED = 1024, 10
-NICE = 10  # the first jobs of a workflow run at the same time
 LIBRARIES = ("OPENBLAS", "OMP", "MKL", "VECLIB")  # that multiply for numpy
 
 
 def main() -> None:
     """Print the operations a second of the fastest of some products."""
-    os.nice(NICE)
     os.environ |= {f"{library}_NUM_THREADS": "1" for library in LIBRARIES}
     import numpy as np
 

@@ -62,7 +62,7 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
     """Start servers for the jobs of Snakemake's process, which this is or becomes; they find them by `os.environ`.
 
     Servers that they would find already stay theirs; THAW_FORK_SERVER= on the command line is for none at all.
-    Args: their PYTHONPATH, which leads to this package; how many threads a job with a model has, where others have one;
+    Args: their PYTHONPATH, which leads to this package; threads of the server of models, where that of outputs has one;
     which servers.
     """
     if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
@@ -165,7 +165,7 @@ class Server:
             connection.close()
             return None
         step = request["module"].split(".")[-1]
-        if not _alike(request["environment"], self.environment, OF_CORES if step in OWN_THREADS else ()):
+        if not serves(step, request["environment"], self.environment):
             connection.send(REFUSED)
             _close(connection, *files)
             return None
@@ -226,13 +226,10 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def _alike(environment: dict[str, str], other: dict[str, str], but: tuple[str, ...] = ()) -> bool:
-    """Return whether what is imported in one environment is what would be imported in another one.
-
-    Args: but, variables that may differ besides those of each job.
-    """
-    names = ({*environment} | {*other}) - {*OF_A_JOB, *but}
-    return all(environment.get(name) == other.get(name) for name in names)
+def serves(step: str, environment: dict[str, str], own: dict[str, str]) -> bool:
+    """Return whether what a server imported in its own environment is what a step would import in another one."""
+    but = {*OF_A_JOB, *(OF_CORES if step in OWN_THREADS else ())}
+    return all(environment.get(name) == own.get(name) for name in {*environment, *own} - but)
 
 
 def _close(*those) -> None:

@@ -143,21 +143,23 @@ def machine_rate() -> float:
     """Time matrix products on all cores at once and return their floating-point operations a second together."""
     cores = os.cpu_count() or 1
     command, few = [sys.executable, "-m", "thaw.compute_cost.matrix_rate"], min(cores, MOST_TIMED)
-    timed = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(few)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    timed = [subprocess.Popen(command, text=True, **streams) for _ in range(few)]
     return sum(float(one.communicate()[0]) for one in timed) * cores / few
 
 
-def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
+def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
     """Return how many times as fast as in fp32 this CPU trains in bf16; 1 where none of the jobs does, untimed.
 
-    Args: step and key of each job. A process of its own times it, with torch, which the plan does not import.
+    Args: step and key of each job; threads of a job here. A process of its own times it, with torch, which the
+    plan does not import.
     """
     stores = [store_of(plan, job) for job in (plan.job(*one) for one in jobs if one[0] in TRAINING) if _in_bf16(job)]
     if not stores:
         return 1.0
     command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, stores[0]).width)]
-    command += ["--threads", str(plan.threads)]
-    environment = os.environ | fork_server.environment_of_jobs(PACKAGE.parent, plan.threads)
+    command += ["--threads", str(threads)]
+    environment = os.environ | fork_server.environment_of_jobs(PACKAGE.parent, threads)
     try:
         timed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
         return float(timed.stdout)

@@ -1,6 +1,7 @@
 """The lines that Snakemake's jobs add up to: `23 of 54 jobs, about 4 min left`."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from thaw.planning.plan import Plan
 SPACING = 5.0  # seconds between two lines
 TRUST = 0.1  # of the estimate: so much of it is as good as time that was measured
 GOES_WELL = ("job_info", "job_started", "job_finished", "progress")  # events of a job that Snakemake speaks of
+DEFAULT_LIMIT = (100, 1)  # jobs, in seconds
 SELECTS = "Select jobs to execute..."
 
 
@@ -35,7 +37,10 @@ class RunProgress(logging.Handler):
         self.estimating.start()
 
     def _keep(self, estimate: Callable[[], dict[int, float]]) -> None:
-        self.seconds = estimate()
+        try:
+            self.seconds = estimate()
+        except Exception as error:  # no job fails because nobody knows how long it takes
+            self.write(f"how long the jobs will take is not known: {error}")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note a job that is done, and write a line unless the last is only seconds old."""
@@ -62,20 +67,42 @@ def is_shown(record: logging.LogRecord) -> bool:
     return getattr(record, "event", None) not in GOES_WELL and record.msg != SELECTS
 
 
-def estimated_seconds(plan: Plan, outputs: dict[int, list[str]]) -> dict[int, float]:
-    """Return a job's estimated share of the whole time, with all cores busy, by its number.
+def is_default_limit(limit) -> bool:
+    """Return whether Snakemake's limit on jobs a second, a MaxJobsPerTimespan or None, is what it has by default."""
+    return limit is not None and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT
 
-    Args: the declared files of each job by its number; a job that the plan does not know, as a target, takes no time.
+
+class Estimate:
+    """Each job's share of the whole time, with all cores busy, by its number: `seconds()`, which times this machine.
+
+    What the jobs compute is read off the plan at once, since a job may remove what an earlier run left.
     """
-    by_file = {file: (step, key) for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
-    rate, seconds = cost_estimate.machine_rate(), {}
-    jobs = {n: {by_file[file] for file in files if file in by_file} for n, files in outputs.items()}
-    gain = cost_estimate.bf16_gain(plan, [one for known in jobs.values() for one in known])
-    for number, known in jobs.items():
-        work = sum(cost_estimate.operations(plan, *one, gain) for one in known)
-        step = next(iter(known))[0] if known else ""
-        seconds[number] = cost_estimate.seconds(step, work, 1, plan.threads, rate) if known else 0.0
-    return seconds
+
+    def __init__(self, plan: Plan, outputs: dict[int, list[str]], threads: int):
+        """Read the plan.
+
+        Args: the declared files of each job by its number, where a job that the plan does not know, as a target, takes
+        no time; the threads of a job here.
+        """
+        jobs = [(step, key) for step, keys in plan.jobs.items() for key in keys]
+        by_file = {file: job for job in jobs for file in plan.files(*job)}
+        self.plan, self.threads = plan, threads
+        self.jobs = {n: {by_file[file] for file in files if file in by_file} for n, files in outputs.items()}
+        self.work = {n: (self._operations(n, 1.0), self._operations(n, math.inf)) for n in self.jobs}
+
+    def _operations(self, number: int, gain: float) -> float:
+        return sum(cost_estimate.operations(self.plan, *one, gain) for one in self.jobs[number])
+
+    def seconds(self) -> dict[int, float]:
+        """Time this machine's cores, and bf16 where a job trains in it, and return the estimates."""
+        rate = cost_estimate.machine_rate()
+        gain = cost_estimate.bf16_gain(self.plan, [one for known in self.jobs.values() for one in known], self.threads)
+        found = {}
+        for number, (whole, in_fp32) in self.work.items():
+            step = next(iter(self.jobs[number]))[0] if self.jobs[number] else ""
+            work = in_fp32 + (whole - in_fp32) / gain
+            found[number] = cost_estimate.seconds(step, work, 1, self.threads, rate) if step else 0.0
+        return found
 
 
 def duration(seconds: float) -> str:

@@ -16,7 +16,7 @@ PEERS = ("tuned_side_by_side", "boundary_loop")
 
 def measure(options: Options) -> dict:
     """Return the scores of all sides and whether they are equivalent."""
-    eight = replace(options, seeds=max(SEEDS, options.seeds), rounds=1)
-    texts = tasks(eight, whole_test=True)
-    found = compare("quality", texts, eight, work.table(work.LAYERS), {peer: TUNED[peer] for peer in PEERS})
-    return {"numbers": {}, "seeds": eight.seeds} | {key: found[key] for key in ("cells", "quality", "passes")}
+    used = {"seeds": SEEDS, "rounds": 1}
+    eight, peers = replace(options, **used), {peer: TUNED[peer] for peer in PEERS}
+    found = compare("quality", tasks(eight, whole_test=True), eight, work.table(work.LAYERS), peers)
+    return {"numbers": {}, "used": used} | {key: found[key] for key in ("cells", "quality", "passes")}

@@ -10,19 +10,19 @@ from ..texts import tasks
 from .table import TUNED, compare
 from .target import finished
 
-ONE_SEED = 1
 PROBE = {"bench_probe": {"label": "Linear probe", "phases": [{"train": ["head"], "optimizer": "lbfgs"}]}}
 
 
 def measure(options: Options) -> dict:
     """Return the seconds of one run on both sides, and those until the first result."""
-    one = replace(options, seeds=ONE_SEED, threads=options.cores)  # as the Trainer: nothing else is to be computed
+    used = {"seeds": 1, "threads": options.cores}  # as the Trainer's: nothing else is to be computed
+    one = replace(options, **used)
     text = tasks(one)[0]
     found = compare("single", [text], one, {work.FULL: work.full()}, {"tuned": TUNED["tuned"]})
     seconds = found["seconds"]
     place = Place(one.folder("first"), one, [text], PROBE, heads=["linear"])
     numbers = {"single_run_vs_trainer_tuned": seconds["tuned"] / seconds["ours"], "first_result": _first(place, one)}
-    return found | {"numbers": numbers}
+    return found | {"numbers": numbers, "used": used}
 
 
 def _first(place: Place, options: Options) -> float:
