@@ -96,7 +96,7 @@ onstart:
         if run_progress.is_default_limit(workflow.scheduling_settings.max_jobs_per_timespan):
             workflow.scheduler.job_rate_limiter = None
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
-    estimate = run_progress.Estimate(PLAN, outputs, threads)
+    estimate = run_progress.TimeEstimate(PLAN, outputs, threads)
     logger.addHandler(run_progress.RunProgress(estimate.seconds, write))
 
 

@@ -12,7 +12,7 @@ from snakemake.settings.types import MaxJobsPerTimespan
 from thaw.core.home import HOME
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.run_progress import Estimate, RunProgress, duration, is_default_limit, is_shown
+from thaw.planning.run_progress import RunProgress, TimeEstimate, duration, is_default_limit, is_shown
 
 
 class Clock:
@@ -103,7 +103,7 @@ def test_training_is_estimated_to_take_longer_than_a_table():
     plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
     full = next(key for key in plan.jobs["train"] if "/full/" in key)
     files = {1: plan.files("train", full), 2: plan.files("table", "demo/main_table"), 3: [], 4: ["my/target"]}
-    seconds = Estimate(plan, files, 1).seconds()
+    seconds = TimeEstimate(plan, files, 1).seconds()
     assert seconds[1] > seconds[2] > 0 and seconds[3] == seconds[4] == 0
 
 
@@ -116,7 +116,7 @@ def test_training_in_bf16_counts_as_much_less_as_it_was_timed_to_be_faster(monke
     taken = {}
     for gain in (1.0, 4.0):
         monkeypatch.setattr(cost_estimate, "bf16_gain", lambda *_, gain=gain: gain)
-        taken[gain] = Estimate(plan, {1: plan.files("train", full)}, 1).seconds()[1]
+        taken[gain] = TimeEstimate(plan, {1: plan.files("train", full)}, 1).seconds()[1]
     constant = cost_estimate.seconds("train", 0.0, 1, 1, 1e9)
     assert taken[1.0] - constant == pytest.approx(4 * (taken[4.0] - constant)) and taken[4.0] > constant
 

@@ -72,7 +72,7 @@ def is_default_limit(limit) -> bool:
     return limit is not None and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT
 
 
-class Estimate:
+class TimeEstimate:
     """Each job's share of the whole time, with all cores busy, by its number: `seconds()`, which times this machine.
 
     What the jobs compute is read off the plan at once, since a job may remove what an earlier run left.
@@ -97,12 +97,12 @@ class Estimate:
         """Time this machine's cores, and bf16 where a job trains in it, and return the estimates."""
         rate = cost_estimate.machine_rate()
         gain = cost_estimate.bf16_gain(self.plan, [one for known in self.jobs.values() for one in known], self.threads)
-        found = {}
+        seconds = {}
         for number, (whole, in_fp32) in self.work.items():
             step = next(iter(self.jobs[number]))[0] if self.jobs[number] else ""
             work = in_fp32 + (whole - in_fp32) / gain
-            found[number] = cost_estimate.seconds(step, work, 1, self.threads, rate) if step else 0.0
-        return found
+            seconds[number] = cost_estimate.seconds(step, work, 1, self.threads, rate) if step else 0.0
+        return seconds
 
 
 def duration(seconds: float) -> str:
