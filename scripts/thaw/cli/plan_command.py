@@ -70,8 +70,8 @@ def print_time(plan: Plan) -> None:
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
     steps = cost_estimate.COMPUTING
     by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in steps}
-    missing = [(step, key) for step, keys in by_step.items() for key in keys]
-    gain = cost_estimate.bf16_gain(plan, missing, plan.threads)
+    to_do = [(step, key) for step, keys in by_step.items() for key in keys]
+    gain = cost_estimate.bf16_gain(plan, to_do, plan.threads)
     for step, missing in by_step.items():
         work = sum(cost_estimate.operations(plan, step, key, gain) for key in missing)
         total, jobs = total + work, jobs + len(missing)
