@@ -18,7 +18,7 @@ from functools import cache
 from snakemake.persistence import PersistenceBase
 from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
-from thaw.planning import written_files
+from thaw.planning import start_order, written_files
 from thaw.planning.job_request import DAY, first_of_cells, request
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
@@ -101,6 +101,17 @@ def asks_for_gpu(step):
     settings = workflow.resource_settings
     asked = {**(settings.default_resources or {}), **settings.overwrite_resources.get(step, {})}
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
+
+
+@cache
+def priorities():
+    """Return the priority of each job by step and key."""
+    return start_order.priorities(PLAN)
+
+
+def longest_first(step, key=None, seeds=()):
+    """Return the priority of a step's job as a function of its wildcards: that of the run after which most is left."""
+    return lambda wildcards: max(priorities()[step, wanted] for wanted in keys_of(step, wildcards, key, seeds))
 
 
 # Both once for all rules of a step, of which training has many.

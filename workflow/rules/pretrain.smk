@@ -18,6 +18,7 @@ rule pretrain:
         folder=directory("<results>/encoders/{encoder}.{further}.{corpus}"),
     log:
         "<logs>/pretrain/{encoder}.{further}.{corpus}.log",
+    priority: longest_first("pretrain")
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads

@@ -26,6 +26,7 @@ rule features_adapted:
     wildcard_constraints:
         seed="[0-9]+",
         probed="[a-z0-9_]+",
+    priority: longest_first("features_adapted")
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads

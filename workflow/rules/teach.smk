@@ -25,6 +25,7 @@ for taught in PLAN.jobs["teach"]:
             others=written_files.next_to(PLAN, PLAN.files("teach", taught)),
         log:
             f"<logs>/teach/{taught}.log",
+        priority: longest_first("teach", taught)
         conda:
             "../envs/thaw.yaml"
         threads: PLAN.threads

@@ -56,6 +56,7 @@ if PLAN.executed["fit_heads"]:
             "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
         wildcard_constraints:
             strategy=PLAN.strategies("fit_heads"),
+        priority: longest_first("fit_heads")
         conda:
             "../envs/thaw.yaml"
         threads: PLAN.threads
@@ -83,6 +84,7 @@ rule search_heads:
         "<logs>/search_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
         strategy=PLAN.strategies("search_heads"),
+    priority: longest_first("search_heads")
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads
@@ -112,6 +114,7 @@ rule train:
         task=SPARING,
         strategy=PLAN.strategies("train"),
         seed=ALONE if TOGETHER else "[0-9]+",
+    priority: longest_first("train")
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads
@@ -155,6 +158,7 @@ for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items())
         wildcard_constraints:
             task=tasks,
             variant=variants,
+        priority: longest_first("train", seeds=part)
         conda:
             "../envs/thaw.yaml"
         threads: PLAN.threads
