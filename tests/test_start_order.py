@@ -32,10 +32,9 @@ def test_a_job_counts_what_it_computes_and_the_longest_chain_that_waits_for_it(p
 
 
 def test_priorities_are_shares_of_the_longest_chain(plan):
-    left, found = operations_left(plan), priorities(plan)
-    computing = [job for job in found if job[0] in ("train", "fit_heads")]
-    ranked = sorted(computing, key=found.__getitem__)
-    assert ranked == sorted(computing, key=left.__getitem__)
-    assert max(found.values()) == MOST and min(found.values()) == 0.0
-    shallow, deep = (("train", key_of(plan, "train", f"top_k/{k}")) for k in ("k01", "k02"))
-    assert found[shallow] < found[deep] < found["train", key_of(plan, "train", "full")]
+    left, priority = operations_left(plan), priorities(plan)
+    longest = max(left, key=left.__getitem__)
+    assert priority[longest] == MOST == max(priority.values()) and priority["report", "demo"] == 0.0
+    shallow, deep, full = (("train", key_of(plan, "train", name)) for name in ("top_k/k01", "top_k/k02", "full"))
+    assert 0 < priority[shallow] < priority[deep] < priority[full]
+    assert priority[full] / priority[deep] == pytest.approx(left[full] / left[deep])

@@ -41,9 +41,9 @@ def operations_left(plan: Plan) -> dict[tuple[str, str], float]:
 
 def _operations(plan: Plan) -> dict[tuple[str, str], float]:
     """Return by step and key the operations of each job that computes; of a cell's runs they are counted once."""
-    first, found = first_of_cells(plan), {}
+    first, counted = first_of_cells(plan), {}
     for step in COMPUTING:
         for key in plan.jobs[step]:
             same = first.get(key, key) if step == "train" else key
-            found[step, key] = found[step, same] if same != key else operations(plan, step, key)
-    return found
+            counted[step, key] = counted[step, same] if same != key else operations(plan, step, key)
+    return counted
