@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import __main__ as command
-from bench import record, report, rivals, work
+from bench import report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import HOME, QUICK, Options
@@ -243,44 +243,6 @@ def test_what_a_part_sets_itself_is_what_its_record_says(tmp_path, monkeypatch):
 def test_test_stays_whole_where_quality_is_compared():
     counts = {split: len(rows) for split, rows in cut(texts(40), 12, whole_test=True).rows.items()}
     assert counts == {"train": 12, "validation": 3, "test": 40}
-
-
-def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
-    tables = record.tables()
-    assert {"goals", "table_seconds", "table_fp32_seconds"} <= set(tables)
-    for name, text in tables.items():
-        assert (record.RECORD / f"tables/{name}.md").read_text(encoding="utf-8") == text, "python -m tests.bench record"
-
-
-def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
-    options = Options(out=tmp_path)
-    part = {"machine": MACHINE, "options": {"rows": 9, "seeds": 2, "rounds": 1}, "took": 9.0, "numbers": {}}
-    for name in ("probes", "store"):
-        write_json(options.part(name), part | {"part": name, "seconds": {"ours": 1.0}})
-    with pytest.raises(SystemExit, match="steps was not measured: there is no "):
-        record.keep(["probes", "steps"], options)
-    assert not (tmp_path / "kept").exists()
-    monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
-    command.main()
-    assert "- probes: a, 2 cores" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
-
-
-def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
-    options = Options(out=tmp_path)
-    for rows, ratio in ((9, 1.5), (18, 2.5), (18, 3.5), (9, 1.25)):
-        part = {"part": "store", "machine": MACHINE, "options": {"rows": rows, "seeds": 2, "rounds": 1}, "took": 9.0}
-        write_json(options.part("store"), part | {"numbers": {"store_read_vs_memcpy": ratio}})
-        record.keep(["store"], options)
-    kept = {path.stem: read_json(path) for path in (tmp_path / "kept/parts").glob("*.json")}
-    assert {name: part["numbers"]["store_read_vs_memcpy"] for name, part in kept.items()} == {
-        "store": 1.25,
-        "store_18": 3.5,
-    }
-    assert report.summarised(kept)["store_read_vs_memcpy"] == 1.25
-    assert (tmp_path / "kept/tables/store_18.md").is_file()
 
 
 def test_two_passes_over_a_split_are_not_one():

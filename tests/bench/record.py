@@ -61,4 +61,9 @@ def tables() -> dict[str, str]:
             found[name] = [*report.nested(part[key], of), *beside, *notes]
         elif part["part"] in report.OF_FACTS:
             found[name] = [*report.facts(part), *notes]
+        if part["part"] == "growth":
+            found[name] = [*report.growth(part["growth"]), *notes]
+        if part["part"] == "lengths":
+            kinds = {"seconds": "seconds", "engine": "engine_seconds"}
+            found |= {f"{name}_{of}": [*report.lengths(part["lengths"], kind), *notes] for of, kind in kinds.items()}
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}

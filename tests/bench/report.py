@@ -181,6 +181,26 @@ def exponents(found: dict[str, dict]) -> list[str]:
     ]
 
 
+def growth(found: dict[str, dict]) -> list[str]:
+    """Return by axis the seconds at the smallest and the largest value, and the exponents in between, by side."""
+    sides = list(next(iter(found.values()))["seconds"])
+    lines = ["| varied | from, to | " + " | ".join(sides) + " |", "|:--|:--|" + "--:|" * len(sides)]
+    for axis, one in found.items():
+        ends = f"{one['points'][0]}, {one['points'][-1]}"
+        cells = [
+            f"{number(one['seconds'][s][0])}, {number(one['seconds'][s][-1])}; {one['exponents'][s]:.2f}" for s in sides
+        ]
+        lines.append(f"| {axis} | {ends} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def lengths(found: dict[str, dict], kind: str) -> list[str]:
+    """Return seconds by side and length of the texts in tokens. Args: kind of seconds, a key of `compare`."""
+    sides = list(next(iter(found.values()))["seconds"])
+    lines = ["| side | " + " | ".join(f"{tokens} tokens" for tokens in found) + " |", "|:--|" + "--:|" * len(found)]
+    return lines + [f"| {s} | " + " | ".join(number(one[kind][s]) for one in found.values()) + " |" for s in sides]
+
+
 def machines(parts: dict[str, dict]) -> list[str]:
     """Return what the machine was, and its load as each part began and ended."""
     lines = []

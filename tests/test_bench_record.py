@@ -1,0 +1,65 @@
+"""What was measured is kept, with the tables that pages show."""
+
+import sys
+
+import pytest
+
+from bench import __main__ as command
+from bench import record, report
+from bench.options import Options
+from thaw.core.files import read_json, write_json
+
+MACHINE = {"cpu": "a", "cores": 2, "computes_in_bf16": False, "load": [0.5], "load_after": [0.7]}
+
+
+def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    common = {"took": 9.0, "machine": MACHINE, "options": {"rows": 9, "seeds": 1, "rounds": 1}, "numbers": {}}
+    axis = {"points": [1, 2, 4], "seconds": {"ours": [8.0, 9.0, 16.0]}, "exponents": {"ours": 0.5}}
+    write_json(options.part("growth"), common | {"part": "growth", "growth": {"seeds": axis}})
+    each = {n: {"seconds": {"ours": 1.0 * n}, "engine_seconds": {"ours": 0.5 * n}} for n in (14, 64)}
+    write_json(options.part("lengths"), common | {"part": "lengths", "lengths": each})
+    record.keep(["growth", "lengths"], options)
+    read = {path.stem: path.read_text() for path in (tmp_path / "kept/tables").glob("*.md")}
+    assert "| varied | from, to | ours |" in read["growth"] and "| seeds | 1, 4 | 8, 16; 0.50 |" in read["growth"]
+    assert "| side | 14 tokens | 64 tokens |" in read["lengths_seconds"]
+    assert "| ours | 14 | 64 |" in read["lengths_seconds"] and "| ours | 7 | 32 |" in read["lengths_engine"]
+
+
+def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
+    tables = record.tables()
+    assert {"goals", "table_seconds", "table_fp32_seconds"} <= set(tables)
+    for name, text in tables.items():
+        assert (record.RECORD / f"tables/{name}.md").read_text(encoding="utf-8") == text, "python -m tests.bench record"
+
+
+def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    part = {"machine": MACHINE, "options": {"rows": 9, "seeds": 2, "rounds": 1}, "took": 9.0, "numbers": {}}
+    for name in ("probes", "store"):
+        write_json(options.part(name), part | {"part": name, "seconds": {"ours": 1.0}})
+    with pytest.raises(SystemExit, match="steps was not measured: there is no "):
+        record.keep(["probes", "steps"], options)
+    assert not (tmp_path / "kept").exists()
+    monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
+    command.main()
+    assert "- probes: a, 2 cores" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
+
+
+def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    for rows, ratio in ((9, 1.5), (18, 2.5), (18, 3.5), (9, 1.25)):
+        part = {"part": "store", "machine": MACHINE, "options": {"rows": rows, "seeds": 2, "rounds": 1}, "took": 9.0}
+        write_json(options.part("store"), part | {"numbers": {"store_read_vs_memcpy": ratio}})
+        record.keep(["store"], options)
+    kept = {path.stem: read_json(path) for path in (tmp_path / "kept/parts").glob("*.json")}
+    assert {name: part["numbers"]["store_read_vs_memcpy"] for name, part in kept.items()} == {
+        "store": 1.25,
+        "store_18": 3.5,
+    }
+    assert report.summarised(kept)["store_read_vs_memcpy"] == 1.25
+    assert (tmp_path / "kept/tables/store_18.md").is_file()
