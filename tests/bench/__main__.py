@@ -32,6 +32,7 @@ PARTS = (
     "single",
     "quality",
     "steps",
+    "steps_fp32",
     "ways",
     "store",
     "planning",
@@ -40,7 +41,7 @@ PARTS = (
     "growth",
     "memory",
 )
-IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "steps", "store", "planning")
+IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "steps", "steps_fp32", "store", "planning")
 
 
 def main() -> None:

@@ -16,7 +16,8 @@ from . import report
 from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark"
-NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "steps": ("resume", "layers below")}
+NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task")}
+NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 
 
 def keep(names: list[str], options: Options) -> None:

@@ -23,6 +23,7 @@ GOALS = {
     "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),
     "store_read_vs_memcpy": (0.5, "(e) store read against a memory copy of the same bytes"),
     "step_vs_matmul": (0.4, "fine-tuning step in bf16 against its matrix products alone"),
+    "step_fp32_vs_matmul": (0.7, "the same in fp32"),
     "single_run_vs_trainer_tuned": (1, "one run of full fine-tuning against Trainer, tuned"),
     "first_result": (8, "seconds to the first result; at most"),
     "planning": (20, "(f) seconds to plan 10,000 jobs; at most"),
@@ -36,7 +37,7 @@ BESIDE = {
 }
 OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled", "single")  # parts that have seconds of strategies
 OF_QUALITY = (*OF_STRATEGIES, "quality")  # parts that have their scores
-OF_FACTS = ("steps", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
+OF_FACTS = ("steps", "steps_fp32", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
 
 
 def write(out: Path) -> None:

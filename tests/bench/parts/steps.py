@@ -20,17 +20,22 @@ EPOCHS = 3
 
 def measure(options: Options) -> dict:
     """Return the encoder's seconds by depth, the gain beside the theory, and what part of a step are its products."""
+    return compare("steps", options, "bf16" if has_bf16() else "fp32")
+
+
+def compare(name: str, options: Options, precision: str) -> dict:
+    """Return the same in a precision; `name` is the folder to work in."""
     text = tasks(options)[0]
     alone = replace(options, threads=options.cores)
-    resumed = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)}
-    place = Place(options.folder("steps"), alone, [text], resumed | {work.FULL: work.full(EPOCHS)})
+    strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full(EPOCHS)}
+    place = Place(options.folder(name), alone, [text], work.in_fp32(strategies) if precision == "fp32" else strategies)
     record = place.run(*targets(text, options.seed_list))
     job = {
         "features": str(place.folder / "results/features/minilm" / text.name / "bench"),
         "encoder": str(place.folder / "results/encoders/minilm"),
         "batch_size": work.BATCH,
         "threads": alone.threads,
-        "precision": "bf16" if has_bf16() else "fp32",
+        "precision": precision,
     }
     depths = place.inside("depths", **job, most=4 if options.quick else 16)["found"]
     products = place.inside("products", **job, epochs=EPOCHS, seeds=options.seed_list)["found"]
@@ -47,7 +52,7 @@ def measure(options: Options) -> dict:
         "encoder": depths,
         "step": {"seconds": step, "products": products["seconds"] / updates, "updates": updates},
         "flops": products["flops"],
-        "precision": job["precision"],
+        "precision": precision,
         "passes": record["passes"],
     }
 
