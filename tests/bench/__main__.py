@@ -30,6 +30,7 @@ PARTS = (
     "lora",
     "compiled",
     "single",
+    "added",
     "quality",
     "steps",
     "steps_fp32",
@@ -41,7 +42,7 @@ PARTS = (
     "growth",
     "memory",
 )
-IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "steps", "steps_fp32", "store", "planning")
+IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "added", "steps", "steps_fp32", "store", "planning")
 
 
 def main() -> None:

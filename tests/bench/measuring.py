@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import importlib.metadata
 import os
 import platform
 import shutil
@@ -12,8 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from thaw.core.home import release
+
 # Flags of /proc/cpuinfo that say that the processor computes in bfloat16 itself.
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "avx_ne_convert"}
+
+LIBRARIES = ("torch", "transformers", "snakemake")  # whose versions are kept with what was measured
 
 PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
@@ -142,6 +147,8 @@ def machine() -> dict:
         "computes_in_bf16": has_bf16(),
         "system": platform.platform(),
         "python": platform.python_version(),
+        "thaw": release(),
+        "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "load": [round(value, 2) for value in os.getloadavg()],
     }
 

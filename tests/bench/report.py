@@ -78,7 +78,7 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
-    for name in (*OF_STRATEGIES, "grid", "probes", "all_layers"):
+    for name in (*OF_STRATEGIES, "added", "grid", "probes", "all_layers"):
         if name in parts:
             lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
     tables = {name: parts[name] for name in OF_QUALITY if name in parts}
@@ -211,9 +211,15 @@ def machines(parts: dict[str, dict]) -> list[str]:
         lines.append(
             f"- {name}: {one['cpu']}, {one['cores']} cores, {bf16}; load {one['load'][0]} before, "
             f"{one['load_after'][0]} after; {part['options']['rows']} rows, {part['options']['seeds']} seeds, "
-            f"{part['options']['rounds']} rounds; took {part['took']:.0f} s"
+            f"{part['options']['rounds']} rounds; took {part['took']:.0f} s{_code(one)}"
         )
     return lines
+
+
+def _code(machine: dict) -> str:
+    """Return the version of Thaw and of the libraries that were measured, where the record has them."""
+    libraries = [f"{name} {version}" for name, version in machine.get("libraries", {}).items()]
+    return "; " + ", ".join([f"Thaw {machine['thaw']}", *libraries]) if libraries else ""
 
 
 def number(value: float | None) -> str:

@@ -61,6 +61,11 @@ def table(layers: int) -> dict[str, dict]:
     }
 
 
+def depths() -> dict[str, dict]:
+    """Return the strategies of the table in one phase with one set of layers: frozen, top 1, 2 and 3, full."""
+    return {name: entry for name, entry in table(LAYERS).items() if name not in ("bench_stack", "bench_gradual")}
+
+
 def in_fp32(strategies: dict[str, dict]) -> dict[str, dict]:
     """Return strategies with the precision that Thaw has by default."""
 

@@ -31,7 +31,8 @@ def measure(options: Options) -> dict:
     few = [cell for cell in cells if cell["name"].startswith(f"n{sizes[0]}_")]
 
     def pipeline() -> dict:
-        record = rivals.ask("all_layers", place.folder, options, told, cells=cells, strengths=work.STRENGTHS)
+        given = {"cells": cells, "strengths": work.STRENGTHS}
+        record = rivals.ask("all_layers", place.folder, options, told, options.threads, **given)
         return record | {"engine": rivals.engine(record)}
 
     def setfit() -> dict:
@@ -42,6 +43,7 @@ def measure(options: Options) -> dict:
     seconds = {side: median(records, "wall") for side, records in rounds.items()}
     return {
         "numbers": {},
+        "used": {"seeds": 1},
         "cells": len(cells),
         "rows": sizes,
         "seconds": seconds,

@@ -53,7 +53,9 @@ def measure(options: Options) -> dict:
         "seconds": seconds,
         "engine_seconds": engine,
         "engine_ratios": {side: value / engine["ours"] for side, value in engine.items() if side != "ours"},
-        "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
+        # of the Trainer those of the cells that ran would say nothing
+        "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items() if side != "trainer_tuned"},
+        "used": {"seeds": work.GRID_SEEDS},
         "passes": rounds["ours"][-1]["passes"],
         "quality": _quality(place, rounds),
         "load": {side: [record["load"] for record in records] for side, records in rounds.items()},

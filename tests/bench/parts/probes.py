@@ -42,7 +42,11 @@ def measure(options: Options) -> dict:
 
 def differences(ours: list[dict], theirs: list[dict]) -> dict[str, float]:
     """Return both sides' mean accuracy on test, and the mean and largest difference between their probes."""
-    pairs = [(our["scores"]["test"], their["scores"]["test"]) for our, their in zip(ours, theirs, strict=True)]
+    names = ("task", "layer", "strength")
+    ours, theirs = (
+        {tuple(cell[name] for name in names): cell["scores"]["test"] for cell in side} for side in (ours, theirs)
+    )
+    pairs = [(ours[probe], theirs[probe]) for probe in ours]
     apart = [abs(our - their) for our, their in pairs]
     means = [statistics.mean(column) for column in zip(*pairs, strict=True)]
     return dict(zip(("ours", "peer"), means, strict=True)) | {

@@ -26,7 +26,8 @@ def measure(options: Options) -> dict:
 def compare(name: str, options: Options, precision: str) -> dict:
     """Return the same in a precision; `name` is the folder to work in."""
     text = tasks(options)[0]
-    alone = replace(options, threads=options.cores)
+    used = {"threads": options.cores}
+    alone = replace(options, **used)
     strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full(EPOCHS)}
     place = Place(options.folder(name), alone, [text], work.in_fp32(strategies) if precision == "fp32" else strategies)
     record = place.run(*targets(text, options.seed_list))
@@ -53,6 +54,7 @@ def compare(name: str, options: Options, precision: str) -> dict:
         "step": {"seconds": step, "products": products["seconds"] / updates, "updates": updates},
         "flops": products["flops"],
         "precision": precision,
+        "used": used,
         "passes": record["passes"],
     }
 

@@ -15,7 +15,8 @@ DEFAULTS: Sides = {"default": lambda *job: rivals.trainer("default", *job)}
 def measure(options: Options) -> dict:
     """Return the whole table's times on both sides, its rows one by one, and the scores."""
     strategies = work.in_fp32(work.table(work.LAYERS))
-    options = replace(options, threads=min(ComputeConfig().threads, options.cores))
+    used = {"threads": min(ComputeConfig().threads, options.cores)}
+    options = replace(options, **used)
     found = compare("table_fp32", tasks(options), options, strategies, DEFAULTS)
     seconds = found["seconds"]
-    return found | {"numbers": {"table_vs_trainer_default": seconds["default"] / seconds["ours"]}}
+    return found | {"used": used, "numbers": {"table_vs_trainer_default": seconds["default"] / seconds["ours"]}}

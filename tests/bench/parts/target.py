@@ -2,7 +2,7 @@
 
 The mark is the Trainer's own score on validation at the end of full fine-tuning, less half a point. The Trainer is
 scored twice an epoch and may stop the clock at any of these; we run frozen, top 1, 2, 3 and full as one experiment, and
-the clock stops when the first of them that reaches the mark lies on disk.
+the clock stops when the first of them that reaches the mark lies on disk. Both clocks begin with the process.
 """
 
 import math
@@ -24,8 +24,7 @@ def measure(options: Options) -> dict:
 
 def _task(text, options: Options) -> dict:
     """Return one task's mark and seconds."""
-    strategies = {name: entry for name, entry in work.table(work.LAYERS).items() if "after" not in entry}
-    strategies.pop("bench_gradual")
+    strategies = work.depths()
     place = Place(options.folder(f"target_{text.name}"), options, [text], strategies, seeds=[1])
     half = max(1, math.ceil(options.rows / work.BATCH) // 2)
     cells = work.cells([text.name], {work.FULL: strategies[work.FULL]}, [1], work.LAYERS, watch=half)
@@ -35,9 +34,9 @@ def _task(text, options: Options) -> dict:
         "trainer_tuned": lambda: rivals.trainer("tuned", place.folder, options, told, cells, splits=["validation"]),
     }
     rounds = interleaved(sides, options.rounds)
-    peers = [record["found"]["cells"][0] for record in rounds["trainer_tuned"]]
-    mark = statistics.median(cell["scores"]["validation"] for cell in peers) - LESS
-    theirs = [first([(note["second"], note["score"], work.FULL) for note in cell["watched"]], mark) for cell in peers]
+    peers = rounds["trainer_tuned"]
+    mark = statistics.median(record["found"]["cells"][0]["scores"]["validation"] for record in peers) - LESS
+    theirs = [first(watched(record), mark) for record in peers]
     ours = [first(finished(record), mark) for record in rounds["ours"]]
     return {
         "mark": mark,
@@ -45,6 +44,12 @@ def _task(text, options: Options) -> dict:
         "reached_by": [name for _, name in ours],
         "trainer_tuned": _median([second for second, _ in theirs]),
     }
+
+
+def watched(record: dict) -> list[tuple[float, float, str]]:
+    """Return for each evaluation of the Trainer its second since its process began, the score, and its strategy."""
+    (cell,) = record["found"]["cells"]
+    return [(note["second"] - record["started"], note["score"], cell["strategy"]) for note in cell["watched"]]
 
 
 def finished(record: dict) -> list[tuple[float, float, str]]:

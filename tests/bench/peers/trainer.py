@@ -17,8 +17,6 @@ from transformers import AutoTokenizer, DataCollatorWithPadding, Trainer, Traine
 from .common import Clock, Reused, read_rows, run
 from .models import build, thaw, with_lora
 
-STARTED = time.time()
-
 
 class Unfreezing(TrainerCallback):
     """Thaws further components at the epochs where the stages of a phase begin."""
@@ -34,14 +32,14 @@ class Unfreezing(TrainerCallback):
 
 
 class Watching(TrainerCallback):
-    """Notes when, in seconds since the process began, each evaluation gave which score."""
+    """Notes when, in seconds since 1970, each evaluation gave which score."""
 
     def __init__(self):
         self.notes: list[dict] = []
 
     def on_evaluate(self, args, state, control, metrics=None, **_):
         """Note a score."""
-        self.notes.append({"second": time.time() - STARTED, "score": metrics["eval_accuracy"]})
+        self.notes.append({"second": time.time(), "score": metrics["eval_accuracy"]})
 
 
 def arguments(recipe: str, cell: dict, phase: dict, folder: str, bf16: bool) -> TrainingArguments:

@@ -1,0 +1,43 @@
+"""One strategy more in a finished experiment: top 3 at another rate, where frozen, top 1, 2, 3 and full are there.
+
+Thaw finds the states that it starts from on disk; the peers train its cells alone, and so from text.
+"""
+
+import shutil
+import statistics
+
+from .. import rivals, work
+from ..measuring import interleaved, median
+from ..options import Options
+from ..ours import Place
+from ..texts import tasks
+from .table import TUNED
+
+ADDED = {"bench_top_3_slow": {"label": "Top 3, slow", "phases": [work.phase(["head", {"top": 3}], 1e-4)]}}
+PEERS = ("tuned", "tuned_side_by_side", "boundary_loop")
+
+
+def measure(options: Options) -> dict:
+    """Return the seconds of all sides for the strategy that is added, whole processes, tables and report included."""
+    text = tasks(options)[0]
+    place = Place(options.folder("added"), options, [text], work.depths() | ADDED)
+    place.write("bench.yaml", place.selection | {"strategies": list(work.depths())})
+    place.run()
+    place.write("bench.yaml", place.selection)
+    cells = work.cells([text.name], ADDED, options.seed_list, work.LAYERS)
+    told = rivals.told([text], place)
+
+    def ours() -> dict:
+        for folder in (place.folder / "results").glob(f"runs/*/*/*/*/{next(iter(ADDED))}"):
+            shutil.rmtree(folder)
+        return place.thaw()
+
+    sides = {"ours": ours}
+    sides |= {name: lambda run=TUNED[name]: run(place.folder, options, told, cells) for name in PEERS}
+    rounds = interleaved(sides, options.rounds)
+    return {
+        "numbers": {},
+        "seconds": {side: median(records, "wall") for side, records in rounds.items()},
+        "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
+        "engine_seconds": {peer: statistics.median(map(rivals.engine, rounds[peer])) for peer in PEERS},
+    }
