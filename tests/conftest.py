@@ -1,5 +1,6 @@
 """Fixtures that several tests share: real data and the real encoder where they are available, else a clear skip."""
 
+import gc
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Look for plug-ins in those folders, and hide the card from all tests but those of tests/gpu."""
+    gc.set_threshold(100_000, 50, 100)  # else a tenth of the time goes into looking through all libraries again
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     plugins.set_folders(config.getoption("catalogues"))
@@ -50,6 +52,12 @@ def pytest_collection_modifyitems(config, items):
         on_a_card[0].add_marker(pytest.mark.skip(reason=reason))
         config.hook.pytest_deselected(items=on_a_card[1:])
         items[:] = [item for item in items if item not in on_a_card[1:]]
+
+
+def pytest_collection_finish():
+    """Let no collection of garbage look through what is imported and collected by now."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -239,12 +239,12 @@ def _write_merged(plan, result) -> None:
 
 
 def _drawn(keys: list[str]) -> list[str]:
-    """Return the probes to write: of the second subset those of one task, as panels take most of the time."""
-    drawn, tasks = [], {}
+    """Return the probes to write: of each probe those that differ from its first in one name, as panels take time."""
+    drawn, firsts = [], {}
     for key in keys:
         names = layout.names_in_key("probe", key)
-        first = tasks.setdefault(names["probe"], names["task"])
-        drawn += [key] if names["subset"] == "few" or names["task"] == first else []
+        first = firsts.setdefault(names["probe"], names)
+        drawn += [key] if sum(name != first[part] for part, name in names.items()) < 2 else []
     return drawn
 
 

@@ -109,9 +109,10 @@ def dispatched(func, args, kwargs):
     """
     if func is aten._fused_sdp_choice.default:
         return MATH
-    if any(tensor.is_meta for tensor in tensors(args, kwargs)):
+    seen = list(tensors(args, kwargs))
+    if any(tensor.is_meta for tensor in seen):
         return func(*args, **kwargs)
-    cuda = on_cuda(func, args, kwargs)
+    cuda = on_cuda(func, args, kwargs, seen)
     if kwargs.get("device") is not None:
         cuda, kwargs = torch.device(kwargs["device"]).type in ("cuda", "meta"), kwargs | {"device": CPU}
     if kwargs.get("pin_memory"):
@@ -124,7 +125,7 @@ def dispatched(func, args, kwargs):
         return found
     if func in PACKED:
         return OnCuda(found) if isinstance(found, torch.Tensor) else (OnCuda(found[0]), found[1])
-    given = {id(tensor.numbers): tensor for tensor in tensors(args, kwargs) if isinstance(tensor, OnCuda)}
+    given = {id(tensor.numbers): tensor for tensor in seen if isinstance(tensor, OnCuda)}
     return _there(found, given)
 
 
@@ -142,20 +143,20 @@ def _there(value, given: dict[int, OnCuda]):
     return type(value)(_there(each, given) for each in value) if type(value) in (list, tuple) else value
 
 
-def on_cuda(func, args, kwargs) -> bool:
+def on_cuda(func, args, kwargs, seen: list[torch.Tensor]) -> bool:
     """Tell whether an operation's results are on the pretended device: where any tensor is there.
 
-    A number without dimensions may be on the CPU, as for CUDA's kernels. Raises RuntimeError for other mixtures.
+    Args: the operation with its arguments; the tensors among these. A number without dimensions may be on the CPU, as
+    for CUDA's kernels. Raises RuntimeError for other mixtures.
     """
     if func in COPIES:
         return isinstance(args[0][0] if isinstance(args[0], list | tuple) else args[0], OnCuda)
     if func in INDEXED and isinstance(args[0], OnCuda):
-        args = (args[0], *args[2:])
+        seen = list(tensors((args[0], *args[2:]), kwargs))
     if func in PACKED:
         if isinstance(args[PACKED[func]], OnCuda):
             raise RuntimeError(f"{func}: lengths and batch sizes must be on the CPU, but are on cuda:0")
-        args = (args[0],)
-    seen = list(tensors(args, kwargs))
+        seen = list(tensors(args[:1], kwargs))
     if not any(isinstance(tensor, OnCuda) for tensor in seen):
         return False
     if any(not isinstance(tensor, OnCuda) and tensor.ndim for tensor in seen):

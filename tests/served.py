@@ -28,14 +28,17 @@ COLUMNS = ("clients", "requests", "median ms", "P95 ms", "P99 ms", "requests/s",
 
 
 @contextlib.contextmanager
-def served(folder: Path, *more: str):
-    """Serve a folder in a process of its own, with one thread; give its address and the process."""
+def served(folder: Path, *more: str, errors=None):
+    """Serve a folder in a process of its own, with one thread; give its address and the process.
+
+    Args: more options; errors, an open file for what it prints as errors.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["serve", str(folder), "--port", str(port), *more]
     setting = os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "thaw.cli.main", *words], env=setting)
+    process = subprocess.Popen([sys.executable, "-m", "thaw.cli.main", *words], env=setting, stderr=errors)
     try:
         for _ in range(600):
             assert process.poll() is None

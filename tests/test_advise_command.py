@@ -3,11 +3,12 @@
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+import forked
 from thaw.cli import grid_outcomes
 from thaw.cli.advise_command import baselines, candidates
 from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
@@ -15,13 +16,13 @@ from thaw.cli.validated_choice import validated_choice
 from thaw.planning.configuration import load_plan, read_config
 from thaw.statistics.non_inferiority import Candidate
 from tiny import tiny_encoder
-from workflow import HOME, Workplace
+from workflow import HOME, Workplace, fork_servers
 
 STRATEGIES = ["frozen", {"short_top": [1]}, "short_full", "full"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Workplace:
+def place(tmp_path_factory) -> Iterator[Workplace]:
     """A workplace with one task, a probe and three strategies that train, two of them everything."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
@@ -34,17 +35,22 @@ def place(tmp_path_factory) -> Workplace:
     place.write("words.yaml", Workplace.experiment("words", **more | {"baselines": ["majority", "bag_of_words"]}))
     place.write("probe_alone.yaml", Workplace.experiment("probe_alone", **more | {"strategies": ["frozen"]}))
     place.write("no_whole.yaml", Workplace.experiment("no_whole", **more | {"strategies": STRATEGIES[:2]}))
-    return place
+    with fork_servers() as place.servers:
+        yield place
 
 
 def advise(place: Workplace, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "thaw.cli.main", "advise", *words, "--cores", "2"]
-    environment = os.environ | {"PYTHONPATH": str(HOME / "scripts")}
-    return subprocess.run(command, cwd=place.folder, capture_output=True, text=True, env=environment)
+    environment = place.environment | {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts")}
+    return forked.run(["thaw.cli.main", "advise", *words, "--cores", "2"], place.folder, environment)
 
 
-def test_it_fits_the_probes_trains_everything_and_opens_one_test(place):
-    done = advise(place, "mine.yaml")
+@pytest.fixture(scope="module")
+def done(place) -> subprocess.CompletedProcess:
+    """What advice on the four strategies printed."""
+    return advise(place, "mine.yaml")
+
+
+def test_it_fits_the_probes_trains_everything_and_opens_one_test(place, done):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (found,) = json.loads((place.folder / "results/outputs/mine/advised.json").read_text())["tasks"]
     runs = place.folder / "results/runs/colour/all/tiny/linear"
@@ -63,8 +69,7 @@ def test_it_fits_the_probes_trains_everything_and_opens_one_test(place):
     assert done.stdout.endswith(f"{NOT_MEASURED}\n") and RULE not in done.stdout
 
 
-def test_it_says_how_far_the_next_one_is_and_whether_that_is_shown(place):
-    done = advise(place, "mine.yaml")
+def test_it_says_how_far_the_next_one_is_and_whether_that_is_shown(place, done):
     (found,) = json.loads((place.folder / "results/outputs/mine/advised.json").read_text())["tasks"]
     next_, scores = found["next"], {name: one["validation"] for name, one in found["tried"].items()}
     assert {found["taken"], next_["name"]} == set(scores)

@@ -4,7 +4,9 @@ Families come from tiny.py, strategies from the shipped catalogue. Heads, select
 own, which also try parts from outside: test_contract_head.py, test_contract_selector.py, test_contract_metric.py.
 """
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,17 @@ def bert(tmp_path_factory, corpora):
     return benches
 
 
+@pytest.fixture(scope="module")
+def earlier(bert, tmp_path_factory) -> Callable[[str, bool], tuple]:
+    """Return a function that executes a strategy that others start after or learn from, once for all of them."""
+
+    @functools.cache
+    def execute(name: str, keep: bool) -> tuple[dict, Path, dict[str, Path]]:
+        return executed(bert["classification"], name, tmp_path_factory.mktemp(name), execute, keep)
+
+    return execute
+
+
 @pytest.mark.parametrize("name", TRAINS)
 def test_every_family(family, name):
     head = {"pooling": "last"} if family.family in DECODERS else None
@@ -59,24 +72,27 @@ def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     return step, with_parts(bench, entry, bench.spec(*phases, **changes))
 
 
-def executed(bench: Bench, name: str, out, keep: bool = False) -> tuple[dict, Path, dict[str, Path]]:
+def executed(
+    bench: Bench, name: str, out, earlier: Callable[[str, bool], tuple], keep: bool = False
+) -> tuple[dict, Path, dict[str, Path]]:
     """Execute a strategy through its step, and first those that it starts after and learns from.
 
-    Args: keep, whether the encoder is kept though the strategy does not say so, as the plan has it for students.
+    Args: earlier, which executes those, as the fixture does; keep, whether the encoder is kept though the strategy
+    does not say so, as the plan has it for students.
     Returns its spec, the folder of the run, and the files that it needed, by role.
     """
     entry = CATALOGUE.get("strategies", name, "test")
     changes, needs = {"after": None, "keep": keep or entry.keep}, {}
     kept = entry.student is not None or entry.teacher is not None
-    earlier = {one: executed(bench, one, out / one, kept) for one in dict(entry.needed.values())}
+    before = {one: earlier(one, kept) for one in dict(entry.needed.values())}
     if entry.after:
-        spec, folder, _ = earlier[entry.start.strategy]
+        spec, folder, _ = before[entry.start.strategy]
         changes["after"] = {"run": digest(spec), "epoch": entry.start.epoch}
         needs["start"] = folder / "metrics.json"
     step, spec = strategy_spec(bench, name, **changes)
     if entry.teacher:
         needs["teacher"] = teach(
-            bench, earlier[entry.teaching.strategy][1] / "metrics.json", spec["phases"], out / "taught"
+            bench, before[entry.teaching.strategy][1] / "metrics.json", spec["phases"], out / "taught"
         )
         spec["teacher"] = {"taught": read_json(needs["teacher"])["digest"]}
     if step == "fit_heads":
@@ -86,10 +102,10 @@ def executed(bench: Bench, name: str, out, keep: bool = False) -> tuple[dict, Pa
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_strategy(bert, name, tmp_path):
+def test_every_strategy(bert, earlier, name, tmp_path):
     bench = bert["classification"]
-    spec, first, needs = executed(bench, name, tmp_path / "first")
-    _, second, _ = executed(bench, name, tmp_path / "second")
+    spec, first, needs = executed(bench, name, tmp_path / "first", earlier)
+    _, second, _ = executed(bench, name, tmp_path / "second", earlier)
     for file in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
     metrics = json.loads((first / "metrics.json").read_text())

@@ -51,6 +51,7 @@ WAYS = {
 }
 # Numbers, which are the same on all devices.
 NOT_TRIED = set("rate head_rate epochs warmup warmup_of cut_frac ratio batch_size weight_decay l2".split())
+STRENGTHS = {"l2": [1e-4, 1e-2]}  # of a head that is fitted; each is one fit more
 
 
 def said(entry: StrategyConfig) -> str:
@@ -68,7 +69,8 @@ def shipped() -> dict[str, list[dict]]:
     found = {}
     for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]:
         entry = CATALOGUE.get("strategies", name, "test")
-        found.setdefault(said(entry), (name, [quick(phase) for phase in entry.phases]))
+        phases = [quick(phase) | (STRENGTHS if phase.optimizer == "lbfgs" else {}) for phase in entry.phases]
+        found.setdefault(said(entry), (name, phases))
     return dict(found.values())
 
 

@@ -1,4 +1,4 @@
-"""Exports: real runs of small encoders, read again by a fresh process; what is refused; lines in, lines out."""
+"""Exports: real runs of small encoders, read again by fresh processes; what is refused; lines in, lines out."""
 
 import subprocess
 from pathlib import Path
@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 import forked
+from read_again import read_again
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_model, load_tokenizer
@@ -107,8 +108,19 @@ def test_a_folder_that_computes_a_little_else_does_not_pass(houses, tmp_path):
     formats.write(source, tmp_path)
     head = load_file(tmp_path / "head.safetensors")
     save_file({name: 1.01 * tensor for name, tensor in head.items()}, tmp_path / "head.safetensors")
-    found = check(source, tmp_path)
+    found = read_again(source, tmp_path)
     assert not found["passed"] and found["splits"]["test"]["changed"] == 0
+
+
+def test_a_folder_that_needs_thaw_does_not_pass(houses, tmp_path):
+    """Though Thaw is installed where the tests run, as it is where users export."""
+    source = open_run(houses("distilbert", "classification").run("frozen", FROZEN))
+    formats.write(source, tmp_path)
+    program = (tmp_path / "model.py").read_text()
+    assert "\nimport json\n" in program
+    (tmp_path / "model.py").write_text(program.replace("\nimport json\n", "\nimport json\nimport thaw\n", 1))
+    with pytest.raises(UserError, match="the export fails in a fresh process: .*thaw"):
+        check(source, tmp_path)
 
 
 LADDER = {"combine": "ladder", "width": 8, "heads": 2}
@@ -184,7 +196,7 @@ def test_a_head_on_other_layers_has_an_encoder_that_ends_at_the_highest(
     source = open_run(house.run("_".join(map(str, read)), phase, head=head))
     formats.write(source, tmp_path)
     assert AutoConfig.from_pretrained(tmp_path).num_hidden_layers == kept
-    report = check(source, tmp_path)
+    report = read_again(source, tmp_path)
     assert report["passed"] and report["splits"]["test"]["largest_difference"] < 1e-5
     assert report["splits"]["test"]["changed"] == 0
 
@@ -196,7 +208,7 @@ def test_a_learned_mix_of_layers_is_exported(houses, tmp_path, norm):
     source = open_run(houses("distilbert", "classification").run(f"mix{norm}", phase, head=head))
     assert load_file(source.run / "head.safetensors")["combination.weights"].abs().max() > 1e-3
     formats.write(source, tmp_path)
-    found = check(source, tmp_path)["splits"]["test"]
+    found = read_again(source, tmp_path)["splits"]["test"]
     assert found["largest_difference"] < 1e-5 and found["changed"] == 0
 
 
@@ -216,7 +228,7 @@ def test_attention_over_layers_is_exported(houses, tmp_path, family, kind, norm,
     learned = load_file(source.run / "head.safetensors")
     assert all(learned[f"combination.{name}"].abs().max() > 1e-2 for name in ("query", "weights"))
     assert formats.write(source, tmp_path) == "encoder_and_head"
-    found = check(source, tmp_path)["splits"]["test"]
+    found = read_again(source, tmp_path)["splits"]["test"]
     assert found["largest_difference"] < 1e-5 and found["changed"] == 0
     assert "learned attention at each token" in card(source, "encoder_and_head")
 
@@ -231,7 +243,7 @@ def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_p
     source = open_run(run)
     assert formats.write(source, tmp_path) == "token_classification"
     assert AutoModelForTokenClassification.from_pretrained(tmp_path).config.num_hidden_layers == 2
-    assert check(source, tmp_path)["passed"]
+    assert read_again(source, tmp_path)["passed"]
     assert "reading layer 2 (the encoder has 3 layers)" in card(source, "token_classification")
 
 

@@ -56,16 +56,16 @@ os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])
 )
 
 
-@pytest.fixture
-def server(tmp_path):
-    """The environment of a server's jobs, and the process that started it."""
-    yield from started(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The environment of a server's jobs, and the process that started it, which tests leave alone."""
+    yield from started(tmp_path_factory.mktemp("server"))
 
 
-def started(tmp_path, **further: str):
-    """Yield what `server` is. Args: what else the environment of the server has."""
-    (tmp_path / "some_job.py").write_text(JOB)
-    path = f"{tmp_path}{os.pathsep}{HOME / 'scripts'}"
+def started(folder: Path, **further: str):
+    """Yield what `server` is. Args: a folder for the module of its jobs; what else its environment has."""
+    (folder / "some_job.py").write_text(JOB)
+    path = f"{folder}{os.pathsep}{HOME / 'scripts'}"
     names = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes", "VECLIB_MAXIMUM_THREADS": "1"}
     environment |= {f"{name}_NUM_THREADS": "1" for name in names} | further
@@ -169,16 +169,16 @@ def test_what_a_shell_changes_in_its_environment_is_no_other_environment(tmp_pat
         assert json.loads(done.stdout)["parent"] not in (starter.pid, os.getpid()) and "PS1" in environment
 
 
-def test_the_server_ends_with_who_started_it_after_its_last_job(server, tmp_path):
-    environment, starter = server
-    client, job = waiting(environment, tmp_path)
-    starter.kill()
-    starter.wait()
-    time.sleep(0.3)
-    assert lives(job) and client.poll() is None
-    client.send_signal(signal.SIGTERM)
-    client.wait(30)
-    until(lambda: not Path(environment["THAW_FORK_SERVER"]).exists())
+def test_the_server_ends_with_who_started_it_after_its_last_job(tmp_path):
+    for environment, starter in started(tmp_path):
+        (client, job), address = waiting(environment, tmp_path), Path(environment["THAW_FORK_SERVER"])
+        starter.kill()
+        starter.wait()
+        time.sleep(0.3)
+        assert lives(job) and client.poll() is None
+        client.send_signal(signal.SIGTERM)
+        client.wait(30)
+        until(lambda address=address: not address.exists())
 
 
 @pytest.mark.parametrize(

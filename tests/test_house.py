@@ -94,10 +94,15 @@ def links() -> list[tuple[str, str]]:
 
 
 @functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax tree of each file of scripts/."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in SCRIPTS}
+
+
+@functools.cache
 def nodes() -> list[tuple[Path, ast.AST]]:
     """Return each (path, syntax node) of scripts/."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SCRIPTS}
-    return [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    return [(path, node) for path, tree in trees().items() for node in ast.walk(tree)]
 
 
 def test_every_module_has_its_package():
@@ -111,7 +116,7 @@ def test_no_two_modules_and_no_two_classes_share_a_name():
     for module in MODULES:
         if module.count(".") > 1 and path_of(module).name != "__init__.py":
             names.setdefault(module.rpartition(".")[2], []).append(module)
-        for node in ast.parse(path_of(module).read_text(encoding="utf-8")).body:
+        for node in trees()[path_of(module)].body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes.setdefault(node.name, []).append(module)
     names.pop("registry")
@@ -188,11 +193,11 @@ def test_paths_of_results_are_written_and_read_in_one_place():
     A folder right below results is named nowhere else, as a text or as a part of a path; nor is a seed's folder.
     """
     rooms = "|".join(layout.top_folders(tuple(layout.PLACES)))
-    known = {"thaw/core/layout.py", "thaw/planning/paths.py"}
+    known = {PACKAGE / "core/layout.py", PACKAGE / "planning/paths.py"}
     written = re.compile(rf"(^|[\s/{{}}])({rooms})/[<{{*a-z]|\bseed{{|(^|/)seed$")
     wrong = []
     for path, node in nodes():
-        if path.relative_to(PACKAGE.parent).as_posix() in known:
+        if path in known:
             continue
         if _is_part_of_path(node, rooms.split("|")) or (
             isinstance(node, ast.JoinedStr) and written.search(_text(node))
@@ -272,7 +277,7 @@ def test_each_step_reports_a_users_mistake_in_one_line():
 
 
 def test_modules_classes_and_functions_say_what_they_are():
-    wrong = [f"{shown(path)}: module" for path in SCRIPTS if not ast.get_docstring(ast.parse(path.read_text()))]
+    wrong = [f"{shown(path)}: module" for path, tree in trees().items() if not ast.get_docstring(tree)]
     for path, node in nodes():
         if isinstance(node, ast.Module | ast.ClassDef):
             for child in node.body:

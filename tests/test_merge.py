@@ -71,10 +71,39 @@ def runs(rooms) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def merged(runs, tmp_path_factory):
-    """The merged folder of these runs, and its check."""
+def written(runs, tmp_path_factory) -> Path:
+    """The merged folder of these runs for tests of other files, which do not ask for a proof of it."""
+    folder = tmp_path_factory.mktemp("merged")
+    merged_folder.write(*open_branches(list(runs.values())), folder)
+    return folder
+
+
+def taught_student(one: Rooms, teacher: Path, folder: Path) -> Path:
+    """Train a student of layers 1 and 2, from its teacher's weights and towards its logits; return its folder."""
+    bench, run = one.benches["classification"], read_json(teacher / "metrics.json")
+    spec = bench.spec(top(2), keep=True, student={"layers": [1, 2]})
+    spec["task"] |= {"id": "taught"}
+    spec["phases"][0] |= {"components": ["head", "layer.2"], "distil": {"logits": {"temperature": 2}}}
+    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
+    asked |= {"run": run["digest"], "dtype": "fp32"}
+    taught = bench.step("teach", asked, folder / "taught", "--run", teacher / "metrics.json", "--boundaries")
+    spec |= {"after": {"run": run["digest"], "epoch": "last"}}
+    spec |= {"teacher": {"taught": read_json(taught / "card.json")["digest"]}}
+    needs = ("--need", "start", teacher / "metrics.json", "--need", "teacher", taught / "card.json")
+    return bench.step("train", spec, teacher.parents[6] / "taught/all/e/linear/student/base/seed1", *needs)
+
+
+@pytest.fixture(scope="module")
+def student(rooms, runs, tmp_path_factory) -> Path:
+    """A student of the second run."""
+    return taught_student(rooms(), runs["rivers"], tmp_path_factory.mktemp("taught"))
+
+
+@pytest.fixture(scope="module")
+def merged(runs, student, tmp_path_factory):
+    """The merged folder of these runs and the student, and its check."""
     folder = tmp_path_factory.mktemp("merged") / "out"
-    return folder, merge(list(runs.values()), folder)
+    return folder, merge([*runs.values(), student], folder)
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -91,8 +120,8 @@ def test_a_merged_folder_predicts_as_its_runs_to_the_bit_and_runs_its_trunk_once
         assert part["layers"] == {"counted": frozen + own, "expected": frozen + own}
         assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
     together = report["inputs"]["text, at most 64 tokens"]
-    assert sorted(together["tasks"]) == ["rivers", "sings"] and together["equal"]
-    assert together["layers"] == {"counted": 2 + 1 + 2, "expected": 5}
+    assert sorted(together["tasks"]) == ["rivers", "sings", "taught"] and together["equal"]
+    assert together["layers"] == {"counted": 2 + 1 + 2 + 1, "expected": 6}
     assert report["trunk"]["equal"] and report["trunk"]["below_a_branch"] == []
 
 
@@ -114,11 +143,11 @@ def test_a_task_is_removed_and_added_and_the_others_keep_their_bytes(merged, run
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
     before = digests(folder)
     report = change(folder, [], ["pairs"])
-    assert report["kept"] == {"sings": True, "rivers": True}
+    assert report["kept"] == {"sings": True, "rivers": True, "taught": True}
     assert read_json(folder / "thaw.json")["trunk"]["layers"] == 2 and "2" not in "".join(
         name.split(".")[2] for name in load_file(folder / "trunk.safetensors") if name.startswith("encoder.layer.")
     )
-    assert change(folder, [runs["pairs"]], [])["kept"] == {"rivers": True, "sings": True}
+    assert change(folder, [runs["pairs"]], [])["kept"] == {"rivers": True, "sings": True, "taught": True}
     after = digests(folder)
     assert before.keys() == after.keys()
     assert {name for name in before if before[name] != after[name]} <= {"check.json"}
@@ -140,7 +169,7 @@ def test_a_time_stamp_of_snakemake_is_no_edit_of_the_folder(merged, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".snakemake_timestamp").touch()
-    assert merged_folder.open_folder(folder)["tasks"] == ["pairs", "rivers", "sings"]
+    assert merged_folder.open_folder(folder)["tasks"] == ["pairs", "rivers", "sings", "taught"]
     (folder / "more.txt").touch()
     with pytest.raises(UserError, match=r"more.txt is not as it was written"):
         merged_folder.open_folder(folder)
@@ -169,7 +198,7 @@ def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):
 
 def test_what_is_asked_wrongly_is_one_sentence(merged):
     model = MergedModel(merged[0])
-    with pytest.raises(ValueError, match="no task 'songs'; there are pairs, rivers, sings"):
+    with pytest.raises(ValueError, match="no task 'songs'; there are pairs, rivers, sings, taught"):
         model.predict(["a"], ["songs"])
     with pytest.raises(ValueError, match="pairs reads lists of two strings, not 'a'"):
         model.predict(["a"], ["pairs"])
@@ -226,33 +255,17 @@ def test_other_architectures_are_merged_to_the_bit(rooms, tmp_path, family):
     assert report["passed"] and all(part["same_bits"]["equal"] for part in report["tasks"].values())
 
 
-def taught_student(one: Rooms, teacher: Path, folder: Path) -> Path:
-    """Train a student of layers 1 and 2, from its teacher's weights and towards its logits; return its folder."""
-    bench, run = one.benches["classification"], read_json(teacher / "metrics.json")
-    spec = bench.spec(top(2), keep=True, student={"layers": [1, 2]})
-    spec["task"] |= {"id": "rivers"}
-    spec["phases"][0] |= {"components": ["head", "layer.2"], "distil": {"logits": {"temperature": 2}}}
-    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
-    asked |= {"run": run["digest"], "dtype": "fp32"}
-    taught = bench.step("teach", asked, folder / "taught", "--run", teacher / "metrics.json", "--boundaries")
-    spec |= {"after": {"run": run["digest"], "epoch": "last"}}
-    spec |= {"teacher": {"taught": read_json(taught / "card.json")["digest"]}}
-    needs = ("--need", "start", teacher / "metrics.json", "--need", "teacher", taught / "card.json")
-    return bench.step("train", spec, teacher.parents[2] / "student/base/seed1", *needs)
-
-
-def test_a_student_is_a_branch_of_the_layers_that_it_keeps(rooms, runs, tmp_path):
+def test_a_student_is_a_branch_of_the_layers_that_it_keeps(merged, student):
     """Teacher, student, merge: the folder predicts as the student did, and has no layer that the student dropped."""
-    student = taught_student(rooms(), runs["rivers"], tmp_path)
-    report = merge([runs["sings"], student], tmp_path / "out")
-    part = report["tasks"]["rivers"]
+    folder, report = merged
+    part = report["tasks"]["taught"]
     assert report["passed"] and part["same_bits"]["equal"] and part["layers"] == {"counted": 2, "expected": 2}
     assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
-    own = {name.split(".")[2] for name in load_file(tmp_path / "out/branches/rivers/layers.safetensors")}
-    assert own == {"1"} and read_json(tmp_path / "out/branches/rivers/branch.json")["frozen"] == 1
+    own = {name.split(".")[2] for name in load_file(folder / "branches/taught/layers.safetensors")}
+    assert own == {"1"} and read_json(folder / "branches/taught/branch.json")["frozen"] == 1
     recorded = pandas.read_parquet(student / "predictions.parquet")
     texts = pandas.read_parquet(open_run(student).corpus.folder / "test.parquet")["text"]
-    answers = MergedModel(tmp_path / "out").predict(list(texts), ["rivers"])["rivers"]
+    answers = MergedModel(folder).predict(list(texts), ["taught"])["taught"]
     assert answers == list(recorded[recorded.split == "test"].prediction)
 
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score
 
 from corpora import prepared, spec_for
+from read_again import read_again
 from shown import Shown
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file
@@ -23,7 +24,6 @@ from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.evaluation.weighted_metrics import scorer
-from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.formats import write
 from thaw.heads import convex
@@ -265,7 +265,7 @@ def test_sets_of_pairs_are_learnt_shown_and_exported(view, tmp_path):
     assert run.metrics["scores"]["test"]["f1_micro"] > least + 0.2 and "micro F1" in shown.table("probe")
     (tmp_path / "model").mkdir()
     write(run, tmp_path / "model")
-    found = check(run, tmp_path / "model")
+    found = read_again(run, tmp_path / "model")
     assert found["passed"] and found["splits"]["test"]["changed"] == 0
 
 
@@ -301,7 +301,7 @@ def test_an_export_gives_lists_of_labels(shown, tmp_path):
     run = open_run(folder_of(shown, "probe"))
     (tmp_path / "model").mkdir()
     write(run, tmp_path / "model")
-    found = check(run, tmp_path / "model")
+    found = read_again(run, tmp_path / "model")
     assert found["passed"] and found["splits"]["test"]["changed"] == 0
     scores = found["splits"]["test"]["scores"]["f1_micro"]
     assert scores["run"] == pytest.approx(scores["export"])

@@ -6,21 +6,27 @@ import sys
 import pytest
 
 from test_export import FULL, House
-from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
+from test_merge import rooms, runs, written  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.onnx_graph import require_onnx
 from thaw.merging.onnx_folder import write_onnx
 
+
+@pytest.fixture(scope="module")
+def extra():
+    """Skip where the extra is not installed; named first, before anything is made."""
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+
+
 CASES = [("bert", "spans", {}), ("distilbert", "classification", {"pooling": "mean"}), ("modernbert", "regression", {})]
 CASES += [("gpt2", "pair_classification", {"pooling": "last"})]
 
 
 @pytest.mark.parametrize("family, kind, head", CASES)
-def test_a_run_is_exported_as_onnx(tmp_path, family, kind, head):
-    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
-    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+def test_a_run_is_exported_as_onnx(extra, tmp_path, family, kind, head):
     run = House(tmp_path / "house", family, kind).run("full", FULL, keep=True, head=head)
     report = export(run, tmp_path / "out", onnx=True)
     assert (tmp_path / "out/model.onnx").is_file() and report == read_json(tmp_path / "out/check.json")
@@ -28,13 +34,11 @@ def test_a_run_is_exported_as_onnx(tmp_path, family, kind, head):
     assert "model.onnx: largest difference" in export_summary(report)
 
 
-def test_trunk_and_branches_are_written_as_onnx(merged):  # noqa: F811
-    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
-    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
-    compared = write_onnx(merged[0])
+def test_trunk_and_branches_are_written_as_onnx(extra, written):  # noqa: F811
+    compared = write_onnx(written)
     assert set(compared) == {"sings", "rivers", "pairs"}
     assert all(part["largest_difference"] < 1e-5 and part["changed"] == 0 for part in compared.values())
-    graphs = json.loads((merged[0] / "onnx/graphs.json").read_text())["tasks"]
+    graphs = json.loads((written / "onnx/graphs.json").read_text())["tasks"]
     assert graphs == {"sings": {"reads": "state_2"}, "rivers": {"reads": "state_1"}, "pairs": {"reads": "state_3"}}
 
 

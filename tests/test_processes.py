@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import forked
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -35,8 +34,7 @@ def extract(bench: Bench, out: Path, threads: int, *more: str) -> tuple[dict[str
     words = ["--spec", canonical(spec), "--boundaries", *PARTS, "--data", bench.corpus.folder, "--out", out]
     words = [*words, "--encoder", bench.encoder, *more]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts"), "OMP_NUM_THREADS": str(threads)}
-    command = [sys.executable, "-m", "thaw.steps", "features", *map(str, words)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = forked.run(["thaw.steps.features", *words], environment=environment)
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_bytes() for path in out.glob("*.safetensors")}, read_json(out / "b3.json")
 
@@ -84,19 +82,22 @@ def test_a_fork_that_is_killed_is_one_sentence():
 
 
 def test_forks_end_with_the_process_that_made_them(tmp_path):
+    (tmp_path / "made").mkdir()
+    script = tmp_path / "share_and_wait.py"
     code = f"""
 import os, time
 from thaw.core.processes import Processes
 def work(share):
-    open("{tmp_path}/" + str(os.getpid()), "w").close()
+    open("{tmp_path}/made/" + str(os.getpid()), "w").close()
     time.sleep(60)
 Processes(1, 2).run(work, 2)
 """
-    made = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(HOME / "scripts")})
-    until(lambda: len(list(tmp_path.iterdir())) == 2)
+    script.write_text(code)
+    made = forked.start([script], [os.devnull] * 3)
+    until(lambda: len(list((tmp_path / "made").iterdir())) == 2)
     made.kill()
-    made.wait()
-    until(lambda: not any(Path("/proc", path.name).exists() for path in tmp_path.iterdir()))
+    made.join()
+    until(lambda: not any(Path("/proc", path.name).exists() for path in (tmp_path / "made").iterdir()))
 
 
 def until(true, seconds: float = 60) -> None:

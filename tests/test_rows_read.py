@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import forked
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -177,9 +176,9 @@ store.require([3], lambda missing, masks: extract.remake(store, sys.argv[2], mis
 def test_a_kill_while_rows_are_added_loses_none(bench, tmp_path, moment):
     """In the midst of the pass nothing changed; between payload and card the payload is made again, with equal bits."""
     store = extract_some(bench, tmp_path / "f", 40)
-    held, code = int(store.held(3)["train"].sum()), Path(__file__).parents[1] / "scripts"
-    command = [sys.executable, "-c", KILLED, tmp_path / "f", bench.encoder, moment]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(code)}, capture_output=True, text=True)
+    held, script = int(store.held(3)["train"].sum()), tmp_path / "add_rows_and_die.py"
+    script.write_text(KILLED)
+    done = forked.run([script, tmp_path / "f", bench.encoder, moment])
     assert done.returncode == -signal.SIGKILL, done.stderr
     if moment == "pass":
         assert check_rows(bench, FeatureStore(tmp_path / "f")) == held

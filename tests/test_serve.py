@@ -2,7 +2,6 @@
 
 import json
 import socket
-import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from served import ask, resident, served, under_load
-from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
+from test_merge import rooms, runs, written  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
@@ -19,33 +18,31 @@ from thaw.exporting.standalone_model import Model
 from thaw.merging.http_app import Limits, answer, load
 from thaw.merging.merged_model import MergedModel
 
+CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
+
 
 @pytest.fixture(scope="module")
-def both(merged):  # noqa: F811
-    """Give the address of a server with small limits, and its process."""
+def running(written, tmp_path_factory):  # noqa: F811
+    """Give the address of a server with small limits, its process, and the file of what it prints as errors."""
     pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
     pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
-    with served(merged[0], "--max-texts", "16", "--max-bytes", "4000") as found:
-        yield found
+    limits = ("--max-texts", "16", "--max-bytes", "4000", "--concurrent", str(CLIENTS))
+    printed = tmp_path_factory.mktemp("served") / "errors"
+    with printed.open("w") as errors, served(written, *limits, errors=errors) as found:
+        yield *found, printed
 
 
 @pytest.fixture
-def address(both) -> str:
+def address(running) -> str:
     """Give the server's address."""
-    return both[0]
-
-
-@pytest.fixture
-def server(both) -> subprocess.Popen:
-    """Give the server's process."""
-    return both[1]
+    return running[0]
 
 
 TEXTS = ["Anna sings sings", "the river river river", "sings"]
 
 
-def test_a_request_is_answered_as_the_folder_predicts(merged, address):  # noqa: F811
-    model, asked = MergedModel(merged[0]), {"texts": TEXTS, "tasks": ["sings", "rivers"]}
+def test_a_request_is_answered_as_the_folder_predicts(written, address):  # noqa: F811
+    model, asked = MergedModel(written), {"texts": TEXTS, "tasks": ["sings", "rivers"]}
     assert ask(address, asked) == (200, model.predict(TEXTS, ["sings", "rivers"]))
     full = ask(address, asked | {"probabilities": True})[1]
     assert full == model.predict_with_probabilities(TEXTS, ["sings", "rivers"])
@@ -83,21 +80,18 @@ def test_what_is_refused_is_one_sentence(address):
     assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200  # it is still up
 
 
-def test_a_client_that_hangs_up_leaves_no_traceback(merged, capfd):  # noqa: F811
-    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+def test_a_client_that_hangs_up_leaves_no_traceback(running):
+    address, _, printed = running
     head = b"POST /predict HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n{"
-    with served(merged[0]) as (address, _):
-        with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
-            client.sendall(head)
-        assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200
-    assert "Traceback" not in capfd.readouterr().err
+    with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
+        client.sendall(head)
+    assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200
+    assert "Traceback" not in printed.read_text()
 
 
-CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
-
-
-def test_a_bounded_load_is_held_and_said(address, server, capsys):
-    """Requests of eight threads: every answer is what one client gets; what was held is printed."""
+def test_a_bounded_load_is_held_and_said(running, capsys):
+    """Requests of eight threads, the limit: every answer is what one client gets; what was held is printed."""
+    address, server, _ = running
     bodies = [{"texts": TEXTS[: 1 + n % 3], "tasks": [("sings", "rivers")[n % 2]]} for n in range(REQUESTS)]
     alone = {json.dumps(body): ask(address, body) for body in bodies[:6]}
 
@@ -114,12 +108,11 @@ def test_a_bounded_load_is_held_and_said(address, server, capsys):
     assert after < 1.5 * before, "the load left memory behind"
 
 
-def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(merged):  # noqa: F811
-    """Of twelve at once on a server of two at once each is answered, or refused with 503 and one sentence."""
-    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
-    with served(merged[0], "--concurrent", "2") as (address, _), ThreadPoolExecutor(12) as clients:
-        body = {"texts": TEXTS * 5, "tasks": ["sings", "rivers"]}
-        replies = list(clients.map(lambda _: ask(address, body), range(60)))
+def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(address):
+    """Of 32 at once on a server of eight at once each is answered, or refused with 503 and one sentence."""
+    body = {"texts": TEXTS * 5, "tasks": ["sings", "rivers"]}
+    with ThreadPoolExecutor(4 * CLIENTS) as clients:
+        replies = list(clients.map(lambda _: ask(address, body), range(REQUESTS)))
         right = ask(address, body)
     assert right[0] == 200 and {code for code, _ in replies} <= {200, 503}
     assert all(reply == right for reply in replies if reply[0] == 200)
@@ -127,11 +120,11 @@ def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(merged):  # n
     assert refused and len(set(refused)) == 1 and "at once" in refused[0]
 
 
-def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(merged, tmp_path):  # noqa: F811
+def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(written, tmp_path):  # noqa: F811
     with pytest.raises(UserError, match="has no thaw.json; name a folder that thaw merge or thaw export wrote"):
         load(tmp_path)
     with pytest.raises(ValueError, match="a text has more than 5 characters"):
-        answer(load(merged[0]), {"texts": ["sings sings"], "tasks": ["sings"]}, Limits(characters=5))
+        answer(load(written), {"texts": ["sings sings"], "tasks": ["sings"]}, Limits(characters=5))
 
 
 def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811

@@ -1,13 +1,11 @@
 """Seeds that one job trains: `compute: {together: 5}` changes no number and no spec, and trains what is missing."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 from thaw.core import layout, retraining
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
@@ -179,9 +177,9 @@ run_step(train.main)
 def test_a_kill_between_two_seeds_keeps_the_first(bench, tmp_path):
     out, runs = tmp_path / "cell", specs(bench, 1, 2)
     folders = ("--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features, "--out", out)
-    command = [sys.executable, "-c", KILLED, "--spec", canonical({"together": runs}), *folders]
-    environment = os.environ | {"PYTHONPATH": str(HOME / "scripts")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    script = tmp_path / "train_and_die.py"
+    script.write_text(KILLED)
+    done = forked.run([script, "--spec", canonical({"together": runs}), *folders])
     assert done.returncode == -signal.SIGKILL, done.stderr
     first = stamps(out)
     assert set(first) == {"seed1"}

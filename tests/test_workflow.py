@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import forked
 from test_papers import PAPERS
 from test_rebuild import check_rebuilding
 from tiny import tiny_encoder
-from workflow import HOME, Workplace
+from workflow import HOME, Workplace, fork_servers
 
 SHOWN = {"table": 1, "figure": 1, "report": 1}
 REDRAWN = {"collect": 1, **SHOWN}
@@ -28,7 +29,7 @@ METRIC = """def kept(gold, predicted):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Workplace:
+def finished(tmp_path_factory) -> Iterator[Workplace]:
     """A workplace whose experiment has run to its end, with an own metric and predictions that were made elsewhere."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
@@ -38,7 +39,8 @@ def finished(tmp_path_factory) -> Workplace:
     for name, content in place.files.items():
         place.write(name, content)
     place.printed = place.snakemake()
-    return place
+    with fork_servers() as place.servers:  # Snakemake's own did so in that run
+        yield place
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ A label that validation and test lack; a target that names two domains; a featur
 every layer; and runs of two seeds that adapted the encoder.
 """
 
+import functools
 import random
 from pathlib import Path
 
@@ -120,8 +121,14 @@ class ProbeBench(Bench):
 
 def entry_of(word: str, kind: ProbeKind, folders) -> dict:
     """Return the first entry of the catalogues (and of further folders) that names a kind, with small sizes."""
-    catalogue = Catalogue([HOME / "config", *folders])
-    entries = [catalogue.get("probes", name, "contract") for name in catalogue.ids("probes")]
-    stated = next((spec_of(entry, frozenset({"layers"})) for entry in entries if entry.kind == word), {"kind": word})
+    stated = _first_entries(tuple(folders)).get(word, {"kind": word})
     small = {key: value for key, value in SMALL.items() if key in kind.options.model_fields}
     return stated | small | dict.fromkeys(kind.targets, "genre")
+
+
+@functools.cache
+def _first_entries(folders: tuple[str, ...]) -> dict[str, dict]:
+    """Return by kind the first entry of the catalogues and of further folders; their files do not change meanwhile."""
+    catalogue = Catalogue([HOME / "config", *folders])
+    entries = [catalogue.get("probes", name, "contract") for name in catalogue.ids("probes")]
+    return {entry.kind: spec_of(entry, frozenset({"layers"})) for entry in reversed(entries)}

@@ -1,18 +1,48 @@
 """A small experiment of one's own in a folder of one's own, and Snakemake run on it: for the workflow tests."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
 import forked
+from thaw.core.fork_server import ADDRESS
 
 HOME = Path(__file__).parents[1]
+SERVE = """
+import os, sys
+from thaw.core import fork_server
+
+fork_server.start(sys.argv[1], 1)
+print(os.environ[fork_server.ADDRESS], flush=True)
+sys.stdin.read()
+"""
 ADJECTIVES = "red blue green small large old young quiet loud warm cold plain".split()
 NOUNS = "stone river cloud table garden letter window bottle ladder basket mirror candle".split()
+
+
+def activated() -> dict[str, str]:
+    """Return the environment of a user who has activated the one in which these tests run; the same for every test."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return own | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@contextlib.contextmanager
+def fork_servers() -> Iterator[str]:
+    """Yield the address of servers for jobs of one thread, which several runs share: Snakemake starts none of its own.
+
+    As `thaw run` starts them before Snakemake; what they import takes longer than all else of a small run.
+    """
+    code = str(HOME / "scripts")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    environment = activated() | {"PYTHONPATH": code}
+    with subprocess.Popen([sys.executable, "-c", SERVE, code], env=environment, **pipes) as starter:
+        yield starter.stdout.readline().strip()
 
 
 class Workplace:
@@ -22,7 +52,7 @@ class Workplace:
     """
 
     def __init__(self, folder: Path, encoder: Path):
-        self.folder = folder
+        self.folder, self.servers = folder, None
         self.files = {
             "my/tasks.yaml": {
                 "corpora": {
@@ -126,8 +156,8 @@ class Workplace:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a user who has activated the one in which these tests run."""
-        return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        """The environment of a user who has activated this one, with the address of `servers` if there are any."""
+        return activated() | ({ADDRESS: self.servers} if self.servers else {})
 
     @staticmethod
     def words(config: str, profile: str = "default") -> list[str]:

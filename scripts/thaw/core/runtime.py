@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import gc
 import hashlib
 import os
@@ -153,17 +154,24 @@ def set_threads(count: int) -> None:
 
 def versions(device=None) -> dict[str, str]:
     """Return the versions of Python and of the libraries that decide a number, and of a GPU's driver and libraries."""
+    by_library = dict(_installed())
+    if device is not None and device.type == "cuda":
+        import torch
+
+        by_library |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
+        by_library["driver"] = driver("\n".join(_lines("/proc/driver/nvidia/version"))) or "unknown"
+    return by_library
+
+
+@functools.cache  # the libraries of a process stay what they are, and each of its runs asks for them
+def _installed() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide a number."""
     from importlib.metadata import PackageNotFoundError, version
 
     by_library = {"python": sys.version.split()[0]}
     for name in ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn"):
         with contextlib.suppress(PackageNotFoundError):
             by_library[name] = version(name)
-    if device is not None and device.type == "cuda":
-        import torch
-
-        by_library |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
-        by_library["driver"] = driver("\n".join(_lines("/proc/driver/nvidia/version"))) or "unknown"
     return by_library
 
 

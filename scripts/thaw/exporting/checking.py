@@ -35,6 +35,9 @@ TOLERANCE = 1e-3
 # whose rounding turns those on the edge: 0.4 % with MiniLM, 1.5 % under a head fitted with little restraint.
 MAY_CHANGE = 0.05
 
+# Runs a program where `import thaw` fails, though Thaw may be installed.
+WITHOUT_THAW = "import runpy, sys; sys.modules['thaw'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+
 
 def check(source: FinishedRun, folder: Path) -> dict:
     """Read the dataset's test splits again with the export and return the comparison, as check.json has it."""
@@ -76,7 +79,7 @@ def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[di
     with tempfile.TemporaryFile("w+") as texts, tempfile.TemporaryFile("w+") as errors:
         texts.writelines(json.dumps(example) + "\n" for example in asked)
         texts.seek(0)
-        command = [sys.executable, "-E", "-P", str(folder / "model.py")]
+        command = [sys.executable, "-E", "-P", "-c", WITHOUT_THAW, str(folder / "model.py")]
         threads = ComputeConfig.model_validate(source.spec["compute"]).threads
         setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
         pipes = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}

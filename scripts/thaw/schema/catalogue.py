@@ -57,6 +57,7 @@ class Catalogue:
         self.folders = list(folders)
         self._raw: dict[str, dict[str, tuple[Document, dict]]] = {block: {} for block in BLOCKS}
         self._entries: dict[tuple[str, str], BaseModel] = {}
+        self._places: dict[tuple, str] = {}
         for folder in folders:
             self._read(Path(folder))
         for block, entries in self._raw.items():
@@ -178,8 +179,14 @@ class Catalogue:
     def place(self, block: str, name: str, *keys: str) -> str:
         """Return `file:line: block.id.key` of an entry, for an error noticed later; without a file `block.id`.
 
-        A key is called what the entry calls it.
+        A key is called what the entry calls it. Plans ask for the same places with each of their runs.
         """
+        asked = (block, name, keys, (block, name) in self._entries)
+        if asked not in self._places:
+            self._places[asked] = self._place(block, name, keys)
+        return self._places[asked]
+
+    def _place(self, block: str, name: str, keys: tuple[str, ...]) -> str:
         if name not in self._raw[block]:
             return f"{block}.{name}"
         if keys and (entry := self._entries.get((block, name))):

@@ -168,9 +168,9 @@ class ExperimentConfig(ConfigModel):
 
     def meet(self, *parts: str) -> bool:
         """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
-        kinds = (self.tasks, self.encoders, self.heads, [*map(_strategy, self.strategies)])
-        for part in parts:
-            allowed = set(self.only.get(part, ()))
+        for part in filter(self.only.__contains__, parts):
+            allowed = set(self.only[part])
+            kinds = (self.tasks, self.encoders, self.heads, [*map(_strategy, self.strategies)])
             for kind, other in zip(kinds, parts, strict=False):
                 if allowed.intersection(kind) and other not in allowed:
                     return False

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -52,6 +53,7 @@ if yaml.__with_libyaml__:
             Resolver.__init__(self)
 
 
+@lru_cache(maxsize=64)  # the shipped catalogues are read again by each plan of a process; nobody changes a node
 def _compose(text: str):
     """Return the root node of a YAML text. PyYAML's own parser, ten times slower, words its errors better."""
     if yaml.__with_libyaml__:
