@@ -7,46 +7,41 @@ process needs use `check` or `export`; those of what an export computes ask here
 import atexit
 import functools
 import json
-import os
+import subprocess
+import sys
 import tempfile
-from multiprocessing.connection import wait
 from pathlib import Path
 
-import forked
 from thaw.exporting.checking import checked, compare, examples, passes
 from thaw.exporting.finished_run import FinishedRun
 from thaw.merging import folder_reader
 
 
 class Reader:
-    """The program that answers requests with exported folders, in a forked process."""
+    """The program that answers requests with exported folders, in a process of its own."""
 
     def __init__(self):
-        """Start it, with a pipe to its stdin and one from its stdout."""
-        self._folder = tempfile.TemporaryDirectory()
-        files = [f"{self._folder.name}/{name}" for name in ("requests", "replies", "errors")]
-        os.mkfifo(files[0])
-        os.mkfifo(files[1])
-        self._errors = Path(files[2])
-        self._errors.touch()
-        self._process = forked.start([folder_reader.__file__], files)
-        # for reading and writing: so neither waits for the other end, which may never come
-        self._requests, self._replies = (os.fdopen(os.open(name, os.O_RDWR), "r+b", 0) for name in files[:2])
+        """Start it."""
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors, "text": True}
+        self._process = subprocess.Popen([sys.executable, "-E", "-P", folder_reader.__file__], **pipes)
 
     def ask(self, texts: list, folder: Path) -> list[dict]:
         """Return an export's predictions."""
-        self._requests.write(json.dumps({"folders": [str(folder)], "texts": texts}).encode() + b"\n")
-        ready = wait([self._replies, self._process.sentinel], 600)
-        assert self._replies in ready, self._errors.read_text()
-        reply = json.loads(self._replies.readline())
+        self._process.stdin.write(json.dumps({"folders": [str(folder)], "texts": texts}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        self._errors.seek(0)
+        assert line, self._errors.read()
+        reply = json.loads(line)
         assert reply["thaw"] == [], "the folder needs Thaw"
         return reply["replies"][0]["predictions"][""]
 
     def close(self) -> None:
         """End it."""
-        self._requests.close()
-        self._process.join()
-        self._folder.cleanup()
+        self._process.stdin.close()
+        self._process.wait()
+        self._errors.close()
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from . import report
 from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark"
-NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task")}
+NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "memory": ("memory", "sentences")}
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 
 

@@ -94,7 +94,7 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     os.environ.update({"PATH": path, "THAW_RUN": "1"})
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
-    # the other one could come to its part (docs/explanation/costs.md). It changes no number. GNU's OpenMP, which torch
+    # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
     # has on Linux, reads the first of both; another one may know the second alone.
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
         os.environ.update({"GOMP_SPINCOUNT": "10000", "OMP_WAIT_POLICY": "PASSIVE"})

@@ -1,4 +1,4 @@
-"""(a) again at sentence lengths 14, 64, 128 and 512: sentences of one label joined, every text of exactly that length.
+"""Depths of thawing at lengths of 14, 64, 128 and 512 tokens: sentences of one label joined, each text of that length.
 
 The longer the texts, the fewer of them, so that each length has about as many tokens.
 """
@@ -11,17 +11,17 @@ from ..texts import joined, tasks
 from .table import TUNED, compare
 
 LENGTHS = (14, 64, 128, 512)
+PEERS = ("tuned", "boundary_loop")  # with one seed there is one process of each
 USUAL = 25  # tokens of a sentence of SST-2
 
 
 def measure(options: Options) -> dict:
     """Return the table's times and rows at each length."""
     sentences, once = tasks(options)[0], replace(options, rounds=1)
-    found, strategies = {}, work.table(work.LAYERS)
+    found, peers = {}, {name: TUNED[name] for name in PEERS}
     for tokens in LENGTHS:
         rows = max(2 * work.BATCH, options.rows * USUAL // tokens)
         name = f"length_{tokens}"
-        found[tokens] = compare(name, [joined(sentences, tokens, rows)], once, strategies, TUNED) | {
-            "rows_of_train": rows
-        }
-    return {"numbers": {}, "lengths": found}
+        text = joined(sentences, tokens, rows)
+        found[tokens] = compare(name, [text], once, work.depths(), peers) | {"rows_of_train": rows}
+    return {"numbers": {}, "used": {"rounds": 1}, "lengths": found}
