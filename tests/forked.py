@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 IMPORTED = ["snakemake.cli", "pandas", "matplotlib.pyplot", "transformers.modeling_utils"]
-# half of the seconds of a dry run
+# What Snakemake and the Snakefile import in addition, half of the seconds of a dry run.
 IMPORTED += ["snakemake.report.html_reporter", "snakemake.storage", "smart_open"]
 IMPORTED += ["thaw.cli.show_command", "thaw.planning.run_progress", "thaw.planning.start_order"]
 CONTEXT = multiprocessing.get_context("forkserver")

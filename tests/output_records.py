@@ -239,10 +239,14 @@ def _write_merged(plan, result) -> None:
 
 
 def _drawn(keys: list[str]) -> list[str]:
-    """Return the probes to write: of each probe those that differ from its first in one name, as panels take time."""
+    """Return the probes to write: of each probe those that differ from its first in one name, as panels take time.
+
+    The task in the name of what adapted the encoder is that of the probe.
+    """
     drawn, firsts = [], {}
     for key in keys:
         names = layout.names_in_key("probe", key)
+        names["of"] = names["of"].partition(".")[2] or names["of"]
         first = firsts.setdefault(names["probe"], names)
         drawn += [key] if sum(name != first[part] for part, name in names.items()) < 2 else []
     return drawn

@@ -6,53 +6,25 @@ process needs use `check` or `export`; those of what an export computes ask here
 
 import atexit
 import functools
-import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 from thaw.exporting.checking import checked, compare, examples, passes
 from thaw.exporting.finished_run import FinishedRun
-from thaw.merging import folder_reader
-
-
-class Reader:
-    """The program that answers requests with exported folders, in a process of its own."""
-
-    def __init__(self):
-        """Start it."""
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors, "text": True}
-        self._process = subprocess.Popen([sys.executable, "-E", "-P", folder_reader.__file__], **pipes)
-
-    def ask(self, texts: list, folder: Path) -> list[dict]:
-        """Return an export's predictions."""
-        self._process.stdin.write(json.dumps({"folders": [str(folder)], "texts": texts}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        self._errors.seek(0)
-        assert line, self._errors.read()
-        reply = json.loads(line)
-        assert reply["thaw"] == [], "the folder needs Thaw"
-        return reply["replies"][0]["predictions"][""]
-
-    def close(self) -> None:
-        """End it."""
-        self._process.stdin.close()
-        self._process.wait()
-        self._errors.close()
+from thaw.merging.fresh_process import FreshProcess
 
 
 @functools.cache
-def reader() -> Reader:
+def reader() -> FreshProcess:
     """Return the process, which ends with this one."""
-    made = Reader()
-    atexit.register(made.close)
+    made = FreshProcess(threads=1).__enter__()
+    atexit.register(made.__exit__)
     return made
 
 
 def read_again(source: FinishedRun, folder: Path) -> dict:
     """Return the comparison of an export with its run, as `check` does."""
-    splits = {split: compare(source, split, reader().ask(examples(source, split), folder)) for split in checked(source)}
+    splits = {}
+    for split in checked(source):
+        (reply,) = reader().ask(examples(source, split), folder)["replies"]
+        splits[split] = compare(source, split, reply["predictions"][""])
     return {"passed": all(map(passes, splits.values())), "splits": splits}

@@ -12,7 +12,7 @@ from bench import report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import HOME, QUICK, Options
-from bench.parts import grid, growth, steps, target
+from bench.parts import grid, growth, probes, steps, target
 from bench.quality import compared, of_cells, of_runs, over_rows
 from bench.texts import Texts, cut, joined
 from thaw.adaptation.selectors import everything
@@ -223,6 +223,18 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     assert all(
         (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
     )
+
+
+def test_the_trainers_clock_begins_with_its_process():
+    cell = {"strategy": "s", "watched": [{"second": 107.5, "score": 0.8}]}
+    assert target.watched({"started": 100.0, "found": {"cells": [cell]}}) == [(7.5, 0.8, "s")]
+
+
+def test_probes_are_paired_by_what_they_are():
+    ours = [{"task": "t", "layer": n, "strength": 0.1, "scores": {"test": 0.5 + n / 10}} for n in range(2)]
+    assert probes.differences(ours, ours[::-1])["largest_difference"] == 0
+    with pytest.raises(AssertionError, match="the same probes"):
+        probes.differences(ours, ours[:1])
 
 
 def test_a_goal_in_seconds_is_met_by_less():

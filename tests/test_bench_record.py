@@ -7,9 +7,8 @@ import pytest
 from bench import __main__ as command
 from bench import record, report
 from bench.options import Options
+from test_bench import MACHINE
 from thaw.core.files import read_json, write_json
-
-MACHINE = {"cpu": "a", "cores": 2, "computes_in_bf16": False, "load": [0.5], "load_after": [0.7]}
 
 
 def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):

@@ -184,6 +184,8 @@ READING = [  # family, kind of task, what the head reads, what is kept of three 
     ("roberta", "classification", {"layers": {"layer": 0}, "pooling": SEVERAL}, 1, {}),
     ("deberta_v2_conv", "spans", {"layers": {"layer": 1}}, 1, {}),
 ]
+# Of these the program of the folder reads its lines in a process of its own, as `thaw export` checks it.
+AS_PROGRAM = {("bert", "pair_classification"), ("distilbert", "regression")}
 
 
 @pytest.mark.parametrize(("family", "kind", "head", "kept", "bench"), READING)
@@ -196,7 +198,7 @@ def test_a_head_on_other_layers_has_an_encoder_that_ends_at_the_highest(
     source = open_run(house.run("_".join(map(str, read)), phase, head=head))
     formats.write(source, tmp_path)
     assert AutoConfig.from_pretrained(tmp_path).num_hidden_layers == kept
-    report = read_again(source, tmp_path)
+    report = (check if (family, kind) in AS_PROGRAM else read_again)(source, tmp_path)
     assert report["passed"] and report["splits"]["test"]["largest_difference"] < 1e-5
     assert report["splits"]["test"]["changed"] == 0
 

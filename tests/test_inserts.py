@@ -5,7 +5,6 @@ import torch
 from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 
-from read_again import read_again
 from thaw.adaptation.peft_modules import Inserts, insert, merge, read_insert_metadata
 from thaw.adaptation.selectors import boundary, components
 from thaw.compute_cost.flops import Shape, training_flops
@@ -13,9 +12,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
-from thaw.exporting import formats
 from thaw.exporting.export import export
-from thaw.exporting.finished_run import open_run
 from thaw.features.batch import Batch
 from thaw.schema.insert import InsertConfig
 from thaw.schema.strategy import StrategyConfig
@@ -212,10 +209,7 @@ def test_an_export_has_lora_and_ia3_in_its_weights_and_refuses_adapters(bench, t
     runs = {kind: results / f"runs/t/all/e/linear/{kind}/base/seed1" for kind in KINDS}
     for kind, run in runs.items():
         bench.step("train", bench.spec(phase(kind, rate=1e-2), keep=True), run)
-    source = open_run(runs["lora"])
-    (tmp_path / "lora").mkdir()
-    formats.write(source, tmp_path / "lora")
-    found = read_again(source, tmp_path / "lora")
+    found = export(runs["lora"], tmp_path / "lora")
     assert found["passed"] and found["splits"]["test"]["changed"] == 0
     assert set(load_file(tmp_path / "lora/model.safetensors")) == set(Encoder.load(bench.encoder).model.state_dict())
     with pytest.raises(UserError, match="adapters can not be merged into the weights"):

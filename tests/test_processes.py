@@ -33,8 +33,7 @@ def extract(bench: Bench, out: Path, threads: int, *more: str) -> tuple[dict[str
     spec = bench.features_spec | {"compute": {"threads": threads}}
     words = ["--spec", canonical(spec), "--boundaries", *PARTS, "--data", bench.corpus.folder, "--out", out]
     words = [*words, "--encoder", bench.encoder, *more]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts"), "OMP_NUM_THREADS": str(threads)}
-    done = forked.run(["thaw.steps.features", *words], environment=environment)
+    done = forked.run(["thaw.steps.features", *words])
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_bytes() for path in out.glob("*.safetensors")}, read_json(out / "b3.json")
 

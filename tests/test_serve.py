@@ -30,6 +30,7 @@ def running(written, tmp_path_factory):  # noqa: F811
     printed = tmp_path_factory.mktemp("served") / "errors"
     with printed.open("w") as errors, served(written, *limits, errors=errors) as found:
         yield *found, printed
+    assert "Traceback" not in printed.read_text()
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_what_is_refused_is_one_sentence(address):
 
 
 def test_a_client_that_hangs_up_leaves_no_traceback(running):
-    address, _, printed = running
+    address, _, printed = running  # which is looked through once more when the server has ended
     head = b"POST /predict HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n{"
     with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
         client.sendall(head)

@@ -1,10 +1,12 @@
 """Which jobs start first: those with the most left to compute in them and in what waits for them."""
 
+import re
+
 import pytest
 
 from thaw.core.home import HOME
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.cost_estimate import operations
+from thaw.planning.cost_estimate import COMPUTING, operations
 from thaw.planning.start_order import MOST, operations_left, priorities
 
 
@@ -38,3 +40,28 @@ def test_priorities_are_shares_of_the_longest_chain(plan):
     shallow, deep, full = (("train", key_of(plan, "train", name)) for name in ("top_k/k01", "top_k/k02", "full"))
     assert 0 < priority[shallow] < priority[deep] < priority[full]
     assert priority[full] / priority[deep] == pytest.approx(left[full] / left[deep])
+
+
+def test_what_is_chosen_counts_the_runs_that_wait_for_the_choice():
+    """Trials, the choice among them, and the runs that take its rates."""
+    experiment = {"strategies": ["lee_full", {"lee_top_k": [2]}], "outputs": ["main_table"], "baselines": []}
+    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], experiment | {"tasks": ["acceptability"]}), HOME)
+    left, (choice,) = operations_left(plan), plan.jobs["select"]
+    runs = {key: own for (step, key), own in left.items() if step == "train"}
+    waiting = [own for key, own in runs.items() if "/lee_full/base/seed" in key or "/lee_top_k/" in key]
+    trials = [own for key, own in runs.items() if own > max(waiting)]
+    assert left["select", choice] == max(waiting) > 0 and len(trials) > 10
+    assert len(waiting) + len(trials) == len(runs)
+
+
+def test_each_rule_of_what_computes_has_a_priority():
+    """Of the rules that call a step which computes with an encoder, or chooses what others wait for."""
+    first = {"features"}  # which has one that is higher
+    steps, ordered = {*COMPUTING, "select"} - first, set()
+    for file in (HOME / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"^ *rule\b", file.read_text(encoding="utf-8"), flags=re.M):
+            called = re.search(r"-m thaw\.steps (\w+) ", rule)
+            if called and called[1] in steps:
+                ordered.add(called[1])
+                assert f'priority: longest_first("{called[1]}"' in rule, f"{file.name}: {called[1]}"
+    assert ordered == steps

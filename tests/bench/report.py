@@ -23,7 +23,7 @@ GOALS = {
     "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),
     "store_read_vs_memcpy": (0.5, "(e) store read against a memory copy of the same bytes"),
     "step_vs_matmul": (0.4, "fine-tuning step in bf16 against its matrix products alone"),
-    "step_fp32_vs_matmul": (0.7, "the same in fp32"),
+    "step_fp32_vs_matmul": (0.7, "fine-tuning step in fp32 against its matrix products alone"),
     "single_run_vs_trainer_tuned": (1, "one run of full fine-tuning against Trainer, tuned"),
     "first_result": (8, "seconds to the first result; at most"),
     "planning": (20, "(f) seconds to plan 10,000 jobs; at most"),
@@ -91,7 +91,7 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
         if name in parts:
             lines += ["", f"## {name}", "", *facts(parts[name])]
     if "growth" in parts:
-        lines += ["", "## growth: exponents of seconds", "", *exponents(parts["growth"]["growth"])]
+        lines += ["", "## growth: seconds and exponents", "", *growth(parts["growth"]["growth"])]
     lines += ["", "## machine", "", *machines(parts)]
     return "\n".join(lines) + "\n"
 
@@ -171,15 +171,6 @@ def _leaves(found, path: str = ""):
             yield from _leaves(value, place)
         else:
             yield place, number(value) if isinstance(value, float) else value
-
-
-def exponents(found: dict[str, dict]) -> list[str]:
-    """Return the exponents by axis and side."""
-    sides = list(next(iter(found.values()))["exponents"])
-    lines = ["| against | " + " | ".join(sides) + " |", "|:--|" + "--:|" * len(sides)]
-    return lines + [
-        f"| {axis} | " + " | ".join(number(one["exponents"][s]) for s in sides) + " |" for axis, one in found.items()
-    ]
 
 
 def growth(found: dict[str, dict]) -> list[str]:

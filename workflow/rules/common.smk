@@ -110,8 +110,13 @@ def priorities():
 
 
 def longest_first(step, key=None, seeds=()):
-    """Return the priority of a step's job as a function of its wildcards: that of the run after which most is left."""
-    return lambda wildcards: max(priorities()[step, wanted] for wanted in keys_of(step, wildcards, key, seeds))
+    """Return the priority of a step's job as a function of its wildcards: that of the run after which most is left.
+
+    A job of a cluster is alone in the Snakemake on its node.
+    """
+    if workflow.remote_exec:
+        return 0
+    return lambda wildcards: round(max(priorities()[step, job] for job in keys_of(step, wildcards, key, seeds)), 2)
 
 
 # Both once for all rules of a step, of which training has many.

@@ -53,6 +53,7 @@ rule probe:
         "<logs>/probe/{task}/{subset}/{encoder}/{probe}/{of}.log",
     wildcard_constraints:
         of="[a-z0-9_.]+",
+    priority: 5  # how long it takes is not estimated: neither first nor last
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads

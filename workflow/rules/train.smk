@@ -185,6 +185,7 @@ rule select:
         "<logs>/select/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
         strategy=PLAN.strategies("select"),
+    priority: longest_first("select")
     conda:
         "../envs/thaw.yaml"
     threads: 1

@@ -1,7 +1,7 @@
 """Which jobs start first: those with the most left to compute in them and in what waits for them. No torch.
 
-Snakemake starts jobs of equal priority in the order of their rules, so that full fine-tuning would come last and run
-alone while the other cores have nothing to do. Longest first keeps them busy to the end (Graham 1969).
+Snakemake starts jobs of equal priority by the size of their inputs. Full fine-tuning reads least, so that it would come
+last and run alone while the other cores have nothing to do. Longest first keeps them busy to the end (Graham 1969).
 """
 
 from functools import cache
@@ -40,7 +40,7 @@ def operations_left(plan: Plan) -> dict[tuple[str, str], float]:
 
 
 def _operations(plan: Plan) -> dict[tuple[str, str], float]:
-    """Return by step and key the operations of each job that computes; of a cell's runs they are counted once."""
+    """Return by step and key the operations of each job that computes; all seeds of a cell have as many."""
     first, counted = first_of_cells(plan), {}
     for step in COMPUTING:
         for key in plan.jobs[step]:

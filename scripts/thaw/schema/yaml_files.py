@@ -53,7 +53,7 @@ if yaml.__with_libyaml__:
             Resolver.__init__(self)
 
 
-@lru_cache(maxsize=64)  # the shipped catalogues are read again by each plan of a process; nobody changes a node
+@lru_cache(maxsize=32)  # for processes that load many plans, as tests do; nobody changes a node
 def _compose(text: str):
     """Return the root node of a YAML text. PyYAML's own parser, ten times slower, words its errors better."""
     if yaml.__with_libyaml__:

@@ -4,8 +4,6 @@ python -m thaw.steps prepare --spec '{"corpus": ..., "entry": {...}, "source": "
     --data-dir DIR --out results/data/<corpus>
 """
 
-import gc
-
 from thaw.core.runtime import run_step
 from thaw.core.step_arguments import parse_arguments, required
 from thaw.data.preparation import prepare
@@ -13,7 +11,6 @@ from thaw.data.preparation import prepare
 
 def main() -> None:
     """Parse the arguments and prepare the corpus."""
-    gc.disable()  # rows are many small objects without cycles, through which Python would look again and again
     arguments = parse_arguments(
         __doc__,
         required("--data-dir", "folder that file sources are relative to"),

@@ -31,8 +31,8 @@ def measure(options: Options) -> dict:
     few = [cell for cell in cells if cell["name"].startswith(f"n{sizes[0]}_")]
 
     def pipeline() -> dict:
-        given = {"cells": cells, "strengths": work.STRENGTHS}
-        record = rivals.ask("all_layers", place.folder, options, told, options.threads, **given)
+        given = {"cells": cells, "strengths": work.STRENGTHS, "fit_threads": options.threads}
+        record = rivals.ask("all_layers", place.folder, options, told, **given)
         return record | {"engine": rivals.engine(record)}
 
     def setfit() -> dict:

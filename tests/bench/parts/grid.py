@@ -53,7 +53,7 @@ def measure(options: Options) -> dict:
         "seconds": seconds,
         "engine_seconds": engine,
         "engine_ratios": {side: value / engine["ours"] for side, value in engine.items() if side != "ours"},
-        # of the Trainer those of the cells that ran would say nothing
+        # the Trainer ran some of its cells, so that its processor seconds would be of those alone
         "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items() if side != "trainer_tuned"},
         "used": {"seeds": work.GRID_SEEDS},
         "passes": rounds["ours"][-1]["passes"],

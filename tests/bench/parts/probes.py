@@ -46,6 +46,7 @@ def differences(ours: list[dict], theirs: list[dict]) -> dict[str, float]:
     ours, theirs = (
         {tuple(cell[name] for name in names): cell["scores"]["test"] for cell in side} for side in (ours, theirs)
     )
+    assert ours.keys() == theirs.keys(), "both sides fit the same probes"
     pairs = [(ours[probe], theirs[probe]) for probe in ours]
     apart = [abs(our - their) for our, their in pairs]
     means = [statistics.mean(column) for column in zip(*pairs, strict=True)]

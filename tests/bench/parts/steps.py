@@ -24,7 +24,7 @@ def measure(options: Options) -> dict:
 
 
 def compare(name: str, options: Options, precision: str) -> dict:
-    """Return the same in a precision; `name` is the folder to work in."""
+    """Return what `measure` returns, in fp32 or bf16; `name` is the folder to work in."""
     text = tasks(options)[0]
     used = {"threads": options.cores}
     alone = replace(options, **used)

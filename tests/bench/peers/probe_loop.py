@@ -36,7 +36,7 @@ def main(job: dict, clock: Clock) -> dict:
                 with clock("evaluate"):
                     scores = {split: probe.score(scaled[split], labels[split]) for split in names[1:]}
                 found.append({"task": task, "layer": layer, "strength": strength, "scores": scores})
-    return {"cells": sorted(found, key=lambda cell: (cell["task"], cell["layer"], cell["strength"]))}
+    return {"cells": found}
 
 
 if __name__ == "__main__":
