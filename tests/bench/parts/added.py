@@ -5,6 +5,7 @@ Thaw finds the states that it starts from on disk; the peers train its cells alo
 
 import shutil
 import statistics
+from dataclasses import replace
 
 from .. import rivals, work
 from ..measuring import interleaved, median
@@ -19,6 +20,8 @@ PEERS = ("tuned", "tuned_side_by_side", "boundary_loop")
 
 def measure(options: Options) -> dict:
     """Return the seconds of all sides for the strategy that is added, whole processes, tables and report included."""
+    used = {"threads": options.cores}  # as the peers': nothing else is to be computed
+    options = replace(options, **used)
     text = tasks(options)[0]
     place = Place(options.folder("added"), options, [text], work.depths() | ADDED)
     place.write("bench.yaml", place.selection | {"strategies": list(work.depths())})
@@ -38,6 +41,7 @@ def measure(options: Options) -> dict:
     rounds = interleaved(sides, options.rounds)
     return {
         "numbers": {},
+        "used": used,
         "seconds": {side: median(records, "wall") for side, records in rounds.items()},
         "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
         "engine_seconds": {peer: statistics.median(map(rivals.engine, rounds[peer])) for peer in PEERS},
