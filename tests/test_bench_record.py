@@ -26,6 +26,17 @@ def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):
     assert "| ours | 14 | 64 |" in read["lengths_seconds"] and "| ours | 7 | 32 |" in read["lengths_engine"]
 
 
+def test_ratios_are_the_other_sides_seconds_divided_by_ours():
+    table = {"seconds": {"ours": 2.0, "boundary_loop": 1.5, "tuned": 5.0}}
+    assert report.ratios({"table": table, "grid": {"seconds": {"ours": 1.0, "cached_loop": 2.0}}}) == [
+        "| work | other side | its seconds / Thaw's |",
+        "|:--|:--|--:|",
+        "| seven strategies, 320 rows | Trainer, tuned | 2.5 |",
+        "| seven strategies, 320 rows | torch loop that keeps frozen layers' states | 0.75 |",
+        "| 40 heads on the frozen encoder, 600 rows | torch loop on kept features | 2 |",
+    ]
+
+
 def test_the_tables_that_are_kept_are_those_of_the_parts_that_are_kept():
     tables = record.tables()
     assert {"goals", "table_seconds", "table_fp32_seconds"} <= set(tables)
@@ -45,7 +56,8 @@ def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
     command.main()
     assert "- probes: a, 2 cores" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == {"probes.json", "probes_seconds.md", "goals.md"}
+    names = {"probes.json", "probes_seconds.md", "goals.md", "ratios.md"}
+    assert {path.name for path in (tmp_path / "kept").rglob("*.*")} == names
 
 
 def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_path, monkeypatch):

@@ -47,7 +47,8 @@ def _place(name: str, rows: int) -> Path:
 def tables() -> dict[str, str]:
     """Return the tables of the parts that are kept, with what they were measured on as their notes."""
     parts = {path.stem: read_json(path) for path in sorted((RECORD / "parts").glob("*.json"))}
-    found = {"goals": [*report.goals(report.summarised(parts)), *report.machines(parts)]}
+    notes = report.machines(parts)
+    found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}
     for name, part in parts.items():
         notes = report.machines({name: part})
         if "seconds" in part:

@@ -35,6 +35,31 @@ AT_MOST = (*IN_SECONDS, "passes_per_split")
 BESIDE = {
     "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
 }
+# What the summary compares: a part by the name of its record, and its work.
+COMPARED = {
+    "single": "one full fine-tuning, 500 rows",
+    "added": "one strategy more in a finished experiment, 500 rows",
+    "table": "seven strategies, 320 rows",
+    "table_1000": "seven strategies, 1,000 rows",
+    "table_fp32": "seven strategies in fp32, 160 rows",
+    "lora": "LoRA in all layers and in two, 320 rows",
+    "grid": "40 heads on the frozen encoder, 600 rows",
+    "grid_3000": "40 heads on the frozen encoder, 3,000 rows",
+    "probes": "probes of all layers, 3,000 rows",
+    "all_layers": "40 linear probes on all layers, 20 to 320 rows",
+}
+PEERS = {
+    "default": "Trainer, defaults",
+    "tuned": "Trainer, tuned",
+    "trainer_tuned": "Trainer, tuned",
+    "tuned_side_by_side": "Trainer, tuned, two processes",
+    "peft_side_by_side": "Trainer with PEFT, two processes",
+    "boundary_loop": "torch loop that keeps frozen layers' states",
+    "cached_loop": "torch loop on kept features",
+    "sentence_vectors": "sentence-transformers with scikit-learn, 24 heads",
+    "sklearn_loop": "scikit-learn loop",
+    "pipeline": "scikit-learn pipeline",
+}
 OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled", "single")  # parts that have seconds of strategies
 OF_QUALITY = (*OF_STRATEGIES, "quality")  # parts that have their scores
 OF_FACTS = ("steps", "steps_fp32", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
@@ -102,6 +127,16 @@ def goals(summary: dict) -> list[str]:
     for key, goal in summary["goals"].items():
         words = {True: "yes", False: "no", None: "not measured"}[goal["met"]]
         lines.append(f"| {goal['what']} | {number(summary[key])} | {goal['goal']} | {words} |")
+    return lines
+
+
+def ratios(parts: dict) -> list[str]:
+    """Return how many times Thaw's seconds each other side takes, from start to end, of the parts in COMPARED."""
+    lines = ["| work | other side | its seconds / Thaw's |", "|:--|:--|--:|"]
+    for name, what in COMPARED.items():
+        seconds = parts[name]["seconds"] if name in parts else {}
+        for side in sorted(set(seconds) & set(PEERS), key=list(PEERS).index):
+            lines.append(f"| {what} | {PEERS[side]} | {number(seconds[side] / seconds['ours'])} |")
     return lines
 
 
