@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.evaluation.example_slices import in_order, slice_names
+from thaw.evaluation.example_slices import in_order
 from thaw.outputs import wording
 from thaw.outputs.evidence import disagreements, label_errors
 from thaw.outputs.evidence.calibration import calibration
@@ -143,13 +143,9 @@ def _calibration(data: TaskPredictions, cells: list[PredictedCell], looks: list[
 
 def _slices(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:
     """Return by slice how many examples it has and the mean credit of each cell."""
-    keys = slice_names(data.frame, data.texts)
-    if "seen" in data.frame and data.frame["seen"].nunique() > 1:
-        keys["sentences"] = ["seen in train" if seen else "not seen in train" for seen in data.frame["seen"]]
     credits, lines = np.stack([data.credits(cell) for cell in cells]), []
     scored = ~np.isnan(credits).all(0)
-    for of, names in keys.items():
-        names = np.array(names)
+    for of, names in data.slices.items():
         for name in in_order(names[scored].tolist()):
             mine = scored & (names == name)
             means = np.nanmean(credits[:, mine], axis=1) * (-1 if data.is_score else 100)

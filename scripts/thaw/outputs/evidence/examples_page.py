@@ -6,6 +6,7 @@ It is made from runs.csv, the runs' predictions and histories, and the prepared 
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log
 from thaw.data.corpus import Corpus
@@ -15,6 +16,7 @@ from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPrediction
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names, section_anchor
+from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
 
@@ -31,16 +33,16 @@ def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
     records of probes and merges.
     """
     summary = aggregate.summarise(runs, "test", spec["order"])
-    groups = aggregate.group_names(summary, spec["labels"])
+    groups, rows = aggregate.group_names(summary, spec["labels"]), SummaryRows(summary)
     places = [
         (column, group, name)
         for column in _first_splits(aggregate.columns(summary, spec["labels"]))
         for group, name in groups.items()
-        if len(aggregate.of_column(aggregate.runs_of(summary, group), column))
+        if of_column(rows.runs(group), column)
     ]
     most = max(FEW, min(MANY, ALL_EXAMPLES // max(len(places), 1)))
     reader = _Reader(Path(results), logs, folder, _results_of_cells(runs), spec, most)
-    sections = [reader.section(summary, *place) for place in places]
+    sections = [reader.section(rows, *place) for place in places]
     return {
         "spec": spec,
         "labels": spec["labels"],
@@ -79,22 +81,20 @@ def _key(row) -> tuple:
 
 
 class _Reader:
-    """Reads the sections of a page, each dataset once."""
+    """Reads the sections of a page, each dataset and split once."""
 
     def __init__(self, results: Path, logs, folder: Path, cells: dict[tuple, list], spec: dict, most: int):
         self.results, self.logs, self.folder, self.cells, self.most = results, logs, folder, cells, most
-        self.labels, self.corpora, self.named = spec["labels"], {}, set()
+        self.labels, self.corpora, self.examples, self.named = spec["labels"], {}, {}, set()
         self.marks = figure_style.marks(strategy for strategy, _ in spec["order"].get("strategies", []))
 
-    def section(self, summary, column, group: tuple, name: str) -> dict:
+    def section(self, rows: SummaryRows, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
-        fitted = aggregate.of_column(aggregate.runs_of(summary, group), column)
-        beyond = aggregate.of_column(summary[summary["kind"].isin(aggregate.EXTERNAL)], column)
-        baselines = aggregate.of_column(aggregate.baselines_of(summary, group), column)
-        rows = [row for part in (baselines, fitted, beyond) for row in part.itertuples()]
+        predicted = of_column([*rows.runs(group), *rows.external], column)
+        baselines = of_column(rows.baselines(group), column)
         section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
-        section |= {"anchor": section_anchor(column.task, group), "rows": [self._row(row) for row in rows]}
-        predicted = [row for part in (fitted, beyond) for row in part.itertuples()]
+        section["anchor"] = section_anchor(column.task, group)
+        section["rows"] = [self._row(row) for row in [*baselines, *predicted]]
         try:
             data, cells = self._predictions(column, predicted)
         except (UserError, OSError) as error:  # a dataset that was deleted since must not take the page with it
@@ -136,12 +136,18 @@ class _Reader:
         task = next((task_of(self.results, own[0].folder) for _, own in runs if own), None)
         if task is None:
             return None, []
-        data = TaskPredictions(task, self._corpus(task["corpus"]), column.split)
+        data = self._examples(task, column.split)
         cells = []
         for row, own in runs:
             seeds = [(wording.seed(one.seed), one.folder) for one in own]
             cells.append(read_cell(data, self.results, aggregate.row_name(row, self.labels), row._asdict(), seeds))
         return data, [cell for cell in cells if cell]
+
+    def _examples(self, task: dict, split: str) -> TaskPredictions:
+        key = canonical(task), split
+        if key not in self.examples:
+            self.examples[key] = TaskPredictions(task, self._corpus(task["corpus"]), split)
+        return self.examples[key]
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self.corpora:

@@ -14,6 +14,7 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE, WORD_TYPES
+from thaw.evaluation.example_slices import slice_names
 from thaw.outputs.frame.prediction_files import rows_of_split
 
 READ = ("label", "score", "tags")  # kinds of targets
@@ -97,6 +98,14 @@ class TaskPredictions:
             return right
         count = np.bincount(self.example, minlength=len(self.frame))
         return np.bincount(self.example, right, len(self.frame)) / np.maximum(count, 1)
+
+    @cached_property
+    def slices(self) -> dict[str, np.ndarray]:
+        """The slice of each example, [N], by what they are sliced."""
+        keys = slice_names(self.frame, self.texts)
+        if "seen" in self.frame and self.frame["seen"].nunique() > 1:
+            keys["sentences"] = ["seen in train" if seen else "not seen in train" for seen in self.frame["seen"]]
+        return {of: np.array(names) for of, names in keys.items()}
 
     @cached_property
     def _positions(self):

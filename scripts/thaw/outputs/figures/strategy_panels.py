@@ -3,6 +3,7 @@
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.summary_rows import SummaryRows
 
 CSV_COLUMNS = [
     *"task split subset encoder head strategy variant thawed embeddings".split(),
@@ -15,12 +16,10 @@ def task_panels(summary, labels: dict) -> list[tuple]:
 
     A title ends in ‡ where a run is missing.
     """
-    import pandas
-
-    shown = []
+    shown, rows_of = [], SummaryRows(summary)
     for group, name in aggregate.group_names(summary, labels).items():
-        extra = summary[summary["kind"].isin(aggregate.EXTERNAL)]
-        mine = pandas.concat([aggregate.runs_of(summary, group), aggregate.baselines_of(summary, group), extra])
+        parts = rows_of.runs(group), rows_of.baselines(group), rows_of.external
+        mine = summary.loc[[row.Index for part in parts for row in part]]
         for column in aggregate.columns(summary, labels):
             rows = aggregate.of_column(mine, column)
             if rows.loc[rows["fitted"], "mean"].notna().any():

@@ -135,12 +135,6 @@ def group_names(summary, labels: dict) -> dict[tuple, str]:
     }
 
 
-def baselines_of(summary, group: tuple):
-    """Return the baselines that the runs of a group (subset, encoder, head) are compared with."""
-    subset, encoder, _ = group
-    return summary[summary["baseline"] & (summary["subset"] == subset) & summary["encoder"].isin(["", encoder])]
-
-
 def runs_of(summary, group: tuple):
     """Return the runs of a group (subset, encoder, head)."""
     subset, encoder, head = group

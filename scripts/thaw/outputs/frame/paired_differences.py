@@ -51,18 +51,22 @@ class Contrasts:
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
         main = runs.loc[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna(), COMPARED]
         self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
+        self._places = self.shown.groupby([*CELL, "split"], sort=False).indices
         self.predictions = predictions
 
     def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
-        return combined(self.shown, [(1.0, first), (-1.0, second)], split, self.predictions)
+        return combined([(1.0, self._rows(first, split)), (-1.0, self._rows(second, split))], self.predictions)
 
     def sides(self, cells: list[tuple], split: str) -> list[Resampled]:
         """Return the mean of each cell over the seeds that all of them have, with its draws; [] without such a seed."""
-        sides = _of_shared_seeds([_on_split(self.shown, cell, split) for cell in cells])
+        sides = _of_shared_seeds([self._rows(cell, split) for cell in cells])
         if sides[0].empty:
             return []
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
+
+    def _rows(self, cell: tuple, split: str):
+        return self.shown.iloc[self._places.get((*cell, split), [])]
 
     def best(self, cells: list[tuple]) -> tuple | None:
         """Return the cell with the highest mean on validation, of equals the first; None where none has a score.
@@ -77,20 +81,18 @@ class Contrasts:
         return max(means, key=means.get, default=None)
 
 
-def combined(rows, terms: list[tuple[float, tuple]], split: str, predictions: PredictionFiles) -> Contrast | None:
-    """Return a weighted sum of cells; None where no seed has all. Args: runs of one metric; (weight, cell by CELL)."""
-    sides = _of_shared_seeds([_on_split(rows, cell, split) for _, cell in terms])
+def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) -> Contrast | None:
+    """Return a weighted sum of cells; None where no seed has all.
+
+    Args: weight and rows of runs.csv of each cell, all by one metric and on one split.
+    """
+    sides = _of_shared_seeds([rows for _, rows in terms])
     if sides[0].empty:
         return None
     weighted = [(100 * times, side) for (times, _), side in zip(terms, sides, strict=True)]
-    made = predictions.resampled(weighted, sides[0]["metric"].iloc[0], split)
+    made = predictions.resampled(weighted, sides[0]["metric"].iloc[0], sides[0]["split"].iloc[0])
     values = sum(times * side["value"].to_numpy() for times, side in weighted)
     return Contrast(dict(zip(sides[0]["seed"], values.tolist(), strict=True)), made)
-
-
-def _on_split(rows, cell: tuple, split: str):
-    rows = of_cell(rows, cell)
-    return rows[rows["split"] == split]
 
 
 def _of_shared_seeds(sides: list) -> list:

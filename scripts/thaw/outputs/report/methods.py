@@ -4,6 +4,7 @@ from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 from thaw.outputs.report.recommended import sentence
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
@@ -98,51 +99,54 @@ def findings(summary, validated: dict[tuple, float], labels: dict, recommended=(
     `aggregate.validation_means` returns it; recommended, as `recommended.recommendations` returns it.
     """
     said = {(entry["task"], entry["split"], entry["group"]): entry for entry in recommended}
-    groups, lines = aggregate.group_names(summary, labels), []
+    groups, rows, lines = aggregate.group_names(summary, labels), SummaryRows(summary), []
     for column in aggregate.columns(summary, labels):
-        here = aggregate.of_column(summary, column)
-        here = here[here["mean"].notna()]
-        keys = here[["task", *aggregate.ROW]].itertuples(index=False, name=None)
-        here = here.assign(validation=[validated.get(key) for key in keys])
         for group, name in groups.items():
-            mine = aggregate.runs_of(here, group)
-            mine = mine[mine["validation"].notna()]
-            if len(mine):
-                references = aggregate.baselines_of(here, group), here[here["kind"].isin(aggregate.EXTERNAL)]
+            parts = [_scored(part, column) for part in (rows.runs(group), rows.baselines(group), rows.external)]
+            keys = [(row.task, *aggregate.row_key(row)) for row in parts[0]]
+            chosen = [(validated[key], row) for key, row in zip(keys, parts[0], strict=True) if key in validated]
+            if chosen:
                 entry = said.get((column.task, column.split, group))
-                text = sentence(entry) if entry else _finding(mine, labels)
+                text = sentence(entry) if entry else _finding(chosen, labels)
                 marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", name]
                 text = f"({', '.join(mark for mark in marks if mark)}): {text}"
-                text += _references(mine, references, labels)
+                text += _references([row for _, row in chosen], parts[1:], labels)
                 lines.append({"task": column.label, "text": text, "recommendation": entry})
     return lines
 
 
-def _finding(mine, labels: dict) -> str:
-    """Return what is the highest on validation of one column and group, and the cheapest that is near it there."""
-    best = mine.loc[mine["validation"].astype(float).idxmax()]
-    spread = f" ± {wording.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
-    others = mine[mine.index != best.name]
+def _scored(rows: list, column) -> list:
+    """Return those of some rows of a summary that have a score in a column."""
+    return [row for row in of_column(rows, column) if row.mean == row.mean]
+
+
+def _finding(chosen: list[tuple], labels: dict) -> str:
+    """Return what is the highest on validation of one column and group, and the cheapest that is near it there.
+
+    Args: the mean on validation and the row of each run.
+    """
+    highest, best = max(chosen, key=lambda one: one[0])
+    spread = f" ± {wording.number(best.sd)}" if best.sd == best.sd and not best.shared else ""
     text = f"{aggregate.row_name(best, labels)} "
-    text += "is the highest on validation; on test it scores " if len(others) else "is the only strategy run: "
-    text += f"{wording.number(best['mean'])}{spread}."
-    cheap = others[(others["validation"] >= best["validation"] - 1) & (others["seconds"] < best["seconds"])]
-    cheap = cheap[cheap["seconds"].map(wording.seconds) != wording.seconds(best["seconds"])]
-    if len(cheap):
-        least = cheap.loc[cheap["seconds"].idxmin()]
-        costs = f"{wording.seconds(least['seconds'])} against {wording.seconds(best['seconds'])} of training"
+    text += "is the highest on validation; on test it scores " if len(chosen) > 1 else "is the only strategy run: "
+    text += f"{wording.number(best.mean)}{spread}."
+    near = [row for mean, row in chosen if mean >= highest - 1 and row.seconds < best.seconds]
+    cheap = [row for row in near if wording.seconds(row.seconds) != wording.seconds(best.seconds)]
+    if cheap:
+        least = min(cheap, key=lambda row: row.seconds)
+        costs = f"{wording.seconds(least.seconds)} against {wording.seconds(best.seconds)} of training"
         text += f" The cheapest within one point of it on validation is {aggregate.row_name(least, labels)}, with "
-        text += f"{wording.number(least['mean'])} on test and {costs}."
+        text += f"{wording.number(least.mean)} on test and {costs}."
     return text
 
 
-def _references(mine, references: tuple, labels: dict) -> str:
+def _references(mine: list, references: list[list], labels: dict) -> str:
     """Return what runs are compared with, and what is lacking. Args: references: baselines, external rows."""
     text = ""
     for what, rows in zip(("Baselines", "External"), references, strict=True):
-        scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows.itertuples()]
+        scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows]
         text += f" {what}: {wording.listing(scores)}." if scores else ""
-    if (mine["pairs"] == "joint").any() and not (mine["pairs"] == "separate").any():
+    if "joint" in (pairs := {row.pairs for row in mine}) and "separate" not in pairs:
         text += f" No run uses a bi-encoder. {BI_ENCODER_NOTE}"
     return text
 

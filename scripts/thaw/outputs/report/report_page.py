@@ -278,17 +278,19 @@ def _in_group(row, groups: dict, labels: dict) -> str:
 
 def cost_rows(summary, columns, labels: dict) -> list[dict]:
     """Return per strategy its trained parameters, largest memory in bytes, and by task the seconds and FLOPs."""
-    rows, groups = [], aggregate.group_names(summary, labels)
-    tasks = list(dict.fromkeys(column.task for column in columns))
+    rows, groups, tasks = [], aggregate.group_names(summary, labels), dict.fromkeys(column.task for column in columns)
     fitted = summary[summary["fitted"]].sort_values("rank", kind="stable")
-    for _, part in fitted.groupby(aggregate.ROW, sort=False):
-        by_task = {row.task: row for row in part.itertuples()}
+    parts = fitted.groupby(aggregate.ROW, sort=False)
+    memory, parameters = parts["memory"].max() * 1e6, parts["parameters"].mean()
+    by_row: dict[tuple, list] = {}
+    for row in fitted.itertuples():
+        by_row.setdefault(aggregate.row_key(row), []).append(row)
+    for key, part in by_row.items():
+        by_task = {row.task: row for row in part}
         cells = [by_task.get(task) for task in tasks]
         anchors = [cell and cell_anchor(cell.task, cell._asdict()) for cell in cells]
-        row = next(part.itertuples())
-        memory = part["memory"].max() * 1e6
-        costs = {"parameters": part["parameters"].mean(), "memory": memory, "cells": cells, "anchors": anchors}
-        rows.append({"name": _in_group(row, groups, labels), "row": row, **costs})
+        costs = {"parameters": parameters[key], "memory": memory[key], "cells": cells, "anchors": anchors}
+        rows.append({"name": _in_group(part[0], groups, labels), "row": part[0], **costs})
     return rows
 
 

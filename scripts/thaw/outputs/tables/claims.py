@@ -65,9 +65,10 @@ def build(data, spec: dict) -> TextTable:
 def contrast_of(data, encoder: str, test: dict) -> Contrast | None:
     """Return a test's contrast in points over the seeds that have all its scores; None where there is no such seed."""
     runs = data.runs
-    rows = runs[(runs["kind"] == "run") & (runs["metric"] == test["metric"]) & runs["value"].notna()]
-    terms = [(times, (test["task"], test["subset"], encoder, *point)) for times, *point in test["terms"]]
-    return combined(rows, terms, test["split"], data.predictions)
+    kept = (runs["kind"] == "run") & (runs["metric"] == test["metric"]) & (runs["split"] == test["split"])
+    rows = runs[kept & runs["value"].notna()]
+    cells = [(times, (test["task"], test["subset"], encoder, *point)) for times, *point in test["terms"]]
+    return combined([(times, of_cell(rows, cell)) for times, cell in cells], data.predictions)
 
 
 def underfit(runs, encoder: str, test: dict, labels: dict) -> str:

@@ -1,8 +1,11 @@
 """What strategies cost, as columns of a table of scores: means over its tasks, charged as `wording.COST_RULE` says."""
 
+import numpy as np
+
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.aggregate import Column
+from thaw.outputs.frame.summary_rows import SummaryRows
 from thaw.outputs.tables.table_model import Row, TextCell
 
 COLUMNS = {  # option: column of a summary, label, unit, in print
@@ -19,27 +22,37 @@ def columns(names: list[str]) -> list[Column]:
     return [Column("", name, COLUMNS[name][1], COLUMNS[name][2], False) for name in names]
 
 
-def add(rows: list[Row], names: list[str], fitted) -> None:
-    """Add to each row its costs; blank where a run did not note it. Args: fitted, the runs of a summary.
+def add(rows: list[Row], names: list[str], summarised: SummaryRows) -> None:
+    """Add to each row its costs; blank where a run did not note it.
 
     Those of a strategy are over the tasks that it was run on; its share is of full fine-tuning's time on the same ones.
     """
-    by_task = fitted[fitted["seeds"] > 0].drop_duplicates([*aggregate.ROW, "task"])
-    full = by_task[by_task["embeddings"].astype(bool)]
-    for row in rows:
-        own = by_task[(by_task[aggregate.ROW] == [row.key[name] for name in aggregate.ROW]).all(axis=1)]
-        row.cells += [_cell(name, own, _full_of(row, full)) for name in names]
+    for row in rows if names else ():
+        runs = [run for run in summarised.runs(tuple(row.key[name] for name in aggregate.GROUP)) if run.seeds > 0]
+        own = _by_task(run for run in runs if (run.strategy, run.variant) == (row.key["strategy"], row.key["variant"]))
+        rank = min((run.rank for run in runs if run.embeddings), default=None)
+        full = _by_task(run for run in runs if run.embeddings and run.rank == rank)
+        row.cells += [_cell(name, own, full) for name in names]
 
 
-def _full_of(row: Row, full):
-    """Return full fine-tuning's rows of a row's group: those of the first strategy that trains the embeddings too."""
-    mine = full[(full[aggregate.GROUP] == [row.key[name] for name in aggregate.GROUP]).all(axis=1)]
-    return mine[mine["rank"] == mine["rank"].min()]
+def _by_task(runs) -> dict:
+    """Return the first of some runs on each task: one that is tested on several splits is as costly in each."""
+    first: dict = {}
+    for run in runs:
+        first.setdefault(run.task, run)
+    return first
 
 
-def _cell(name: str, own, full) -> TextCell:
+def _cell(name: str, own: dict, full: dict) -> TextCell:
+    """Return a cost. Args: its name; the rows, by task, of a strategy and of full fine-tuning in its group."""
     column, _, _, printed = COLUMNS[name]
-    value = own[column].mean()
+    value = _mean([getattr(run, column) for run in own.values()])
     if name == "share":
-        value = 100 * value / full.loc[full["task"].isin(own["task"]), column].mean()
+        value = 100 * value / _mean([getattr(run, column) for task, run in full.items() if task in own])
     return TextCell("" if value != value else printed(value), None if value != value else float(value))
+
+
+def _mean(values: list[float]) -> float:
+    """Return the mean of the values that were noted, NaN where none was."""
+    noted = [value for value in values if value == value]
+    return float(np.mean(noted)) if noted else float("nan")

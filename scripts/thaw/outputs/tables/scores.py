@@ -2,6 +2,7 @@
 
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.summary_rows import SummaryRows
 from thaw.outputs.tables import cost_columns, footnotes, separable
 from thaw.outputs.tables.table_model import KEY, Cell, Group, Row, Table
 
@@ -25,27 +26,28 @@ def _of_role(data, spec: dict, role: str) -> Table:
     contrasts = Contrasts(runs, role, data.predictions) if spec.get("intervals") else None
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
-    names = aggregate.group_names(summary, labels)
+    names, summarised = aggregate.group_names(summary, labels), SummaryRows(summary)
     validated, warned = aggregate.validation_means(runs), footnotes.warning_marks(summary)
-    theirs = {group: aggregate.baselines_of(summary, group) for group in names}
-    common = set.intersection(*(set(part.index) for part in theirs.values()))
+    theirs = {group: {row.Index: row for row in summarised.baselines(group)} for group in names}
+    common = set.intersection(*map(set, theirs.values()))
     groups = []
     for group, name in names.items():
-        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels, warned)
+        own = [row for index, row in theirs[group].items() if index not in common]
+        rows = _rows(summarised.runs(group), columns, labels, warned)
         if contrasts:
-            separable.add_intervals(rows, columns, contrasts.shown, data.predictions)
+            separable.add_intervals(rows, columns, contrasts)
             separable.mark(rows, columns, contrasts, validated)
         else:
             _mark_best(rows, columns, validated)
         groups.append(Group(name, _rows(own, columns, labels, warned), rows))
-    above = _rows(summary[summary.index.isin(common)], columns, labels, warned)
-    below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels, warned)
+    above = _rows([row for row in summarised.all if row.Index in common], columns, labels, warned)
+    below = _rows(summarised.external, columns, labels, warned)
     every = [row for group in groups for row in group.rows]
     fewest = int(summary.loc[summary["fitted"], "seeds"].min())
     marks = separable.notes(every, columns, fewest) if contrasts else []
     notes, short = footnotes.notes(summary, runs, columns, spec, role, marks)
     costs = spec.get("costs", [])
-    cost_columns.add(every, costs, summary[summary["fitted"]])
+    cost_columns.add(every, costs, summarised)
     for row in [*above, *below, *(row for group in groups for row in group.baselines)]:
         row.cells += [None] * len(costs)
     columns = [*columns, *cost_columns.columns(costs)]
@@ -61,11 +63,11 @@ def cell(row, marks: dict[str, str]) -> Cell:
     return Cell(mean, sd, int(row.seeds), warnings=warnings, missing=int(row.missing))
 
 
-def _rows(part, columns, labels: dict, marks: dict[str, str]) -> list[Row]:
+def _rows(part: list, columns, labels: dict, marks: dict[str, str]) -> list[Row]:
     """Return table rows from summary rows, each key once, in the order of the strategies."""
     rows: dict[tuple, Row] = {}
     indices = {(column.task, column.split): index for index, column in enumerate(columns)}
-    for entry in part.sort_values("rank", kind="stable").itertuples():
+    for entry in sorted(part, key=lambda entry: entry.rank):
         key = {name: getattr(entry, name) for name in KEY}
         row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
         row.cells[indices[entry.task, entry.split]] = cell(entry, marks)

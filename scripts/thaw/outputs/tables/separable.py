@@ -8,20 +8,18 @@ from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
-from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import ALIKE, HIGHEST, Row
 from thaw.statistics.bootstrap import interval
 from thaw.statistics.significance import compare
 
 
-def add_intervals(rows: list[Row], columns, shown, predictions) -> None:
-    """Give each cell of a run its 95 % CI. Args: rows of one group; shown, the rows of runs.csv with these scores."""
+def add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
+    """Give each cell of a run its 95 % CI. Args: rows of one group; its scores."""
     for index, column in enumerate(columns):
-        scores = aggregate.of_column(shown, column)
         for row in rows:
             if row.cells[index] and row.cells[index].mean is not None:
-                own = of_cell(scores, _cell(row, column)).sort_values("seed")
-                made = predictions.resampled([(100.0, own)], own["metric"].iloc[0], column.split)
+                (made,) = contrasts.sides([_cell(row, column)], column.split)
                 ci = interval(made.value, made.draws)
                 row.cells[index].low, row.cells[index].high = ci.low, ci.high
 
