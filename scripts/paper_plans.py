@@ -25,7 +25,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.runtime import run_step
 from thaw.planning import cost_estimate
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.papers import protocols
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue, shipped

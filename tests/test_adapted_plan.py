@@ -5,7 +5,8 @@ import pytest
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
 CHOSEN = {

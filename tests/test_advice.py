@@ -12,7 +12,8 @@ import scored_runs
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import recommendation, writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.statistics import non_inferiority as analysis
 from thaw.statistics.non_inferiority import Candidate
 

@@ -13,7 +13,8 @@ from thaw.cli import grid_outcomes
 from thaw.cli.advise_command import baselines, candidates
 from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
 from thaw.cli.validated_choice import validated_choice
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.statistics.non_inferiority import Candidate
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers

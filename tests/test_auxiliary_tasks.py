@@ -13,7 +13,8 @@ from transformers import AutoModel
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
 from thaw.training.phase_loop import PhaseTraining

@@ -159,10 +159,11 @@ def environment_of_snakemake(home, monkeypatch, own: dict[str, str]) -> dict[str
     settings = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "THP_MEM_ALLOC_ENABLE")
     environment = {name: value for name, value in os.environ.items() if name not in settings}
     monkeypatch.setattr(run_command.os, "environ", environment | own)
-    replaced = []
-    monkeypatch.setattr(run_command.os, "execve", lambda path, command, given: replaced.append(dict(given)))
-    run_command.become_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
-    return replaced[0]
+    found = {}
+    monkeypatch.setattr(sys, "argv", ["thaw"])
+    monkeypatch.setattr("snakemake.cli.main", lambda arguments: found.update(run_command.os.environ))
+    run_command.run_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
+    return found
 
 
 LISTED = {

@@ -12,7 +12,8 @@ import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import guidelines, pairwise_tests, writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
 

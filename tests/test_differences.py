@@ -2,7 +2,8 @@
 
 import pytest
 
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection, sentences
 from thaw.planning.run_grid import RunPlanner
 from thaw.schema.catalogue import Catalogue, shipped

@@ -8,7 +8,8 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training.domain_alignment import coral, covariance
 from thaw.training.objectives import Supervised

@@ -11,7 +11,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.ensembling import combined
 from thaw.evaluation.result_files import scored_rows, task_with_defaults
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
 
 ROWS = {

@@ -12,7 +12,8 @@ from thaw.core.digests import canonical, digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.evaluation.external_predictions import read_predictions
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny_corpus import run_in_process
 
 LABELS = ["no", "yes"]

@@ -12,7 +12,8 @@ import scored_runs
 from test_papers import planned
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import claims, writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.yaml_files import read_yaml
 from thaw.statistics import verdicts
 from thaw.statistics.bootstrap import resampled

@@ -41,7 +41,7 @@ def main():
 """
 HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # wherever the tests run
 ASK = (
-    HEARS_CTRL_C + "import sys; from thaw.core import fork_server; sys.exit(fork_server.ask('some_job', sys.argv[1:]))"
+    HEARS_CTRL_C + "import sys; from thaw.core import fork_client; sys.exit(fork_client.ask('some_job', sys.argv[1:]))"
 )
 START = (
     HEARS_CTRL_C
@@ -51,7 +51,7 @@ from thaw.core import fork_server
 
 fork_server.start(sys.argv[1], 2, ("outputs",))  # which has one thread
 print(os.environ["THAW_FORK_SERVER"], flush=True)
-os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])  # as `thaw run` becomes Snakemake
+sys.stdin.read()
 """
 )
 
@@ -153,7 +153,7 @@ def test_jobs_run_side_by_side(server, tmp_path):
     "other", [{"OMP_NUM_THREADS": "2"}, {"OF_ANOTHER": "conda environment"}, {"THAW_FORK_SERVER": "/none"}]
 )
 def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, other):
-    code = "from thaw.core import fork_server; print(fork_server.ask('some_job', ['facts']))"
+    code = "from thaw.core import fork_client; print(fork_client.ask('some_job', ['facts']))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "None\n", done.stderr

@@ -14,7 +14,8 @@ from thaw.outputs.figures.pretraining_proximity import build, gains, nearness
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.probe_frame import ProbeRecord
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.masked_losses import next_sentence_loss
 from thaw.training.adapted import AdaptedEncoder

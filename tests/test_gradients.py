@@ -10,7 +10,8 @@ from thaw.core.files import write_json
 from thaw.outputs.figures.gradient_norms import build, norms
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
 from tiny_corpus import small_bert

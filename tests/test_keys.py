@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from thaw.core.errors import UserError
 from thaw.outputs.report import methods
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig
 from thaw.schema.experiment import ExperimentConfig

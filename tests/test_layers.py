@@ -7,7 +7,8 @@ from thaw.core.errors import UserError
 from thaw.encoders.parity import MARKER
 from thaw.heads.layer_mixing import combination
 from thaw.outputs.frame.collection import selected
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.head import HeadConfig
 from thaw.training.placing import prepare
 from tiny_corpus import small_bert

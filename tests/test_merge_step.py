@@ -22,7 +22,8 @@ from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import merged as tables
 from thaw.outputs.tables import writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny_corpus import run_in_process
 
 

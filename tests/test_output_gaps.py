@@ -11,7 +11,8 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import failures, note_failure, reason
 from thaw.outputs.report import report_page
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 
 BARE = {"strategies": ["frozen"], "seeds": [1], "tasks": ["sentiment"]}
 REFUSED = {  # an output, changes to an experiment, and what is said

@@ -11,7 +11,8 @@ from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.report import methods
 from thaw.outputs.tables import writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.corpora import SubsetConfig
 
 

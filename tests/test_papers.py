@@ -3,7 +3,8 @@
 import pytest
 
 from thaw.core.errors import UserError
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 
 TRAINED = ["peters2019", "lee2019", "lee2019_roberta", "lee2019_rates", "wang2019", "wei2022"]
 TRAINED += ["wei2022_students", "houlsby2019", "ulmfit", "kovaleva2019"]

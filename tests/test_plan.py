@@ -13,7 +13,8 @@ from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.planning import cost_estimate
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.plan import command
 
 

@@ -11,7 +11,8 @@ from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
 from thaw.data.sources import convert, find_source
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig as Entry
 from thaw.schema.corpora import HubConfig

@@ -19,7 +19,8 @@ from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame import collection
 from thaw.outputs.report import methods
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.job_request import request
 from thaw.training.masking import Marks, masked

@@ -8,7 +8,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.figures.probe_curves import build, points
 from thaw.outputs.frame.output_data import OutputData
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue
 
 PROBE = """probes:

@@ -7,7 +7,8 @@ import yaml
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import protocol
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.papers import printed_tables, protocols
 from thaw.schema.catalogue import shipped
 from thaw.schema.reference import Reference

@@ -74,7 +74,8 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp
     entries = copy / "config/outputs.yaml"
     entries.write_text(entries.read_text() + ENTRY + more)
     assert len(changed(copy)) == 3
-    plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan, read_config\n"
+    plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan\n"
+    plan += "from thaw.planning.config_files import read_config\n"
     plan += f"home = Path({str(copy)!r})\n"
     plan += "config = read_config([str(home / 'config/config.yaml')], {'outputs': ['counts']})\n"
     plan += "print(load_plan(config, home).job('table', 'demo/counts').canonical)"

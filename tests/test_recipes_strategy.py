@@ -146,7 +146,8 @@ from safetensors.torch import load_file
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs.frame import collection
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, tiny_corpus
 
 folder = Path(sys.argv[1])

@@ -19,7 +19,8 @@ from thaw.features.extract import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_seconds
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.row_selections import selections
 from thaw.training.run_inputs import open_inputs
@@ -156,7 +157,8 @@ from thaw.core.files import write_json
 from thaw.features import extract
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_seconds
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.row_selections import selections
 from thaw.features.row_sets import masks_of

@@ -11,7 +11,8 @@ from snakemake.settings.types import MaxJobsPerTimespan
 
 from thaw.core.home import HOME
 from thaw.planning import cost_estimate
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.run_progress import RunProgress, TimeEstimate, duration, is_default_limit, is_shown
 
 

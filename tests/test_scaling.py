@@ -5,7 +5,8 @@ import yaml
 
 import forked
 from thaw.core.errors import UserError
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 
 CATALOGUE = {
     "tasks.yaml": {

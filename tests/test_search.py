@@ -9,7 +9,8 @@ import pytest
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.phases import of_phase
 from thaw.schema.strategy_parts import SearchConfig
 from tiny_corpus import Bench, run_in_process, tiny_corpus

@@ -5,7 +5,8 @@ import yaml
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of

@@ -14,7 +14,8 @@ from thaw.outputs.frame import draws
 from thaw.outputs.frame.aggregate import ROW
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import relative, share_of_way, writers
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.statistics.bootstrap import Interval
 
 FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from cluster import Cluster, missing
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.job_request import DAY, first_of_cells, request
 from tiny import tiny_encoder
 from workflow import HOME, Workplace

@@ -387,7 +387,8 @@ def test_a_draft_recognises_the_format(tmp_path):
 
 def test_thaw_new_writes_an_experiment_that_plans(tmp_path, monkeypatch, capsys):
     from thaw.cli import new_command
-    from thaw.planning.configuration import load_plan, read_config
+    from thaw.planning.config_files import read_config
+    from thaw.planning.configuration import load_plan
 
     monkeypatch.chdir(tmp_path)
     write(tmp_path, many(), "halls.json")
@@ -398,7 +399,8 @@ def test_thaw_new_writes_an_experiment_that_plans(tmp_path, monkeypatch, capsys)
 
 
 def planned(folder, **changes):
-    from thaw.planning.configuration import load_plan, read_config
+    from thaw.planning.config_files import read_config
+    from thaw.planning.configuration import load_plan
 
     config = read_config([str(HOME / "config/experiments/squad.yaml")], {"data_dir": str(folder)} | changes)
     return load_plan(config, HOME, results=str(folder / "results"))

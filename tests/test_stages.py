@@ -8,7 +8,8 @@ from thaw.adaptation.selectors import components
 from thaw.adaptation.stages import chain_thaw_order, check_phase, phases_to_spec, stages
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import store_of, training_operations
 from thaw.schema.phases import PhaseConfig
 from tiny_corpus import small_bert

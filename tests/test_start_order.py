@@ -5,7 +5,8 @@ import re
 import pytest
 
 from thaw.core.home import HOME
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import COMPUTING, operations
 from thaw.planning.start_order import MOST, operations_left, priorities
 

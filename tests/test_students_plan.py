@@ -4,7 +4,8 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.outputs.frame.collection import selected
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import left_out
 from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig

@@ -10,7 +10,8 @@ from thaw.core import layout, retraining
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import JobTable
 from thaw.planning.seed_parts import alone, pattern, seed_parts
 from tiny import tiny_encoder

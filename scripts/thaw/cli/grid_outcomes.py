@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from thaw.core.home import HOME
 from thaw.outputs import wording
-from thaw.planning.configuration import read_config
+from thaw.planning.config_files import read_config
 from thaw.planning.cost_estimate import store_of, training_size
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan

@@ -32,7 +32,7 @@ STARTING = {"--cores", "-c", "--config", "-C", "--configfile", "--keep-going", "
 
 
 def main(words: list[str]) -> None:
-    """Become Snakemake on the experiment that a command line begins with."""
+    """Run Snakemake on the experiment that a command line begins with."""
     if any(word in HELP for word in words):
         print(__doc__)
         return
@@ -43,7 +43,7 @@ def main(words: list[str]) -> None:
         files = [str(DEFAULT)]
     elif not named:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
-    become_snakemake(files, further)
+    run_snakemake(files, further)
 
 
 def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
@@ -82,11 +82,11 @@ def demo(words: list[str]) -> None:
     if any(word in HELP for word in words):
         print("Run the demo, config/config.yaml of Thaw; further options are Snakemake's.\n\nthaw demo --cores 2")
         return
-    become_snakemake([str(HOME / DEFAULT)], words)
+    run_snakemake([str(HOME / DEFAULT)], words)
 
 
-def become_snakemake(files: list[str], further: list[str]) -> None:
-    """Replace this process by Snakemake, so that signals and the exit code are its own."""
+def run_snakemake(files: list[str], further: list[str]) -> None:
+    """Run Snakemake in this process, which ends with its exit code: another one would import all this again."""
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
     config = configuration([*files, *given.configfile], given.config)
@@ -103,8 +103,10 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if threads := threads_of_jobs_here(config, further):
         fork_server.start(PACKAGE.parent, threads, ("models",))
-    sys.stdout.flush()
-    os.execve(sys.executable, snakemake_command(files, further), os.environ)
+    from snakemake.cli import main as snakemake
+
+    _, _, *arguments = sys.argv = snakemake_command(files, further)[1:]
+    snakemake(arguments)
 
 
 def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:

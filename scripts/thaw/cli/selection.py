@@ -7,7 +7,7 @@ import yaml
 
 from thaw.core.errors import UserError, nearest
 from thaw.core.home import HOME
-from thaw.planning.configuration import read_config
+from thaw.planning.config_files import read_config
 
 DEFAULT = Path("config/config.yaml")
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 
-from thaw.core import fork_server
+from thaw.core import fork_client
 
 TEXTS, TOKENS = 16, 32  # of a batch
 REPEATED = 5
@@ -42,4 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    fork_server.ask_or_run("thaw.compute_cost.bf16_gain", sys.argv[1:])
+    fork_client.ask_or_run("thaw.compute_cost.bf16_gain", sys.argv[1:])

@@ -1,11 +1,11 @@
 """Processes that have imported what takes seconds, and fork a job of a workflow whenever one starts.
 
 Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
-two servers (`start`), one of them for steps with models, which `thaw run` starts before it becomes Snakemake. Each job
-asks one of them for a process (`ask`); they end with Snakemake and the last of their jobs. A job has its own process
-group, working directory, environment and files, as one that a shell starts; signals reach it, and it dies with the
-process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it needs (Linux 5.3),
-or in another environment, a step imports for itself: `thaw.steps.__main__`.
+two servers (`start`), one of them for steps with models, which `thaw run` starts before Snakemake. Each job asks one of
+them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs. A job has its own
+process group, working directory, environment and files, as one that a shell starts; signals reach it, and it dies with
+the process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it needs (Linux
+5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
 """
 
 import atexit
@@ -23,17 +23,16 @@ import tempfile
 import threading
 from pathlib import Path
 
-from thaw.core.runtime import run_step
+from thaw.core.fork_client import ADDRESS, REFUSED, STARTED, WITH_MODELS, run
 
-ADDRESS = "THAW_FORK_SERVER"  # the folder of their sockets, in the environment of jobs
 LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which Snakemake says how many threads a job has
 OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM_THREADS" for name in LIMITED)
 # Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
 # any other, such as OMP_NUM_THREADS, imports for itself.
 OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS}
 OF_A_JOB |= {"PS1", "PS2", "PS4", "IFS", "OPTIND", "SHELLOPTS"}  # `activate` exports a prompt; bash unsets it for a job
-REFUSED, STARTED = b"r", b"s"
-# What steps import only where it is needed, in an order in which none waits long for another.
+# What steps import only where it is needed, in an order in which none waits long for another. With a colon a function
+# whose result is kept in its process, and so in all that are forked from it.
 TABLES = ("pandas", "pyarrow.parquet", "pyarrow.dataset")
 MODELS = (
     "torch",
@@ -43,23 +42,24 @@ MODELS = (
     "transformers.models.auto.tokenization_auto",
     "transformers.generation.utils",
     "thaw.encoders.folders",
+    "thaw.encoders.loading:read_conversions",
 )
 # What the first step need not wait for.
 LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
 LATER += ("thaw.features.extract", "thaw.training.head_fitting", "thaw.training.training_run", "thaw.training.placing")
+LATER += ("thaw.core.runtime:versions",)
 PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
 BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg", "pdf"))
+TEMPLATES = "thaw.outputs.templates:compile_all"
 # The servers: steps with models ask the first one, and others need not wait for its imports.
-LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)}
-WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
-WITH_MODELS += ("probe", "merge", "bf16_gain")
+LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES)}
 WITH_PLOTS = ("figure", "report")
 NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
 OWN_THREADS = ("features", "fetch", "merge")  # which have any number of cores, and say themselves how many threads
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
-    """Start servers for the jobs of Snakemake's process, which this is or becomes; they find them by `os.environ`.
+    """Start servers for the jobs of Snakemake's process, which this is; they find them by `os.environ`.
 
     Servers that they would find already stay theirs; THAW_FORK_SERVER= on the command line is for none at all.
     Args: their PYTHONPATH, which leads to this package; threads of the server of models, where that of outputs has one;
@@ -85,7 +85,6 @@ def _start(address: Path, code: Path | str, threads: int) -> None:
         server = subprocess.Popen(
             command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
         )
-    os.set_inheritable(server.stdin.fileno(), True)  # where this process becomes another program, as Snakemake
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
 
 
@@ -95,32 +94,6 @@ def environment_of_jobs(code: Path | str, threads: int) -> dict[str, str]:
 
 
 _servers: list[subprocess.Popen] = []
-
-
-def ask(module: str, arguments: list[str]) -> int | None:
-    """Run a module's `main` in a process of a server; return its exit status, or None where no server takes it."""
-    connection = socket.socket(socket.AF_UNIX)
-    kind = "models" if module.split(".")[-1] in WITH_MODELS else "outputs"
-    try:
-        connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
-    except OSError:
-        return None
-    request = {"module": module, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
-    message = json.dumps(request).encode()
-    with connection:
-        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
-        connection.sendall(message)
-        before = {
-            number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
-        }
-        if connection.recv(1) == STARTED:
-            status = connection.recv(1)
-            return status[0] if status else 1
-    for number, handler in before.items():
-        signal.signal(number, handler)
-    return None
 
 
 class Server:
@@ -214,9 +187,12 @@ class Server:
 
 
 def _import(name: str) -> None:
-    """Import a module; what is wrong with it is for the job to say that needs it."""
+    """Import a module, or call a function of one; what is wrong with it is for the job to say that needs it."""
+    name, _, function = name.partition(":")
     with contextlib.suppress(Exception):
-        importlib.import_module(name)
+        module = importlib.import_module(name)
+        if function:
+            getattr(module, function)()
 
 
 def _received(connection: socket.socket) -> tuple[dict, list[int]]:
@@ -235,22 +211,6 @@ def serves(step: str, environment: dict[str, str], own: dict[str, str]) -> bool:
 def _close(*those) -> None:
     for one in those:
         os.close(one if isinstance(one, int) else one.detach())
-
-
-def ask_or_run(module: str, arguments: list[str]) -> None:
-    """Run a module's `main` in a process of a server, whose exit status becomes this one's, or here where none is."""
-    status = ask(module, arguments)
-    if status is None:
-        run(module, arguments)
-    else:
-        sys.exit(status)
-
-
-def run(module: str, arguments: list[str]) -> None:
-    """Run a module's `main` with arguments in this process, as if Python had been started with it."""
-    imported = importlib.import_module(module)
-    sys.argv = [imported.__file__, *arguments]
-    run_step(imported.main)
 
 
 def main() -> None:

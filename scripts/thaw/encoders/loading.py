@@ -38,6 +38,13 @@ def load_model(folder) -> torch.nn.Module:
     return model.eval()
 
 
+def read_conversions() -> None:
+    """Make transformers read how it renames tensors of old checkpoints, which it keeps: 0.2 s of the first loading."""
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("bert")
+
+
 def load_masked(folder) -> tuple[torch.nn.Module, bool]:
     """Return the masked-language model of a folder in fp32, and whether what predicts tokens came with its weights.
 

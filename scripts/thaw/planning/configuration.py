@@ -5,6 +5,7 @@ from pathlib import Path
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.planning.compatibility import check_heads
+from thaw.planning.config_files import merged
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
@@ -60,7 +61,7 @@ def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:
             place = SelectionFiles(files, config).place([SEVERAL])
             raise UserError(f"{place}: {SEVERAL}: {name} is no file of {folder}{suggestion(str(name), known)}")
     paths = [folder / f"{name}.yaml" for name in config[SEVERAL]]
-    return [(_merge(read_yaml(path).content, rest), [path, *files]) for path in paths]
+    return [(merged(read_yaml(path).content, rest), [path, *files]) for path in paths]
 
 
 def _experiment(config: dict, files: list) -> ExperimentConfig:
@@ -126,20 +127,3 @@ def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> t
     kept["optional"] = [name for name in experiment.optional if name not in idle]
     fewer, more = _without_idle_parts(experiment.model_copy(update=kept), catalogue)  # whose own parts may be idle now
     return fewer, notes + more
-
-
-def read_config(paths: list[str], overrides: dict | None = None) -> dict:
-    """Merge configuration files from left to right as Snakemake does: mappings deeply, lists replaced."""
-    merged: dict = {}
-    for path in paths:
-        merged = _merge(merged, read_yaml(path).content)
-    return _merge(merged, overrides or {})
-
-
-def _merge(below: dict, above: dict) -> dict:
-    """Return `below` overlaid with `above`, mappings key by key."""
-    merged = dict(below)
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if both else value
-    return merged

@@ -2,6 +2,11 @@
 
 import sys
 
-from thaw.core.runtime import explain_imports
 
-sys.excepthook = explain_imports
+def _explain(kind, error, trace) -> None:
+    from thaw.core.runtime import explain_imports  # which a job that asks a server does without
+
+    explain_imports(kind, error, trace)
+
+
+sys.excepthook = _explain

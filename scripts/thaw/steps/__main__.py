@@ -5,7 +5,7 @@ In a process of the fork server where one listens, which has imported its librar
 
 import sys
 
-from thaw.core import fork_server
+from thaw.core import fork_client
 
 if __name__ == "__main__":
-    fork_server.ask_or_run(f"thaw.steps.{sys.argv[1]}", sys.argv[2:])
+    fork_client.ask_or_run(f"thaw.steps.{sys.argv[1]}", sys.argv[2:])

@@ -1,0 +1,62 @@
+"""A step in a process of the fork server, where one listens that takes it, else in this one.
+
+Every job of a workflow starts here, so that nothing is imported that asking a server does without.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+
+ADDRESS = "THAW_FORK_SERVER"  # the folder of the servers' sockets, in the environment of jobs
+REFUSED, STARTED = b"r", b"s"
+# Steps that ask the server of models; all others that of outputs.
+WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
+WITH_MODELS += ("probe", "merge", "bf16_gain")
+
+
+def ask_or_run(module: str, arguments: list[str]) -> None:
+    """Run a module's `main` in a process of a server, whose exit status becomes this one's, or here where none is."""
+    status = ask(module, arguments)
+    if status is None:
+        run(module, arguments)
+    else:
+        sys.exit(status)
+
+
+def run(module: str, arguments: list[str]) -> None:
+    """Run a module's `main` with arguments in this process, as if Python had been started with it."""
+    import importlib
+
+    from thaw.core.runtime import run_step
+
+    imported = importlib.import_module(module)
+    sys.argv = [imported.__file__, *arguments]
+    run_step(imported.main)
+
+
+def ask(module: str, arguments: list[str]) -> int | None:
+    """Run a module's `main` in a process of a server; return its exit status, or None where no server takes it."""
+    connection = socket.socket(socket.AF_UNIX)
+    kind = "models" if module.split(".")[-1] in WITH_MODELS else "outputs"
+    try:
+        connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
+    except OSError:
+        return None
+    request = {"module": module, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    message = json.dumps(request).encode()
+    with connection:
+        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+        connection.sendall(message)
+        before = {
+            number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
+        }
+        if connection.recv(1) == STARTED:
+            status = connection.recv(1)
+            return status[0] if status else 1
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    return None
