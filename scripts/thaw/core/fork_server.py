@@ -47,12 +47,12 @@ MODELS = (
 # What the first step need not wait for.
 LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
 LATER += ("thaw.features.extract", "thaw.training.head_fitting", "thaw.training.training_run", "thaw.training.placing")
-LATER += ("thaw.core.runtime:versions",)
+LATER += ("thaw.core.runtime:versions", "thaw.core.home:release")
 PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
 BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg", "pdf"))
 TEMPLATES = "thaw.outputs.templates:compile_all"
 # The servers: steps with models ask the first one, and others need not wait for its imports.
-LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES)}
+LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES, "thaw.core.home:release")}
 WITH_PLOTS = ("figure", "report")
 NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
 OWN_THREADS = ("features", "fetch", "merge")  # which have any number of cores, and say themselves how many threads
