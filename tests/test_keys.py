@@ -12,7 +12,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -153,6 +153,18 @@ def test_a_key_without_a_sentence_is_noticed():
         cooldown: int = 0
 
     assert said(Wider(train=["all"], cooldown=5)) == said(Wider(train=["all"]))
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_shipped_entry_is_right(catalogue, block):
+    """A plan builds those alone that it asks for; of folders of your own all, so that a mistake is found at once."""
+    assert [catalogue.get(block, name, "test") for name in catalogue.ids(block)]
+
+
+def test_an_entry_of_ones_own_that_nobody_asks_for_is_checked_too(home, tmp_path):
+    (tmp_path / "heads.yaml").write_text("heads: {mine: {kind: linear, poling: mean}}")
+    with pytest.raises(UserError, match="heads.yaml:1: heads.mine.poling: unknown key; did you mean 'pooling'"):
+        Catalogue([*shipped(home), tmp_path])
 
 
 def test_no_two_shipped_strategies_or_heads_read_alike(home):

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.core.home import HOME
 from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
@@ -39,6 +40,11 @@ BLOCKS = {
     "guidelines": ("advice.yaml", GuidelineConfig),
 }
 
+OF_THAW = (
+    f"{HOME / 'config'}/"  # entries of files below it are right, as a test says, and built when they are asked for
+)
+RANDOM = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
+
 
 def shipped(home: Path) -> list[Path]:
     """Return the folders of the catalogues that come with Thaw: plain entries, those of papers and of the grid."""
@@ -61,12 +67,9 @@ class Catalogue:
         for folder in folders:
             self._read(Path(folder))
         for block, entries in self._raw.items():
-            for name in entries:
-                self._entries[block, name] = self._build(block, name)
-        for name in self.ids("encoders"):
-            self._entries.setdefault(("encoders", f"{name}_random"), self._untrained(name))
-        for kind in PROBE_CONFIGS.without_keys():  # a kind that needs no key is there under its own name
-            self._entries.setdefault(("probes", kind), PROBE_CONFIGS.model_validate({"kind": kind}))
+            for name, (document, _) in entries.items():
+                if not document.name.startswith(OF_THAW):  # a mistake in an entry that nobody asks for is one too
+                    self._entry(block, name)
 
     def _read(self, folder: Path) -> None:
         files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
@@ -118,20 +121,33 @@ class Catalogue:
         model = model_of_kind(BLOCKS[block][1], inherited | own)
         return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
-    def _build(self, block: str, name: str) -> BaseModel:
-        return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
+    def _entry(self, block: str, name: str) -> BaseModel | None:
+        """Return an entry, which is built when it is first asked for; None where there is none."""
+        if (block, name) not in self._entries:
+            self._entries[block, name] = self._build(block, name)
+        return self._entries[block, name]
+
+    def _build(self, block: str, name: str) -> BaseModel | None:
+        if name in self._raw[block]:
+            return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
+        if block == "encoders" and name.endswith(RANDOM) and (trained := name.removesuffix(RANDOM)) in self._raw[block]:
+            return self._untrained(trained)
+        if block == "probes" and name in PROBE_CONFIGS.without_keys():  # it is there under the name of its kind
+            return PROBE_CONFIGS.model_validate({"kind": name})
+        return None
 
     def _untrained(self, name: str) -> EncoderConfig:
         """Return the twin of an encoder that has its architecture and tokenizer, and random weights."""
-        entry = self._entries["encoders", name]
+        entry = self._entry("encoders", name)
         changes = {"weights": "random", "sha256": None, "note": None, "objective": "none: random weights"}
         return entry.model_copy(update={**changes, "label": f"{entry.label or name}, random weights"})
 
     def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
         """Return an entry; an unknown id is a UserError that says who asked and what is near."""
-        if (block, name) not in self._entries:
+        entry = self._entry(block, name)
+        if entry is None:
             raise UserError(f"{wanted_by}: no {name!r} in {block}{self._instead(block, name)}")
-        return self._entries[block, name]
+        return entry
 
     def _instead(self, block: str, name: str) -> str:
         """Return what to write in the place of an id that is not there."""
@@ -181,7 +197,7 @@ class Catalogue:
 
         A key is called what the entry calls it. Plans ask for the same places with each of their runs.
         """
-        asked = (block, name, keys, (block, name) in self._entries)
+        asked = (block, name, keys)
         if asked not in self._places:
             self._places[asked] = self._place(block, name, keys)
         return self._places[asked]
@@ -189,7 +205,7 @@ class Catalogue:
     def _place(self, block: str, name: str, keys: tuple[str, ...]) -> str:
         if name not in self._raw[block]:
             return f"{block}.{name}"
-        if keys and (entry := self._entries.get((block, name))):
+        if keys and (entry := self._entry(block, name)):
             known = (word for word in self._raw[block][name][1] if same_key(type(entry), word, keys[:1]))
             keys = (next(known, keys[0]), *keys[1:])
         return f"{self._raw[block][name][0].place([block, name, *keys])}: {'.'.join([block, name, *keys])}"
