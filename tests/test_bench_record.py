@@ -27,12 +27,13 @@ def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):
 
 
 def test_ratios_are_the_other_sides_seconds_divided_by_ours():
-    table = {"seconds": {"ours": 2.0, "boundary_loop": 1.5, "tuned": 5.0}}
-    assert report.ratios({"table": table, "grid": {"seconds": {"ours": 1.0, "cached_loop": 2.0}}}) == [
+    table = {"options": {"rows": 1320}, "seconds": {"ours": 2.0, "boundary_loop": 1.5, "tuned": 5.0}}
+    grid = {"options": {"rows": 600}, "seconds": {"ours": 1.0, "cached_loop": 2.0}}
+    assert report.ratios({"table": table, "grid": grid}) == [
         "| work | other side | its seconds / Thaw's |",
         "|:--|:--|--:|",
-        "| seven strategies, 320 rows | Trainer, tuned | 2.5 |",
-        "| seven strategies, 320 rows | torch loop that keeps frozen layers' states | 0.75 |",
+        "| seven strategies, 1,320 rows | Trainer, tuned | 2.5 |",
+        "| seven strategies, 1,320 rows | torch loop that keeps frozen layers' states | 0.75 |",
         "| 40 heads on the frozen encoder, 600 rows | torch loop on kept features | 2 |",
     ]
 

@@ -136,9 +136,13 @@ class Place:
         total = 0.0
         for cards in self._stores().values():
             total += max(card["seconds"] for card in cards) * share(cards[0]["device"], self.options)
-        for job in jobs:
-            total += max(map(self._spread, self._costs(job)), default=0.0)
-        return total
+        return total + sum(self._of_runs(job) for job in jobs)
+
+    def _of_runs(self, job: dict) -> float:
+        """Return the seconds of a job's runs: those that train in turn one by one, those that train as one once."""
+        costs = self._costs(job)
+        alone = [self._spread(cost) for cost in costs if "runs_in_job" not in cost]
+        return sum(alone) + max((self._spread(cost) for cost in costs if "runs_in_job" in cost), default=0.0)
 
     def _costs(self, job: dict) -> list[dict]:
         """Return what the runs of a job say they cost."""
@@ -174,12 +178,17 @@ class Place:
             places = sorted({f"{parts[2]}/{parts[6]}" for parts in runs})
             costs = self._costs(job)
             if any(cost["hardware"]["device"] != "cpu" for cost in costs):
-                seconds = max(map(self._spread, costs))
+                seconds = self._of_runs(job)
             else:
                 seconds = (job["span"][1] - job["span"][0]) * share("cpu", self.options)
             for place in places:
                 found[place] = found.get(place, 0.0) + seconds / len(places)
         return found | {"shared": record["wall"] - sum(found.values())}
+
+
+def seeds_together(options: Options) -> dict:
+    """Return the keys of an experiment in which one job trains all seeds of a strategy: Thaw tuned, as peers are."""
+    return {"compute": {"threads": options.threads, "together": options.seeds}}
 
 
 def share(device: str, options: Options) -> float:

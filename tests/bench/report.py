@@ -35,18 +35,18 @@ AT_MOST = (*IN_SECONDS, "passes_per_split")
 BESIDE = {
     "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
 }
-# What the summary compares: a part by the name of its record, and its work.
+# What the summary compares: a part by the name of its record, and its work, with what its options say.
 COMPARED = {
-    "single": "one full fine-tuning, 500 rows",
-    "added": "one strategy more in a finished experiment, 500 rows",
-    "table": "seven strategies, 320 rows",
-    "table_1000": "seven strategies, 1,000 rows",
-    "table_fp32": "seven strategies in fp32, 160 rows",
-    "lora": "LoRA in all layers and in two, 320 rows",
-    "grid": "40 heads on the frozen encoder, 600 rows",
-    "grid_3000": "40 heads on the frozen encoder, 3,000 rows",
-    "probes": "probes of all layers, 3,000 rows",
-    "all_layers": "40 linear probes on all layers, 20 to 320 rows",
+    "single": "one full fine-tuning, {rows:,} rows",
+    "added": "one strategy more in a finished experiment, {rows:,} rows",
+    "table": "seven strategies, {rows:,} rows",
+    "table_1000": "seven strategies, {rows:,} rows",
+    "table_fp32": "seven strategies in fp32, {rows:,} rows",
+    "lora": "LoRA in all layers and in two, {rows:,} rows",
+    "grid": "40 heads on the frozen encoder, {rows:,} rows",
+    "grid_3000": "40 heads on the frozen encoder, {rows:,} rows",
+    "probes": "probes of all layers, {rows:,} rows",
+    "all_layers": "40 linear probes on all layers, up to {rows:,} rows",
 }
 PEERS = {
     "default": "Trainer, defaults",
@@ -136,7 +136,8 @@ def ratios(parts: dict) -> list[str]:
     for name, what in COMPARED.items():
         seconds = parts[name]["seconds"] if name in parts else {}
         for side in sorted(set(seconds) & set(PEERS), key=list(PEERS).index):
-            lines.append(f"| {what} | {PEERS[side]} | {number(seconds[side] / seconds['ours'])} |")
+            work = what.format(**parts[name]["options"])
+            lines.append(f"| {work} | {PEERS[side]} | {number(seconds[side] / seconds['ours'])} |")
     return lines
 
 

@@ -17,21 +17,24 @@ WITHOUT_LIST = ("--quiet", "rules", "progress")
 
 def measure(options: Options) -> dict:
     """Return the seconds of each dry run, with its number of jobs; those of 10,000 without their list have a goal."""
-    texts = [cut(text, min(options.rows, 64)) for text in tasks(options)]
+    used = {"rows": min(options.rows, 64)}
+    texts = [cut(text, used["rows"]) for text in tasks(options)]
     strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full()}
     found = {}
     for jobs in JOBS[: 1 if options.quick else None]:
         seeds = list(range(1, jobs // (len(texts) * len(strategies)) + 1))
         place = Place(options.folder(f"planning_{jobs}"), options, texts, strategies, seeds=seeds)
+        alone = _dry_run(place, options, *WITHOUT_LIST)
         found[f"dry_run_{jobs}"] = _dry_run(place, options)
-        count = {"jobs": found[f"dry_run_{jobs}"]["jobs"]}  # which is not printed either
-        found[f"without_list_{jobs}"] = _dry_run(place, options, *WITHOUT_LIST) | count
+        count = {"jobs": found[f"dry_run_{jobs}"]["jobs"]}  # which is not printed without the list
+        found[f"without_list_{jobs}"] = alone | count
     small = {name: strategies[name] for name in ("bench_top_1",)}
     place = Place(options.folder("planning_finished"), options, texts[:1], small, seeds=[1])
     place.run()
     found["dry_run_finished"] = _dry_run(place, options)
     most = f"without_list_{JOBS[-1]}"
-    return {"numbers": {"planning": found[most]["seconds"]} if most in found else {}, "planning": found}
+    used["seeds"] = len(seeds)
+    return {"numbers": {"planning": found[most]["seconds"]} if most in found else {}, "planning": found, "used": used}
 
 
 def _dry_run(place: Place, options: Options, *quiet: str) -> dict:

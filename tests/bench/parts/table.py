@@ -10,7 +10,7 @@ from collections.abc import Callable
 from .. import rivals, work
 from ..measuring import interleaved, median
 from ..options import Options
-from ..ours import Place
+from ..ours import Place, seeds_together
 from ..quality import compared, of_cells, of_runs, over_rows
 from ..texts import Texts, tasks
 
@@ -24,16 +24,18 @@ TUNED: Sides = {
 
 def measure(options: Options) -> dict:
     """Return the whole table's times on all sides, its rows one by one, and the scores."""
-    found = compare("table", tasks(options), options, work.table(work.LAYERS), TUNED)
+    found = compare("table", tasks(options), options, work.table(work.LAYERS), TUNED, **seeds_together(options))
     seconds = found["seconds"]
     fastest = min(seconds["tuned"], seconds["tuned_side_by_side"])
     numbers = {"table_vs_trainer_tuned": fastest / seconds["ours"]}
     return found | {"numbers": numbers | {"table_vs_boundary_loop": seconds["boundary_loop"] / seconds["ours"]}}
 
 
-def compare(name: str, texts: list[Texts], options: Options, strategies: dict[str, dict], peers: Sides) -> dict:
-    """Return the same for any tasks, strategies and peers; `name` is the folder to work in."""
-    place = Place(options.folder(name), options, texts, strategies)
+def compare(
+    name: str, texts: list[Texts], options: Options, strategies: dict[str, dict], peers: Sides, **selection
+) -> dict:
+    """Return the same for any tasks, strategies and peers; `name` is the folder to work in, for `selection` see Place."""
+    place = Place(options.folder(name), options, texts, strategies, **selection)
     cells = work.cells([task.name for task in texts], strategies, options.seed_list, work.LAYERS)
     told = rivals.told(texts, place)
     sides = {"ours": place.run}
