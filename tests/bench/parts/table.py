@@ -34,7 +34,7 @@ def measure(options: Options) -> dict:
 def compare(
     name: str, texts: list[Texts], options: Options, strategies: dict[str, dict], peers: Sides, **selection
 ) -> dict:
-    """Return the same for any tasks, strategies and peers; `name` is the folder to work in, for `selection` see Place."""
+    """Return the same for any tasks, strategies and peers; `name` is the folder to work in, `selection` see Place."""
     place = Place(options.folder(name), options, texts, strategies, **selection)
     cells = work.cells([task.name for task in texts], strategies, options.seed_list, work.LAYERS)
     told = rivals.told(texts, place)
