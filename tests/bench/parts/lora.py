@@ -2,7 +2,6 @@
 
 from .. import work
 from ..options import Options
-from ..ours import seeds_together
 from ..texts import tasks
 from .table import TUNED, compare
 
@@ -11,4 +10,4 @@ def measure(options: Options) -> dict:
     """Return times and scores of both, the Trainer in as many processes as Thaw has jobs."""
     strategies = {f"bench_lora_{top}": work.lora(top) for top in (work.LAYERS, 2)}
     peers = {"peft_side_by_side": TUNED["tuned_side_by_side"]}
-    return compare("lora", tasks(options), options, strategies, peers, **seeds_together(options)) | {"numbers": {}}
+    return compare("lora", tasks(options), options, strategies, peers) | {"numbers": {}}
