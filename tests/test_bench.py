@@ -12,6 +12,7 @@ from bench import report, rivals, work
 from bench.inside import products
 from bench.measuring import Failed, interleaved, machine, timed, times_faster
 from bench.options import HOME, QUICK, Options
+from bench.ours import Place
 from bench.parts import grid, growth, probes, steps, target
 from bench.quality import compared, of_cells, of_runs, over_rows
 from bench.texts import Texts, cut, joined
@@ -169,8 +170,18 @@ def test_what_a_fork_server_computes_is_counted(tmp_path):
     assert found["server"]["cpu"] - found["alone"]["cpu"] > 0.3
 
 
+@pytest.mark.parametrize("rule, seconds", [("train_1_2_3", 30.0), ("fit_heads", 10.0)])
+def test_runs_that_train_in_turn_count_each_and_heads_of_one_fit_once(tmp_path, rule, seconds):
+    place = object.__new__(Place)  # whose folder holds three runs of one job
+    place.folder, place.options = tmp_path, Options(cores=1)
+    files = [f"seed{seed}/cost.json" for seed in (1, 2, 3)]
+    for file in files:
+        write_json(tmp_path / file, {"seconds": {"total": 10.0}, "hardware": {"device": "cpu"}})
+    assert place._of_runs({"rule": rule, "files": files}) == seconds
+
+
 def test_a_process_that_ended_before_its_starter_is_counted(tmp_path):
-    """As a fork server does for which nobody waits, since its starter has become Snakemake."""
+    """As a fork server does for which its starter does not wait."""
     busy = "import time\nwhile time.process_time() < 1: pass"
     start = f"os.posix_spawn(sys.executable, [sys.executable, '-c', {busy!r}], os.environ, "
     code = f"child = {start}setsid=True); os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)"

@@ -133,6 +133,11 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
 
 
+def test_an_option_that_snakemake_does_not_know_is_its_own_sentence(own):
+    done = own("my.yaml", "--cores", "1", "--nonsense")
+    assert done.returncode == 2 and "snakemake: error: unrecognized arguments: --nonsense" in done.stderr
+
+
 @pytest.mark.parametrize(
     "setting, own, given",
     [

@@ -1,5 +1,6 @@
 """The fork server: a job in it is as one that a shell starts, and where it cannot be, the step runs by itself."""
 
+import importlib
 import json
 import os
 import re
@@ -10,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from transformers import conversion_mapping
 
 from thaw.cli import run_command
-from thaw.core import fork_server
+from thaw.core import fork_server, home, runtime
+from thaw.outputs import templates
 
 HOME = Path(__file__).resolve().parents[1]
 JOB = """
@@ -222,6 +225,17 @@ def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
         asked.pop(step)
     found = {step: {"PLAN.threads"} if step in fork_server.WITH_MODELS else {"1"} for step in asked}
     assert asked == found and len(asked) > 12
+
+
+def test_what_a_server_works_out_before_it_forks_is_there_and_kept():
+    """A server says nothing of what it cannot do: a job would do it for itself, and take longer."""
+    names = [name for libraries in fork_server.LIBRARIES.values() for name in libraries if ":" in name]
+    assert len(set(names)) == 4
+    for module, function in (name.split(":") for name in names):
+        getattr(importlib.import_module(module), function)()
+    assert conversion_mapping._checkpoint_conversion_mapping_cache
+    assert len(templates._html().cache) > 10 and len(templates._tex().cache) == 1
+    assert runtime._installed.cache_info().currsize and home.release.cache_info().currsize
 
 
 def test_a_step_that_says_how_many_threads_it_has_may_have_any_number_of_cores():

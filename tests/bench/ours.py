@@ -139,10 +139,9 @@ class Place:
         return total + sum(self._of_runs(job) for job in jobs)
 
     def _of_runs(self, job: dict) -> float:
-        """Return the seconds of a job's runs: those that train in turn one by one, those that train as one once."""
-        costs = self._costs(job)
-        alone = [self._spread(cost) for cost in costs if "runs_in_job" not in cost]
-        return sum(alone) + max((self._spread(cost) for cost in costs if "runs_in_job" in cost), default=0.0)
+        """Return the seconds of a job's runs: of those that train in turn each, of heads that are one fit once."""
+        spread = [self._spread(cost) for cost in self._costs(job)]
+        return sum(spread) if job["rule"].startswith("train") else max(spread, default=0.0)
 
     def _costs(self, job: dict) -> list[dict]:
         """Return what the runs of a job say they cost."""

@@ -105,7 +105,8 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
         fork_server.start(PACKAGE.parent, threads, ("models",))
     from snakemake.cli import main as snakemake
 
-    _, _, *arguments = sys.argv = snakemake_command(files, further)[1:]
+    arguments = snakemake_command(files, further)[3:]
+    sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
     snakemake(arguments)
 
 

@@ -1,5 +1,6 @@
 """Catalogues: YAML read with line numbers, `base:` resolved, every mistake one sentence with its place."""
 
+from os.path import dirname
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -40,9 +41,6 @@ BLOCKS = {
     "guidelines": ("advice.yaml", GuidelineConfig),
 }
 
-OF_THAW = (
-    f"{HOME / 'config'}/"  # entries of files below it are right, as a test says, and built when they are asked for
-)
 RANDOM = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
 
 
@@ -56,7 +54,8 @@ class Catalogue:
 
     Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, probes.yaml and
     outputs.yaml.
-    Raises UserError for an unknown block, an id that two files define, a `base:` that is missing or circular.
+    Raises UserError for an unknown block, an id that two files define, a `base:` that is missing or circular. Entries
+    that come with Thaw are built, and so checked, when they are first asked for; a test asks for all.
     """
 
     def __init__(self, folders):
@@ -66,9 +65,10 @@ class Catalogue:
         self._places: dict[tuple, str] = {}
         for folder in folders:
             self._read(Path(folder))
+        of_thaw = {str(folder) for folder in shipped(HOME)}
         for block, entries in self._raw.items():
             for name, (document, _) in entries.items():
-                if not document.name.startswith(OF_THAW):  # a mistake in an entry that nobody asks for is one too
+                if dirname(document.name) not in of_thaw:  # a mistake that nobody asks for is one too
                     self._entry(block, name)
 
     def _read(self, folder: Path) -> None:

@@ -48,7 +48,8 @@ def _cell(name: str, own: dict, full: dict) -> TextCell:
     column, _, _, printed = COLUMNS[name]
     value = _mean([getattr(run, column) for run in own.values()])
     if name == "share":
-        value = 100 * value / _mean([getattr(run, column) for task, run in full.items() if task in own])
+        whole = _mean([getattr(run, column) for task, run in full.items() if task in own])
+        value = 100 * value / whole if whole else float("nan")
     return TextCell("" if value != value else printed(value), None if value != value else float(value))
 
 

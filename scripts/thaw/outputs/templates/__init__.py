@@ -19,8 +19,9 @@ def render_tex(name: str, **values) -> str:
 
 def compile_all() -> None:
     """Compile every template; they are kept."""
-    for path in FOLDER.glob("*.j2"):
-        (_tex() if path.name.endswith(TEX) else _html()).get_template(path.name)
+    for path in FOLDER.iterdir():
+        if path.suffix in (".j2", ".css", ".js"):
+            (_tex() if path.name.endswith(TEX) else _html()).get_template(path.name)
 
 
 @functools.cache
