@@ -105,7 +105,7 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
         fork_server.start(PACKAGE.parent, threads, ("models",))
     from snakemake.cli import main as snakemake
 
-    arguments = snakemake_command(files, further)[3:]
+    arguments = snakemake_arguments(files, further)
     sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
     snakemake(arguments)
 
@@ -134,8 +134,12 @@ def _cores_given(further: list[str]) -> int:
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:
-    """Return the command of Snakemake for an experiment, under the default profile; a later option overrides it."""
-    command = [sys.executable, "-m", "snakemake", *(["--configfile", *files] if files else [])]
-    command += ["--snakefile", str(HOME / "Snakefile")]
-    command += [] if Path("profiles/default").is_dir() else [PROFILE, str(HOME / "profiles/default")]
-    return [*command, *further]
+    """Return the command of Snakemake for an experiment, in a process of its own."""
+    return [sys.executable, "-m", "snakemake", *snakemake_arguments(files, further)]
+
+
+def snakemake_arguments(files: list[str], further: list[str]) -> list[str]:
+    """Return Snakemake's arguments for an experiment, under the default profile; a later option overrides it."""
+    arguments = [*(["--configfile", *files] if files else []), "--snakefile", str(HOME / "Snakefile")]
+    arguments += [] if Path("profiles/default").is_dir() else [PROFILE, str(HOME / "profiles/default")]
+    return [*arguments, *further]
