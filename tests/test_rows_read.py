@@ -15,7 +15,7 @@ import forked
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.features.extract import remake
+from thaw.features.later_payloads import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_seconds
@@ -154,7 +154,7 @@ def test_two_jobs_that_need_new_rows_read_them_once(bench, tmp_path, capsys):
 KILLED = """
 import os, signal, sys
 from thaw.core.files import write_json
-from thaw.features import extract
+from thaw.features import extract, later_payloads
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_seconds
 from thaw.planning.config_files import read_config
@@ -164,13 +164,14 @@ from thaw.planning.row_selections import selections
 from thaw.features.row_sets import masks_of
 import numpy, torch
 torch.set_num_threads(1)
+CPU = torch.device("cpu")
 if sys.argv[3] == "pass":
     extract._check_against_second_pass = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 else:  # the payload is in its place, its card is not
-    extract.write_json = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+    later_payloads.write_json = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 store = FeatureStore(sys.argv[1])
 rows = {"train": numpy.arange(200)}
-store.require([3], lambda missing, masks: extract.remake(store, sys.argv[2], missing, torch.device("cpu"), masks), rows)
+store.require([3], lambda missing, masks: later_payloads.remake(store, sys.argv[2], missing, CPU, masks), rows)
 """
 
 

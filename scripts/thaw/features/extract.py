@@ -4,7 +4,6 @@ S sequences, T tokens of the longest, N tokens of a split, d width.
 """
 
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
 from thaw.core.processes import Processes
-from thaw.core.runtime import hardware, log, progress, set_threads
+from thaw.core.runtime import hardware, log, progress
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
 from thaw.features.batch import pieces
@@ -96,49 +95,6 @@ def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[i
         which = {"boundary": part} if isinstance(part, int) else {"part": part}
         which |= {"layers": encoder.layers} if part in VECTORS else {}
         write_json(store.card_path(part), which | shared | own)
-
-
-def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None = None) -> None:
-    """Make payloads again that were freed, with the thread count of their cards, and add rows that no job read so far.
-
-    What was freed must come out the same. Another kind of device than the card names gives other last bits, as do
-    kernels that are not deterministic. What they write is compared with the encoder as each pass is, up to rounding,
-    and gets a new card. The rows of a payload that is there are copied. Args: wanted, rows that each part must hold.
-    """
-    encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
-    cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
-    held = {n: store.held(n) for n in names}
-    kept = {n: held[n] for n in names if store.payload_path(n).is_file()}
-    missing = [row_sets.union(held[n], wanted or held[n]) for n in names if n not in kept]
-    missing += [row_sets.without(wanted or held[n], held[n]) for n in kept]
-    what = "adding rows that are read for the first time" if kept else "making freed payloads again"
-    log(f"{what}: boundaries {', '.join(map(str, names))} of {store.folder}")
-    try:
-        set_threads(store.card["threads"])
-        expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
-        dtype, rows = next(iter(cards.values()))["dtype"], row_sets.union(*missing)
-        facts = extract(store, encoder, names, dtype, device, expected, rows, kept)
-    finally:
-        set_threads(threads)
-    seconds = round(time.monotonic() - begin, 3)
-    for n, card in cards.items():
-        if facts[n].get("rows") != card.get("rows"):
-            passes = [*card.get("passes", [card["seconds"]]), seconds] if "seconds" in card else [seconds]
-            more = {"seconds": round(sum(passes), 3), "passes": passes}
-            if "device" in card and here not in card["device"]:
-                more["device"] = f"{card['device']}, {here}"
-        elif n not in expected:
-            log(f"boundary {n} was made on {card['device']} and now on {here}: its states may differ in rounding")
-            more = {"device": here}
-        else:
-            continue
-        old = {key: value for key, value in card.items() if key != "rows"}
-        write_json(store.card_path(n), old | facts[n] | more)
-
-
-def _gives_the_same(card: dict, device: str) -> bool:
-    """Return whether a device gives the bits that a card describes: of its kind, with kernels that repeat."""
-    return card.get("device", device) == device and card.get("deterministic", True)
 
 
 @dataclass(frozen=True)
