@@ -194,7 +194,7 @@ def report_spec() -> dict:
             id: catalogue.get("strategies", id, "test").model_dump(mode="json", exclude_defaults=True)
             for id in LABELS["strategies"]
         },
-        "store": {"dtype": "bf16", "max_gib": 20.0},
+        "store": {"dtype": "bf16", "precision": "fp32", "max_gib": 20.0},
         "compute": {"threads": 2},
     }
 

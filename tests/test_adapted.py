@@ -23,7 +23,7 @@ from thaw.training.adapted import AdaptedEncoder
 from thaw.training.run_inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
 
-SUBSET = {"rows": 10}
+SUBSET, PRECISIONS = {"rows": 10}, ("fp32", "bf16")
 
 
 class Adaptation:
@@ -87,6 +87,13 @@ def test_the_states_are_those_of_the_trained_encoder_on_the_rows_that_are_read(a
     assert torch.allclose(*lower, atol=1e-5), "what lies below the trained layers is as it was"
     with pytest.raises(UserError, match="is an excerpt, and does not hold all rows of train that are asked for"):
         store.batch("train", subset_rows(bench.corpus, task, SUBSET))
+
+
+def test_an_adapted_encoder_reads_in_the_precision_of_the_store(adaptation):
+    in_fp32, in_bf16 = (adaptation.read(1, f"read_{p}", **({"precision": p} if p == "bf16" else {})) for p in PRECISIONS)
+    states = [FeatureStore(card.parent).states(3, "test").at(range(8)) for card in (in_fp32, in_bf16)]
+    assert 0 < (states[0] - states[1]).abs().max() < 0.1
+    assert read_json(in_bf16.parent / "b3.json")["precision"] == "bf16"
 
 
 def test_rows_outside_of_a_subset_share_no_text_with_it(tmp_path):

@@ -75,9 +75,12 @@ def corpus(tmp_path_factory) -> Path:
     return write_corpus(tmp_path_factory.mktemp("data") / "ours")
 
 
-def run_features(encoder: Path, corpus: Path, out: Path, boundaries: list[int], dtype="bf16", **view) -> FeatureStore:
+def run_features(
+    encoder: Path, corpus: Path, out: Path, boundaries: list[int], dtype="bf16", precision=None, **view
+) -> FeatureStore:
     """Run the step in this process and return its store."""
     spec = {"version": 1, "view": view, "dtype": dtype, "compute": {"threads": 1}}
+    spec |= {"precision": precision} if precision else {}
     spec |= {"data": read_json(corpus / "card.json")["digest"], "encoder": read_json(encoder / "card.json")["digest"]}
     arguments = ["features", "--spec", canonical(spec), "--boundaries", *boundaries]
     arguments += ["--data", corpus, "--encoder", encoder, "--out", out]
@@ -140,6 +143,27 @@ def test_stored_states_are_what_the_encoder_computes(encoder, corpus, tmp_path):
     torch.testing.assert_close(stored, model.boundaries(batch)[3][batch.mask], atol=1e-5, rtol=0)
     assert rounded.part_card(2)["bytes"] * 1.9 < exact.part_card(2)["bytes"]
     assert load_file(tmp_path / "exact" / "b2.safetensors").keys() == ROWS.keys()
+
+
+def test_states_in_bf16_are_those_of_autocast(encoder, corpus, tmp_path):
+    """Bit for bit with the extraction's batches, also where a payload was freed; near those in fp32, and no others."""
+    store = run_features(encoder, corpus, tmp_path / "bf16", [0, 3], "fp32", "bf16")
+    assert store.part_card(3)["precision"] == "bf16"
+    exact = run_features(encoder, corpus, tmp_path / "fp32", [0, 3], "fp32")
+    assert "precision" not in exact.part_card(3)
+    model = Encoder.load(encoder)
+    for rows in batches(store.lengths("train")):
+        batch = store.batch("train", rows)
+        with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+            state = model(batch).float()
+        stored, near = (one.states(3, "train").gather(rows, batch)[batch.mask] for one in (store, exact))
+        assert torch.equal(stored, state[batch.mask])
+        assert 0 < (stored - near).abs().max() < 0.05 * near.abs().max()
+    payload = store.payload_path(3)
+    whole = payload.read_bytes()
+    payload.unlink()
+    store.require([3], lambda missing, rows: remake(store, encoder, missing, CPU, rows))
+    assert payload.read_bytes() == whole
 
 
 def test_training_from_the_store_resumes_exactly(encoder, corpus, tmp_path):

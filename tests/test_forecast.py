@@ -54,6 +54,17 @@ def test_training_in_bf16_counts_by_its_gain(plan, precision):
     assert whole == pytest.approx(faster * (4.0 if precision == "bf16" else 1.0))
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_extraction_in_bf16_counts_by_its_gain_and_is_timed(home, precision, monkeypatch):
+    frozen = {"tasks": ["paraphrase"], "seeds": [1], "baselines": [], "strategies": ["frozen"]}
+    plan = planned(home, outputs=["main_table"], store={"precision": precision}, **frozen)
+    assert plan.job("features", STORE).spec.get("precision") == (None if precision == "fp32" else "bf16")
+    whole, faster = (cost_estimate.operations(plan, "features", STORE, gain) for gain in (1.0, 4.0))
+    assert whole == pytest.approx(faster * (4.0 if precision == "bf16" else 1.0))
+    monkeypatch.setattr(subprocess, "run", lambda *given, **named: subprocess.CompletedProcess(given, 0, "4.0"))
+    assert cost_estimate.bf16_gain(plan, [("features", STORE)], 1) == (4.0 if precision == "bf16" else 1.0)
+
+
 def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys], 1) == 1.0

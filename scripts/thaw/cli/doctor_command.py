@@ -157,24 +157,24 @@ def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, c
 
 
 def bf16(plan: Plan) -> Iterator[Line]:
-    """Say whether mixed precision pays here, where a strategy asks for it."""
+    """Say whether mixed precision pays here, where the experiment asks for it."""
     import torch
 
     info = Path("/proc/cpuinfo")
     flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
     seen = devices.look()[0]
     cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
-    phases = [phase for step, key in _computing(plan) for phase in plan.job(step, key).spec.get("phases", [])]
-    asked = any(phase.get("precision") == "bf16" for phase in phases)
+    specs = [plan.job(step, key).spec for step, key in _computing(plan)]
+    asked = any(part.get("precision") == "bf16" for spec in specs for part in (spec, *spec.get("phases", [])))
     if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
-        yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase makes use of that"
+        yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase, or in store:, makes use of that"
     elif asked and seen:
         change = "leave precision: bf16 out, or choose other cards (CUDA_VISIBLE_DEVICES)"
-        yield PROBLEM, "bf16", f"a strategy asks for it, and a GPU here emulates it and is refused: {change}"
+        yield PROBLEM, "bf16", f"the experiment asks for it, and a GPU here emulates it and is refused: {change}"
     elif asked:
-        yield NOTE, "bf16", "a strategy asks for it, and this machine does not compute in it: fp32 is faster here"
+        yield NOTE, "bf16", "the experiment asks for it, and this machine does not compute in it: fp32 is faster here"
     else:
-        yield OK, "bf16", "not computed here, and no strategy asks for it"
+        yield OK, "bf16", "not computed here, and nothing asks for it"
 
 
 def sources(plan: Plan) -> Iterator[Line]:

@@ -87,7 +87,7 @@ def print_time(plan: Plan) -> None:
     if probes := [key for step, key in waiting if step == "probe"]:
         print(f"  not counted: what probes fit ({len(probes)} to do), seconds each, on words and trees minutes")
     if gain != 1.0:
-        print(f"  and trains {gain:.1f} times as fast in bf16 as in fp32")
+        print(f"  and computes {gain:.1f} times as fast in bf16 as in fp32")
     if parts:
         taken = duration(cost_estimate.seconds_on_gpu(total, jobs))
         print(f"  on one GPU {taken}, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")

@@ -277,10 +277,18 @@ def use_precision(precision: str, device) -> None:
         return
     import torch
 
-    if precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        raise UserError(
-            f"precision: bf16 is emulated by {torch.cuda.get_device_name(device)}, slower than fp32: leave it out of "
-            "the strategy's phases, or choose a card of compute capability 8.0 or more"
-        )
+    check_precision(precision, device, "the strategy's phases")
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def check_precision(precision: str, device, place: str) -> None:
+    """Raise UserError for "bf16" on a card that only emulates it. Args: place, where the key stands."""
+    import torch
+
+    if device.type != "cuda" or precision != "bf16" or torch.cuda.is_bf16_supported(including_emulation=False):
+        return
+    raise UserError(
+        f"precision: bf16 is emulated by {torch.cuda.get_device_name(device)}, slower than fp32: leave it out of "
+        f"{place}, or choose a card of compute capability 8.0 or more"
+    )

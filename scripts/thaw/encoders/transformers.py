@@ -24,10 +24,14 @@ class StopForward(Exception):
 
 
 class Encoder(nn.Module):
-    """An encoder in fp32 with its layers laid open. It comes frozen: in eval mode, without gradients."""
+    """An encoder in fp32 with its layers laid open. It comes frozen: in eval mode, without gradients.
+
+    `states` are computed in its `precision`: "fp32", or "bf16" under autocast.
+    """
 
     def __init__(self, model: nn.Module):
         super().__init__()
+        self.precision = "fp32"
         dropout.replace(model)
         fast_attention.replace(model)
         self.model = model
@@ -127,11 +131,13 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:
-        """Return the boundaries asked for, each [B, T, d], in eval mode; layers above the highest are not run."""
+        """Return the boundaries asked for, fp32 [B, T, d], in eval mode; layers above the highest are not run."""
         training = self.training
         self.eval()
         try:
-            return self.compute_boundaries(batch, wanted)
+            with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+                found = self.compute_boundaries(batch, wanted)
+            return {n: state.float() for n, state in found.items()}
         finally:
             self.train(training)
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from thaw.core.boundaries import ATTENTION, VECTORS
+from thaw.core.devices import check_precision
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
@@ -49,7 +50,7 @@ def extract(
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
-    States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
+    States are computed in the encoder's precision and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
     `expected`, their cards, no file is kept unless all that have the rows on their card agree with it. `device` may be
     a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
@@ -60,6 +61,7 @@ def extract(
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
         with given as place:
+            check_precision(encoder.precision, place, "store:")
             encoder, processes = encoder.to(place).eval(), _on_cpu(None if listener else processes, place)
             read, by_split = _batches_to_read(store, encoder, rows, place, processes)
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
@@ -91,6 +93,7 @@ def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[i
     """Write the cards of some parts. Args: what `extract` returned for them; what each card has in addition."""
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")} | shared
     shared |= {"dtype": dtype, "width": encoder.width}
+    shared |= {"precision": encoder.precision} if encoder.precision != "fp32" else {}
     for part, own in facts.items():
         which = {"boundary": part} if isinstance(part, int) else {"part": part}
         which |= {"layers": encoder.layers} if part in VECTORS else {}

@@ -31,8 +31,9 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
     try:
         set_threads(store.card["threads"])
         expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
-        dtype, rows = next(iter(cards.values()))["dtype"], row_sets.union(*missing)
-        facts = extract(store, encoder, names, dtype, device, expected, rows, kept)
+        card, rows = next(iter(cards.values())), row_sets.union(*missing)
+        encoder.precision = card.get("precision", "fp32")
+        facts = extract(store, encoder, names, card["dtype"], device, expected, rows, kept)
     finally:
         set_threads(threads)
     seconds = round(time.monotonic() - begin, 3)

@@ -149,15 +149,16 @@ def machine_rate() -> float:
 
 
 def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
-    """Return how many times as fast as in fp32 this CPU trains in bf16; 1 where none of the jobs does, untimed.
+    """Return how many times as fast as in fp32 this CPU computes in bf16; 1 where none of the jobs does, untimed.
 
     Args: step and key of each job; threads of a job here. A process of its own times it, with torch, which the
     plan does not import.
     """
-    stores = [store_of(plan, job) for job in (plan.job(*one) for one in jobs if one[0] in TRAINING) if _in_bf16(job)]
-    if not stores:
+    one = next((one for one in jobs if _in_bf16(plan.job(*one))), None)
+    if one is None:
         return 1.0
-    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, stores[0]).width)]
+    store = one[1] if one[0] == "features" else store_of(plan, plan.job(*one))
+    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, store).width)]
     command += ["--threads", str(threads)]
     environment = os.environ | fork_server.environment_of_jobs(PACKAGE.parent, threads)
     try:
@@ -168,10 +169,10 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
 
 
 def _in_bf16(job: Job) -> bool:
-    """Return whether a job that trains does so in bf16 in one of its phases."""
+    """Return whether a job computes hidden states in bf16, or trains in it in one of its phases."""
     if "settings" in job.spec:
         return FurtherPretrainingConfig.model_validate(job.spec["settings"]).phase.precision == "bf16"
-    return any(phase.get("precision") == "bf16" for phase in job.spec["phases"])
+    return any(part.get("precision") == "bf16" for part in (job.spec, *job.spec.get("phases", [])))
 
 
 def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
@@ -248,15 +249,15 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
 def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
     """Return the floating-point operations of a job that computes with an encoder; 0 for any other.
 
-    Args: gain, by which training in bf16 is faster (`bf16_gain`); so many fewer operations take as long.
+    Args: gain, by which bf16 is faster (`bf16_gain`); so many fewer operations take as long.
     """
     job = plan.job(step, key)
     if step == "features":
-        return extraction_operations(plan, _store(plan, key))
+        return extraction_operations(plan, _store(plan, key)) / (gain if _in_bf16(job) else 1.0)
     if step == "pretrain":
         return pretraining_operations(plan, job, gain)
     if step in ("features_adapted", "teach"):
-        return extraction_operations(plan, _excerpt(plan, job))
+        return extraction_operations(plan, _excerpt(plan, job)) / (gain if _in_bf16(job) else 1.0)
     if step in TRAINING:
         return training_operations(plan, job.spec, store_of(plan, job), gain)
     return 0.0

@@ -229,6 +229,6 @@ def adapted_spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalo
         "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),
         "rows": probed.rows,
         "layers": encoder.layers,
-        "dtype": experiment.store.dtype,
+        **experiment.store.states,
         "compute": spec_of(experiment.compute),
     }

@@ -72,7 +72,7 @@ class UpstreamJobs:
         if not self.table.has("features", key):
             entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
             data, cards = self.data(corpus)
-            spec = {"version": VERSIONS["features"], "view": spec_of(entry), "dtype": self.experiment.store.dtype}
+            spec = {"version": VERSIONS["features"], "view": spec_of(entry), **self.experiment.store.states}
             spec |= {"data": data, "encoder": encoder.digest, "compute": spec_of(self.experiment.compute)}
             self.table.add("features", key, spec, {"data": cards, "encoder": card})
             self.table.boundaries[key], self.table.vectors[key] = [], []

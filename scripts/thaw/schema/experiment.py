@@ -19,10 +19,15 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 
 
 class StoreConfig(BaseModel):
-    """How cached hidden states are stored."""
+    """How hidden states are computed and stored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     dtype: Literal["bf16", "fp32"] = Field("bf16", description="data type of stored hidden states")
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32",
+        description="how they are computed; bf16: autocast, as in a phase, which is faster where the processor or GPU "
+        "computes in it",
+    )
     max_gib: float = Field(
         20.0,
         ge=0,
@@ -31,6 +36,11 @@ class StoreConfig(BaseModel):
     free: bool = Field(
         False, description="delete stored hidden states when every run of the experiment that reads them is done"
     )
+
+    @property
+    def states(self) -> dict:
+        """Return what a spec says of hidden states: their dtype, and the precision where it is not the default."""
+        return {"dtype": self.dtype} | self.model_dump(include={"precision"}, exclude_defaults=True)
 
 
 class ComputeConfig(BaseModel):
@@ -129,7 +139,7 @@ class ExperimentConfig(ConfigModel):
     sources: list[Literal["synthetic", "files", "hub"]] = Field(
         ["synthetic", "files", "hub"], min_length=1, description="where corpora may come from, in this order"
     )
-    store: StoreConfig = Field(StoreConfig(), description="how cached hidden states are stored")
+    store: StoreConfig = Field(StoreConfig(), description="how hidden states are computed and stored")
     compute: ComputeConfig = Field(ComputeConfig(), description="settings of the machine that change numbers")
     scale_down: ScaleDownConfig | None = Field(None, description="run a smaller version of the experiment")
     allow_missing: bool = Field(

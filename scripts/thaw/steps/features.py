@@ -55,7 +55,7 @@ def main() -> None:
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
         wanted = rows(arguments.rows, arguments.data)
-        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec["dtype"], wanted, processes))
+        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec, wanted, processes))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
@@ -90,7 +90,7 @@ def rows(selections: list[dict] | None, data: Path) -> dict | None:
 
 
 def write_parts(
-    out: Path, folder: Path, parts: list[int | str], dtype: str, wanted: dict | None, processes: Processes
+    out: Path, folder: Path, parts: list[int | str], spec: dict, wanted: dict | None, processes: Processes
 ) -> None:
     """Run the encoder once over each split and write a card for each part, after its payload.
 
@@ -104,14 +104,15 @@ def write_parts(
     from thaw.features.store import FeatureStore
 
     store, encoder = FeatureStore(out), Encoder.load(folder)
+    encoder.precision = spec.get("precision", "fp32")
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
     masks = None if wanted is None else masks_of(store, wanted)
-    facts = extract(store, encoder, parts, dtype, claimed(watch), rows=masks, processes=processes)
+    facts = extract(store, encoder, parts, spec["dtype"], claimed(watch), rows=masks, processes=processes)
     seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
-    write_cards(store, encoder, dtype, facts, shared)
+    write_cards(store, encoder, spec["dtype"], facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 

@@ -13,7 +13,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
                  whose search they use
     search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
-    store        {dtype, max_gib}; compute {threads}
+    store        {dtype, precision, max_gib}; compute {threads}
     first_draws, draw_labels   {subset: the first of the draws that it is one of} and {first: what all are called}, only
                  where an output shows draws together
     preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
