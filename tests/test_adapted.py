@@ -23,7 +23,7 @@ from thaw.training.adapted import AdaptedEncoder
 from thaw.training.run_inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
 
-SUBSET, PRECISIONS = {"rows": 10}, ("fp32", "bf16")
+SUBSET = {"rows": 10}
 
 
 class Adaptation:
@@ -90,7 +90,7 @@ def test_the_states_are_those_of_the_trained_encoder_on_the_rows_that_are_read(a
 
 
 def test_an_adapted_encoder_reads_in_the_precision_of_the_store(adaptation):
-    in_fp32, in_bf16 = (adaptation.read(1, f"read_{p}", **({"precision": p} if p == "bf16" else {})) for p in PRECISIONS)
+    in_fp32, in_bf16 = adaptation.read(1), adaptation.read(1, "in_bf16_", precision="bf16")
     states = [FeatureStore(card.parent).states(3, "test").at(range(8)) for card in (in_fp32, in_bf16)]
     assert 0 < (states[0] - states[1]).abs().max() < 0.1
     assert read_json(in_bf16.parent / "b3.json")["precision"] == "bf16"

@@ -83,9 +83,10 @@ def test_unfreezing_thaws_what_a_stage_trains_when_it_begins(job):
     assert seen == [{"head"}, {"head"}, {"head", "layer.3"}]
 
 
-def test_the_cached_loop_trains_all_heads(job):
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_cached_loop_trains_all_heads(job, bf16):
     cells = [cell for cell in work.grid_cells("t", [1, 2]) if cell["phases"][0]["rate"] == 1e-2]
-    found = cached_loop.main(job | {"cells": cells}, Clock())["cells"]
+    found = cached_loop.main(job | {"cells": cells, "bf16": bf16}, Clock())["cells"]
     assert [(cell["head"], cell["seed"]) for cell in found] == [
         (head, seed) for head in ("linear", "mlp") for seed in (1, 2)
     ]

@@ -51,6 +51,7 @@ class Place:
             "catalogues": ["catalogue"],
             "data_dir": "data",
             "sources": ["files"],
+            "store": work.PRECISION,
             "compute": {"threads": options.threads},
         } | selection
         self.write("catalogue/tasks.yaml", entries)

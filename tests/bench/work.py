@@ -12,7 +12,8 @@ from thaw.schema.phases import PhaseConfig
 from .measuring import has_bf16
 
 BATCH = 32
-SHARED = {"batch_size": BATCH, "warmup": 0.0, "weight_decay": 0.0} | ({"precision": "bf16"} if has_bf16() else {})
+PRECISION = {"precision": "bf16"} if has_bf16() else {}  # of phases, and of the states that they start from
+SHARED = {"batch_size": BATCH, "warmup": 0.0, "weight_decay": 0.0} | PRECISION
 EPOCHS = 3
 GRID_EPOCHS, GRID_SEEDS, GRID_RATES, GRID_HEADS = 10, 5, [5e-4, 1e-3, 3e-3, 1e-2], ["linear", "mlp"]
 STRENGTHS = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0]  # of the L2 penalty, those of frozen_all_layers

@@ -283,7 +283,7 @@ def use_precision(precision: str, device) -> None:
 
 
 def check_precision(precision: str, device, place: str) -> None:
-    """Raise UserError for "bf16" on a card that only emulates it. Args: place, where the key stands."""
+    """Raise UserError for "bf16" on a card that only emulates it. Args: place, where the key is."""
     import torch
 
     if device.type != "cuda" or precision != "bf16" or torch.cuda.is_bf16_supported(including_emulation=False):

@@ -136,8 +136,8 @@ class Encoder(nn.Module):
         self.eval()
         try:
             with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                found = self.compute_boundaries(batch, wanted)
-            return {n: state.float() for n, state in found.items()}
+                by_boundary = self.compute_boundaries(batch, wanted)
+            return {n: state.float() for n, state in by_boundary.items()}
         finally:
             self.train(training)
 

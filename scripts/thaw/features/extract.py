@@ -50,9 +50,9 @@ def extract(
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
-    States are computed in the encoder's precision and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `expected`, their cards, no file is kept unless all that have the rows on their card agree with it. `device` may be
-    a context that gives one: it ends with the last pass, before the payloads are hashed.
+    They are computed in the encoder's precision and stored as `dtype`, bf16 or fp32. Memory does not grow with the
+    corpus. With `expected`, their cards, no file is kept unless all that have the rows on their card agree with it.
+    `device` may be a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
     On the CPU `processes` share the batches, which are the same; a listener is of this process, and so they do not.

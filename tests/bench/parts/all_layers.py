@@ -25,7 +25,7 @@ def measure(options: Options) -> dict:
     text = tasks(options)[0]
     sizes = [max(2, options.rows // share) for share in SHARES]
     subsets = {f"n{size}_d{draw}": {"rows": size, "draw": draw} for size in sizes for draw in range(1, DRAWS + 1)}
-    selection = {"subsets": subsets, "heads": ["linear_mean"], "seeds": [1]}
+    selection = {"subsets": subsets, "heads": ["linear_mean"], "seeds": [1], "store": {}}  # all sides encode in fp32
     place = Place(options.folder("all_layers"), options, [text], work.all_layers(), **selection)
     told, cells = rivals.told([text], place), _cells(place, text.name, subsets)
     few = [cell for cell in cells if cell["name"].startswith(f"n{sizes[0]}_")]

@@ -1,7 +1,8 @@
 """(b) The head-only grid: 10 epochs, 5 seeds, 4 rates, 2 heads on a frozen encoder.
 
 A cell of the Trainer passes the frozen encoder over the data in every epoch, so that 40 take long and are all alike:
-each round it trains those of one seed (in quick runs two cells), and its time is scaled to 40.
+each round it trains those of one seed (in quick runs two cells), and its time is scaled to 40. All sides encode in bf16
+where the machine computes in it.
 """
 
 import statistics
@@ -9,7 +10,7 @@ import statistics
 from thaw.core.files import read_json
 
 from .. import rivals, work
-from ..measuring import interleaved, median
+from ..measuring import has_bf16, interleaved, median
 from ..options import Options
 from ..ours import Place
 from ..quality import compared, of_cells
@@ -34,7 +35,7 @@ def measure(options: Options) -> dict:
         return record | {"scaled": scaled(record, CELLS), "engine": rivals.engine(record) * CELLS / len(some)}
 
     def whole(peer: str) -> dict:
-        record = rivals.ask(peer, place.folder / peer, options, told, cells=cells)
+        record = rivals.ask(peer, place.folder / peer, options, told, cells=cells, bf16=has_bf16())
         return record | {"engine": rivals.engine(record)}
 
     sides = {"ours": place.run, "trainer_tuned": tuned}

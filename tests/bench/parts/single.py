@@ -20,7 +20,7 @@ def measure(options: Options) -> dict:
     text = tasks(one)[0]
     found = compare("single", [text], one, {work.FULL: work.full()}, {"tuned": TUNED["tuned"]})
     seconds = found["seconds"]
-    place = Place(one.folder("first"), one, [text], PROBE, heads=["linear"])
+    place = Place(one.folder("first"), one, [text], PROBE, heads=["linear"], store={})
     numbers = {"single_run_vs_trainer_tuned": seconds["tuned"] / seconds["ours"], "first_result": _first(place, one)}
     return found | {"numbers": numbers, "used": used}
 

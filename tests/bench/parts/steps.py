@@ -29,7 +29,8 @@ def compare(name: str, options: Options, precision: str) -> dict:
     used = {"threads": options.cores}
     alone = replace(options, **used)
     strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full(EPOCHS)}
-    place = Place(options.folder(name), alone, [text], work.in_fp32(strategies) if precision == "fp32" else strategies)
+    strategies, selection = (work.in_fp32(strategies), {"store": {}}) if precision == "fp32" else (strategies, {})
+    place = Place(options.folder(name), alone, [text], strategies, **selection)
     record = place.run(*targets(text, options.seed_list))
     job = {
         "features": str(place.folder / "results/features/minilm" / text.name / "bench"),

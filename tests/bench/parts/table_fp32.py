@@ -17,6 +17,6 @@ def measure(options: Options) -> dict:
     strategies = work.in_fp32(work.table(work.LAYERS))
     used = {"threads": min(ComputeConfig().threads, options.cores)}
     options = replace(options, **used)
-    found = compare("table_fp32", tasks(options), options, strategies, DEFAULTS)
+    found = compare("table_fp32", tasks(options), options, strategies, DEFAULTS, store={})
     seconds = found["seconds"]
     return found | {"used": used, "numbers": {"table_vs_trainer_default": seconds["default"] / seconds["ours"]}}

@@ -5,15 +5,13 @@ trained twice. Frozen layers have no dropout, as in Thaw. N rows, B examples of 
 layers.
 """
 
-import contextlib
-
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoTokenizer
 
-from .common import Clock, Reused, device, read_rows, run
+from .common import Clock, Reused, compute, device, read_rows, run
 from .models import build, thaw
 
 SPLITS = ("train", "validation", "test")
@@ -25,11 +23,6 @@ def frozen_below(components: list[str], layers: int) -> int:
     if "embeddings" in components:
         return TEXT
     return min((int(name.split(".")[1]) - 1 for name in components if "." in name), default=layers)
-
-
-def compute(job: dict):
-    """Return the context of products: autocast to bf16 where the job asks for it."""
-    return torch.autocast(device(), torch.bfloat16) if job["bf16"] else contextlib.nullcontext()
 
 
 class Pretrained:

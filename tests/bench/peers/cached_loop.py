@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
-from .common import Clock, device, read_rows, run
+from .common import Clock, compute, device, read_rows, run
 from .models import head
 
 
@@ -21,7 +21,8 @@ def features(job: dict, task: dict, split: str, tokenizer, encoder) -> tuple[tor
         rows = order[start : start + 128]
         batch = [texts[i] for i in rows]
         ids = tokenizer(batch, padding=True, truncation=True, max_length=task["max_length"], return_tensors="pt")
-        found[rows] = encoder(**ids.to(device())).last_hidden_state[:, 0]
+        with compute(job):
+            found[rows] = encoder(**ids.to(device())).last_hidden_state[:, 0].float()
     return found, torch.tensor(labels, device=device())
 
 

@@ -32,6 +32,13 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def compute(job: dict):
+    """Return the context of products: autocast to bf16 where the job asks for it."""
+    import torch
+
+    return torch.autocast(device(), torch.bfloat16) if job["bf16"] else contextlib.nullcontext()
+
+
 class Clock:
     """Seconds by part, with the work of a GPU waited for: `with clock("train"): ...`."""
 

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from .common import Clock, read_rows, run
+from .common import Clock, compute, read_rows, run
 
 STRENGTHS = [0.1, 1.0, 10.0, 100.0]  # scikit-learn's C
 
@@ -42,7 +42,7 @@ def main(job: dict, clock: Clock) -> dict:
         model = SentenceTransformer(job["encoder"])
     found = []
     for name, task in job["tasks"].items():
-        with clock("features"):
+        with clock("features"), compute(job):
             splits = {split: vectors(model, task, split) for split in ("train", "validation", "test")}
         for what, head in heads(job):
             with clock("train"):
