@@ -15,6 +15,7 @@ from thaw.adaptation.selectors import PARTS
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
+from thaw.core.processes import Processes
 from thaw.features.excerpt import write_excerpt
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.insert import InsertConfig
@@ -178,10 +179,10 @@ def test_words_with_a_layer(head, benches):
 def test_heads_side_by_side_have_the_cpus_losses(kind, benches):
     bench = benches[kind]
     specs = [bench.spec({"train": ["head"]}, seed=seed) for seed in (1, 2, 3)]
-    here = train_heads([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch())
+    here = train_heads([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch(), Processes(1))
     with pretended() as device:
         shared = inputs_of(bench, device)
-        there = train_heads([placed(TrainingRun(spec, shared), device) for spec in specs], Stopwatch())
+        there = train_heads([placed(TrainingRun(spec, shared), device) for spec in specs], Stopwatch(), Processes(1))
     for one, other in zip(here, there, strict=True):
         losses = [[note["loss"] for note in left.history] for left in (one, other)]
         assert losses[0] == pytest.approx(losses[1], abs=1e-4)

@@ -14,6 +14,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
 from thaw.planning import job_request
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, rows, tiny_corpus
 
 HOME = Path(__file__).resolve().parents[1]
@@ -26,6 +28,17 @@ def bench(tmp_path_factory) -> Bench:
     folder = tmp_path_factory.mktemp("shares")
     corpus = tiny_corpus(folder / "data", "classification", train=rows("classification", 900, 1))
     return Bench(folder, "bert", corpus, "classification", dtype="fp32")
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory) -> dict[str, Bench]:
+    """A bench of texts with another task on which its runs are scored, and one of words."""
+    folder = tmp_path_factory.mktemp("heads")
+    made = {}
+    for name, kind in (("classification", "classification"), ("spans", "spans"), ("other", "classification")):
+        made[name] = Bench(folder / name, "bert", tiny_corpus(folder / name / "data", kind), kind)
+    made["classification"].others["other"] = made["other"]
+    return made
 
 
 def extract(bench: Bench, out: Path, threads: int, *more: str) -> tuple[dict[str, bytes], dict]:
@@ -48,6 +61,52 @@ def test_processes_that_share_a_pass_write_the_bits_of_one(bench, tmp_path, thre
         assert shared == alone and len(alone) == len(PARTS)
         own = ("seconds",)
         assert {k: v for k, v in card.items() if k not in own} == {k: v for k, v in other.items() if k not in own}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["classification", "spans"])
+def test_processes_that_share_heads_leave_the_bits_of_one(benches, tmp_path, kind, threads):
+    """Of a search and of seeds, of texts, which train in one batch, and of words, which train one after the other."""
+    bench = benches[kind]
+    spec = bench.spec({"head_rate": None, "epochs": 1}, compute={"threads": threads})
+    of_cell = {key: spec[key] for key in spec.keys() - {"seed"}}
+    grid = [{"rate": rate, "epochs": epochs} for rate, epochs in ((1e-3, 2), (1e-1, 3))]
+    search = of_cell | {"grid": grid, "seeds": [1, 5], "trial": True}
+    seeds = of_cell | {"also": [bench.also("other")]} if bench.others else of_cell
+    more = [
+        word
+        for other in bench.others.values()
+        for word in ("--also-data", other.corpus.folder / "card.json", "--also-tokens", other.features / "tokens.json")
+    ]
+    for name, wanted, words in (("search_heads", search, []), ("fit_heads", seeds, ["--seeds", 1, 2, 3, *more])):
+        alone, shared = tmp_path / f"{name}_alone", tmp_path / f"{name}_shared"
+        heads(bench, name, wanted, alone, *words)
+        heads(bench, name, wanted, shared, *words, "--cores", 3 * threads)
+        costs = [path.relative_to(alone) for path in alone.rglob("cost.json")]
+        assert contents(alone) == contents(shared) and len(contents(alone)) == (2 if name == "search_heads" else 12)
+        for cost in costs:
+            one, other = read_json(alone / cost), read_json(shared / cost)
+            assert {key: one[key] for key in ("steps", "tokens", "flops")} == {
+                key: other[key] for key in ("steps", "tokens", "flops")
+            }
+            assert other["seconds"]["train"] > 0 and other["processor_seconds"] > 0
+            assert other["seconds"]["total"] >= other["seconds"]["train"]
+
+
+def heads(bench: Bench, name: str, spec: dict, out: Path, *more) -> None:
+    """Run a step that trains heads in a process of its own."""
+    given = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    done = forked.run([f"thaw.steps.{name}", "--spec", canonical(spec), *given, "--out", out, *map(str, more)])
+    assert done.returncode == 0, done.stderr
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder but for costs."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "cost.json"
+    }
 
 
 def test_results_come_in_order_from_forks_and_their_seconds_count():
@@ -120,3 +179,36 @@ def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, thre
 def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
     assert [Processes(1, cores).count for cores in (1, 2, 16, 128)] == [1, 2, 16, 16]
     assert Processes(8, 128).count == 16
+
+
+@pytest.mark.parametrize(
+    "cores, threads, seeds, phase, expected",
+    [
+        (2, 1, 5, "epochs: 10", 2),
+        (2, 2, 5, "epochs: 10", 2),
+        (16, 1, 5, "epochs: 10", 5),
+        (16, 2, 5, "epochs: 10", 10),
+        (6, 1, 5, "epochs: 10", 5),
+        (2, 1, 5, "epochs: 1", 1),
+        (16, 1, 1, "epochs: 10", 1),
+        (16, 1, 5, "updates: 400", 4),
+        (16, 1, 5, "optimizer: lbfgs", 1),
+        (None, 2, 5, "epochs: 10", 2),
+    ],
+)
+def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
+    home, tmp_path, monkeypatch, cores, threads, seeds, phase, expected
+):
+    """Two jobs, on 960 rows: an epoch has 120 updates of each head in batches of 8."""
+    entry = f"{{label: Heads, phases: [{{train: [head], {phase}{'' if 'lbfgs' in phase else ', batch_size: 8'}}}]}}"
+    (tmp_path / "strategies.yaml").write_text(f"strategies:\n  heads_alone: {entry}\n")
+    wish = {"tasks": ["acceptability"], "baselines": [], "strategies": ["heads_alone"], "catalogues": [str(tmp_path)]}
+    wish |= {"heads": ["linear", "linear_mean"], "seeds": list(range(1, seeds + 1)), "compute": {"threads": threads}}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["main_table"]}), home)
+    assert len(plan.jobs["fit_heads"]) == 2
+    monkeypatch.setattr(job_request, "promised", lambda *given: None)
+    found = job_request.head_cores(plan, cores)
+    assert {found("fit_heads", key) for key in plan.jobs["fit_heads"]} == {expected}
+    monkeypatch.setattr(job_request, "promised", lambda *given: "this machine has an NVIDIA card")
+    found = job_request.head_cores(plan, cores)
+    assert {found("fit_heads", key) for key in plan.jobs["fit_heads"]} == {threads}

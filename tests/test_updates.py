@@ -8,6 +8,7 @@ from test_stages import from_text, plan
 from thaw.adaptation.rounds import Round, lengths, rounds
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
+from thaw.core.processes import Processes
 from thaw.schema.phases import PhaseConfig
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.seeds_together import train_heads
@@ -155,7 +156,7 @@ def test_the_plan_counts_a_budget_by_the_rows():
 def test_heads_of_several_seeds_train_as_alone(bench):
     wanted = [bench.spec({"train": ["head"], "updates": 15, "judge": 4, "pick": "best"}, seed=n) for n in (1, 2, 3)]
     alone = [bench.train(one)[1] for one in wanted]
-    together = train_heads([bench.run(one) for one in wanted], Stopwatch())
+    together = train_heads([bench.run(one) for one in wanted], Stopwatch(), Processes(1))
     for one, other in zip(alone, together, strict=True):
         assert equal(tensors(one), tensors(other)) and one.history == other.history
         assert one.cost == other.cost and one.cost["steps"] == 15

@@ -20,6 +20,8 @@ some epochs, all seeds in one job; search_heads all trials of a search over such
 
 from itertools import product
 
+from thaw.planning.job_request import head_cores
+
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
 ALWAYS = ["data", "encoder", "tokens", "boundaries"]
@@ -31,6 +33,8 @@ GIVEN = {name: f"--need {name} {{input.{name}:q}}" for name in ROLES}
 GIVEN |= {"also_data": f"--also-data {cards_of('also_data')}", "also_tokens": "--also-tokens {input.also_tokens:q}"}
 GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(words for name, words in GIVEN.items() if name in FURTHER)])
 TOGETHER, ALONE = PLAN.trained_together()
+# On one machine processes with the threads of a job share heads that train, where these are worth it.
+CORES_OF_HEADS = head_cores(PLAN, workflow.resource_settings.cores if workflow.local_exec else None)
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.
 SPARING, KEEPING = written_files.runs_by_keeping(PLAN)
@@ -59,7 +63,7 @@ if PLAN.executed["fit_heads"]:
         priority: longest_first("fit_heads")
         conda:
             "../envs/thaw.yaml"
-        threads: PLAN.threads
+        threads: lambda w: CORES_OF_HEADS("fit_heads", PLAN.key("fit_heads", w))
         resources:
             **requested("fit_heads"),
         params:
@@ -69,6 +73,7 @@ if PLAN.executed["fit_heads"]:
             "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
         shell:
             f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+            " --cores {threads}"
             f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
             f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
 
@@ -87,7 +92,7 @@ rule search_heads:
     priority: longest_first("search_heads")
     conda:
         "../envs/thaw.yaml"
-    threads: PLAN.threads
+    threads: lambda w: CORES_OF_HEADS("search_heads", PLAN.key("search_heads", w))
     resources:
         **requested("search_heads"),
     params:
@@ -96,7 +101,7 @@ rule search_heads:
         "search_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
         f"python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
-        " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
+        " --spec {params.spec:q} --out $(dirname {output.chosen:q}) --cores {threads}"
         f" {GIVEN_STATES} 2>&1 | tee {{log:q}}"
 
 

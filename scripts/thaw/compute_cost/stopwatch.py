@@ -30,6 +30,14 @@ class Stopwatch:
             self.processor += time.process_time() - worked
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
+    def add(self, others: list["Stopwatch"], spared: float) -> None:
+        """Add what other processes did while this one waited, as if it had done all. Args: seconds that they spared."""
+        self.start -= spared
+        for other in others:
+            self.processor += other.processor
+            for part, seconds in other.parts.items():
+                self.parts[part] = self.parts.get(part, 0.0) + seconds
+
     @contextlib.contextmanager
     def paused(self):
         """Count nothing of the time spent inside."""
@@ -65,13 +73,14 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
 
 
 def peak_memory_mb(device) -> float:
-    """Return the largest memory in MiB: of a GPU since it was claimed, else of the process since its start."""
+    """Return the largest memory in MiB: of a GPU since it was claimed, else of a process of this job since it began."""
     if device.type == "cuda":
         import torch
 
         return round(torch.cuda.max_memory_allocated(device) / 2**20, 1)
     unit = 1 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)
+    most = max(resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(most * unit / 2**20, 1)
 
 
 def _wait_for_device() -> None:

@@ -55,7 +55,8 @@ TEMPLATES = "thaw.outputs.templates:compile_all"
 LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES, "thaw.core.home:release")}
 WITH_PLOTS = ("figure", "report")
 NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
-OWN_THREADS = ("features", "fetch", "merge")  # which have any number of cores, and say themselves how many threads
+# Steps that have any number of cores, and say themselves how many threads.
+OWN_THREADS = ("features", "fetch", "fit_heads", "merge", "search_heads")
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
@@ -65,7 +66,7 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
     Args: their PYTHONPATH, which leads to this package; threads of the server of models, where that of outputs has one;
     which servers.
     """
-    if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
+    if not available():
         return
     folder = Path(os.environ.get(ADDRESS) or tempfile.mkdtemp(prefix="thaw-"))
     for kind in kinds if folder.is_dir() else ():
@@ -86,6 +87,11 @@ def _start(address: Path, code: Path | str, threads: int) -> None:
             command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
         )
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
+
+
+def available() -> bool:
+    """Return whether servers can be had: on Linux, unless THAW_FORK_SERVER= is on the command line."""
+    return os.environ.get(ADDRESS) != "" and hasattr(os, "pidfd_open")
 
 
 def environment_of_jobs(code: Path | str, threads: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from thaw.core.errors import UserError
-from thaw.core.runtime import set_threads
+from thaw.core.runtime import hide_progress, set_threads
 
 Result = TypeVar("Result")
 MOST = 16  # processes, each with its own batches in memory; on a machine of 128 cores more would wait for one writer
@@ -64,6 +64,8 @@ class Processes:
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         begin = time.monotonic()
+        if share:
+            hide_progress()
         try:
             set_threads(self.threads)
             pipe.send((work(share), time.monotonic() - begin))

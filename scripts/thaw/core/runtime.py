@@ -83,12 +83,19 @@ def explain_imports(kind, error, trace) -> None:
 
 
 _job = ""  # in front of each line of the log
+_shows_progress = True
 
 
 def name_job(label: str) -> None:
     """Put what this process works on in front of each line that it logs from now on; "" for nothing."""
     global _job
     _job = f"[{label}] " if label else ""
+
+
+def hide_progress() -> None:
+    """Let `progress` show nothing from now on: of several processes of a job one shows how far they are."""
+    global _shows_progress
+    _shows_progress = False
 
 
 def log(message: str) -> None:
@@ -98,6 +105,9 @@ def log(message: str) -> None:
 
 def progress(iterable, description: str, total: int | None = None):
     """Yield the items of an iterable and show how far it is: a bar on a terminal, else a line every ten seconds."""
+    if not _shows_progress:
+        yield from iterable
+        return
     if sys.stderr.isatty():
         from tqdm import tqdm
 

@@ -29,6 +29,7 @@ def any_number(name: str, meaning: str, kind=Path) -> Argument:
 DATA = required("--data", "folder of the corpus, as prepare writes it")
 ENCODER = required("--encoder", "folder of the encoder, as fetch writes it")
 CATALOGUES = any_number("--catalogues", "folders of the catalogues, which hold the plug-ins too")
+CORES = ("--cores", {"type": int, "help": "processes with the threads of the spec share them; default: one process"})
 NEEDED = "what the run needs of another job: its role, then its files"
 RUN_INPUTS = (
     DATA,

@@ -232,8 +232,7 @@ def _pass(
     shares = min(processes.count, len(batches))
 
     def read(share: int) -> None:
-        mine = batches[share::shares]
-        for split, batch in progress(mine, f"{card['encoder']} reads {card['corpus']}") if share == 0 else mine:
+        for split, batch in progress(batches[share::shares], f"{card['encoder']} reads {card['corpus']}"):
             _read(store, encoder, split, batch, written, device, listener)
 
     processes.run(read, shares)

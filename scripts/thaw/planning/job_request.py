@@ -2,8 +2,9 @@
 
 import math
 import os
+from collections.abc import Callable
 
-from thaw.core import layout
+from thaw.core import fork_server, layout
 from thaw.core.devices import cards, promised
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
@@ -19,6 +20,7 @@ RATE = 10e9  # operations a second and thread
 MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
 ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
+UPDATES = 500  # of heads, below which another process would take longer to start than it saves
 LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 
@@ -89,6 +91,38 @@ def extraction_cores(plan: Plan, cores: int | None) -> int:
 
     Args: cores that Snakemake was given, None on a cluster. A pass on a GPU has those of any job.
     """
-    if not cores or promised(dict(os.environ), cards()):
+    if not _shares_work(cores):
         return plan.threads
     return max(plan.threads, cores // max(1, len(plan.jobs["features"])))
+
+
+def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
+    """Return a function of a step and a key: the cores of a job in which several heads train, each process with some.
+
+    With few such jobs each has all cores, since one may take much longer than the others; with many they run side by
+    side. Args: as of `extraction_cores`. Of a job whose heads train quickly, or share one fit, it is those of any job.
+    """
+    if not (_shares_work(cores) and fork_server.available()):  # without a server numpy has a thread for each core
+        return lambda step, key: plan.threads
+    heads = {(step, key): _heads(plan, step, key) for step in ("fit_heads", "search_heads") for key in plan.jobs[step]}
+    of_one = 2 * cores // max(1, sum(count > 1 for count in heads.values()))
+
+    return lambda step, key: max(plan.threads, min(of_one, cores, heads[step, key] * plan.threads))
+
+
+def _heads(plan: Plan, step: str, key: str) -> int:
+    """Return how many processes the heads of a job are worth: one where they share a fit."""
+    spec = plan.job(step, key).spec
+    phase = PhaseConfig.of_spec(spec["phases"][0])
+    if phase.optimizer == "lbfgs":
+        return 1
+    heads = len(spec["grid"]) * len(spec["seeds"]) if step == "search_heads" else len(plan.seeds())
+    examples, _ = training_size(plan, store_of(plan, plan.job(step, key)))
+    rows = min(spec["subset"].get("rows", examples), examples)
+    updates = phase.updates or phase.epochs * rows / phase.batch_size
+    return max(1, min(heads, round(heads * updates / UPDATES)))
+
+
+def _shares_work(cores: int | None) -> bool:
+    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU."""
+    return bool(cores) and not promised(dict(os.environ), cards())

@@ -12,7 +12,7 @@ from thaw.core.files import read_json, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
-from thaw.core.step_arguments import DATA, ENCODER, any_number, parse_arguments
+from thaw.core.step_arguments import CORES, DATA, ENCODER, any_number, parse_arguments
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.experiment import ComputeConfig
 
@@ -25,7 +25,7 @@ def main() -> None:
         # last
         any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", layout.part_named),
         ("--rows", {"type": json.loads, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
-        ("--cores", {"type": int, "help": "processes with the threads of the spec share them; default: one process"}),
+        CORES,
         DATA,
         ENCODER,
         out="folder of the store",

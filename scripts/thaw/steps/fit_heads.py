@@ -9,8 +9,9 @@ import math
 
 from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.processes import Processes
 from thaw.core.runtime import log, run_step, set_threads
-from thaw.core.step_arguments import RUN_INPUTS, at_least_one, parse_arguments
+from thaw.core.step_arguments import CORES, RUN_INPUTS, at_least_one, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
@@ -20,13 +21,19 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         at_least_one("--seeds", "seeds to fit; the spec has none", int),
+        CORES,
         *RUN_INPUTS,
         out="folder of the variant; seeds are written below it",
     )
     spec = arguments.spec
-    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    fits_to_convergence = spec["phases"][0].get("optimizer") == "lbfgs"
-    run_relaxed_if_needed(lambda: (fit if fits_to_convergence else train)(spec, arguments))
+    threads = ComputeConfig.model_validate(spec["compute"]).threads
+    if spec["phases"][0].get("optimizer") == "lbfgs":
+        set_threads(threads)
+        run_relaxed_if_needed(lambda: fit(spec, arguments))
+    else:
+        processes = Processes(threads, arguments.cores)
+        set_threads(processes.own_threads)
+        run_relaxed_if_needed(lambda: train(spec, arguments, processes))
 
 
 def fit(spec: dict, folders) -> None:
@@ -61,8 +68,8 @@ def fit(spec: dict, folders) -> None:
         log_result(seed, run, outcome, cost)
 
 
-def train(spec: dict, folders) -> None:
-    """Train the head with every seed, and write their folders. Args: as of `fit`."""
+def train(spec: dict, folders, processes: Processes) -> None:
+    """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.placing import hand_over, operations, prepare, send
     from thaw.training.run_files import write_run
@@ -76,7 +83,7 @@ def train(spec: dict, folders) -> None:
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in folders.seeds]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
-        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
+        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch, processes))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         seed, cost = run.spec["seed"], left.cost | shared

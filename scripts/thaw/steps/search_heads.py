@@ -3,23 +3,25 @@
 from pathlib import Path
 
 from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.processes import Processes
 from thaw.core.runtime import run_step, set_threads
-from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
+from thaw.core.step_arguments import CORES, RUN_INPUTS, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what is in the folders is what the search was planned for, train all trials, and choose."""
-    arguments = parse_arguments(__doc__, *RUN_INPUTS, out="folder of the variant")
-    set_threads(ComputeConfig.model_validate(arguments.spec["compute"]).threads)
-    run_relaxed_if_needed(lambda: search(arguments.spec, arguments))
+    arguments = parse_arguments(__doc__, CORES, *RUN_INPUTS, out="folder of the variant")
+    processes = Processes(ComputeConfig.model_validate(arguments.spec["compute"]).threads, arguments.cores)
+    set_threads(processes.own_threads)
+    run_relaxed_if_needed(lambda: search(arguments.spec, arguments, processes))
 
 
-def search(spec: dict, folders) -> None:
+def search(spec: dict, folders, processes: Processes) -> None:
     """Train every trial with every seed, and write chosen.json, last, with the history and cost of all.
 
-    Args: spec; the parsed arguments, for their folders.
+    Args: spec; the parsed arguments, for their folders; what shares the training.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.files import write_json
@@ -35,7 +37,7 @@ def search(spec: dict, folders) -> None:
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for settings, seed in grid]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
-        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
+        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch, processes))
         spent = measure_cost(watch, device)
     task = runs[0].context.task
     each = len(spec["seeds"])

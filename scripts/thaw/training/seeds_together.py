@@ -1,12 +1,53 @@
 """Heads of several runs, of other seeds or learning rates, trained together where they can be."""
 
+from dataclasses import replace
+
+import torch
+
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.processes import Processes
 from thaw.training.checkpoints import Trained
 from thaw.training.training_run import TrainingRun, train
 
 
-def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train heads alone on constant vectors, the runs in one batch where batch size and length are the same.
+def train_heads(runs: list[TrainingRun], watch: Stopwatch, processes: Processes) -> list[Trained]:
+    """Train heads alone on constant vectors, and return what each leaves; processes share them where there are several.
+
+    A run's numbers do not depend on the others, nor on which of them are in its process.
+    """
+    shares = min(processes.count, len(runs))
+    if shares == 1:
+        return _train(runs, watch)
+
+    def work(share: int) -> tuple[list[Trained], Stopwatch]:
+        own = Stopwatch()
+        return [_without_inputs(left) for left in _train(runs[share::shares], own)], own
+
+    trained, answers = dict[int, Trained](), processes.run(work, shares)
+    watch.add([own for _, own in answers], processes.spared)
+    for share, (left, _) in enumerate(answers):
+        trained |= dict(zip(range(share, len(runs), shares), left, strict=True))
+    return [_with_inputs(trained[n], run) for n, run in enumerate(runs)]
+
+
+def _without_inputs(left: Trained) -> Trained:
+    """Return what a run leaves as a process can send it: of its head the values, of transfer sets the predictions.
+
+    torch would send a tensor as memory that the process shares, and that ends with it.
+    """
+    values = {name: tensor.numpy() for name, tensor in left.head.state_dict().items()}
+    return replace(left, head=values, transfer=[predictions for _, predictions in left.transfer])
+
+
+def _with_inputs(sent: Trained, run: TrainingRun) -> Trained:
+    """Return what a process has sent, with the run's head and transfer sets."""
+    run.head.load_state_dict({name: torch.from_numpy(values) for name, values in sent.head.items()})
+    sets = [other for other, _ in run.context.inputs.transfer_sets]
+    return replace(sent, head=run.head, transfer=list(zip(sets, sent.transfer, strict=True)))
+
+
+def _train(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
+    """Train the runs in one batch where batch size and length are the same.
 
     Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
     that has no loss of vectors.
