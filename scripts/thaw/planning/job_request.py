@@ -104,10 +104,11 @@ def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
     """
     if not (_shares_work(cores) and fork_server.available()):  # without a server numpy has a thread for each core
         return lambda step, key: plan.threads
-    heads = {(step, key): _heads(plan, step, key) for step in ("fit_heads", "search_heads") for key in plan.jobs[step]}
-    of_one = 2 * cores // max(1, sum(count > 1 for count in heads.values()))
+    worth = {step: {key: _heads(plan, step, key) for key in plan.jobs[step]} for step in ("fit_heads", "search_heads")}
+    jobs = max(sum(count > 1 for count in by_key.values()) for by_key in worth.values())  # a search ends before its fit
+    of_one = 2 * cores // max(1, jobs)
 
-    return lambda step, key: max(plan.threads, min(of_one, cores, heads[step, key] * plan.threads))
+    return lambda step, key: max(plan.threads, min(of_one, cores, worth[step][key] * plan.threads))
 
 
 def _heads(plan: Plan, step: str, key: str) -> int:
