@@ -13,7 +13,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
-from thaw.planning import job_request
+from thaw.planning import core_shares
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -169,11 +169,11 @@ def until(true, seconds: float = 60) -> None:
     "cores, stores, threads, expected", [(2, 1, 1, 2), (2, 4, 1, 1), (16, 3, 2, 5), (1, 1, 2, 2), (None, 1, 2, 2)]
 )
 def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, threads, expected):
-    monkeypatch.setattr(job_request, "promised", lambda *given: None)
+    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
     plan = SimpleNamespace(threads=threads, jobs={"features": [str(n) for n in range(stores)]})
-    assert job_request.extraction_cores(plan, cores) == expected
-    monkeypatch.setattr(job_request, "promised", lambda *given: "this machine has an NVIDIA card")
-    assert job_request.extraction_cores(plan, cores) == threads
+    assert core_shares.extraction_cores(plan, cores) == expected
+    monkeypatch.setattr(core_shares, "promised", lambda *given: "this machine has an NVIDIA card")
+    assert core_shares.extraction_cores(plan, cores) == threads
 
 
 def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
@@ -184,31 +184,43 @@ def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
 @pytest.mark.parametrize(
     "cores, threads, seeds, phase, expected",
     [
-        (2, 1, 5, "epochs: 10", 2),
-        (2, 2, 5, "epochs: 10", 2),
-        (16, 1, 5, "epochs: 10", 5),
-        (16, 2, 5, "epochs: 10", 10),
-        (6, 1, 5, "epochs: 10", 5),
-        (2, 1, 5, "epochs: 1", 1),
-        (16, 1, 1, "epochs: 10", 1),
-        (16, 1, 5, "updates: 400", 4),
-        (16, 1, 5, "optimizer: lbfgs", 1),
-        (None, 2, 5, "epochs: 10", 2),
+        (2, 1, 5, "epochs: 10", {"linear": 1, "mlp": 2}),
+        (2, 2, 5, "epochs: 10", {"linear": 2, "mlp": 2}),
+        (16, 1, 5, "epochs: 10", {"linear": 1, "mlp": 5}),
+        (16, 2, 5, "epochs: 10", {"linear": 2, "mlp": 10}),
+        (3, 1, 5, "epochs: 10", {"linear": 1, "mlp": 3}),
+        (1, 1, 5, "epochs: 10", {"linear": 1, "mlp": 1}),
+        (16, 1, 5, "epochs: 1", {"linear": 1, "mlp": 1}),
+        (16, 1, 1, "epochs: 10", {"linear": 1, "mlp": 1}),
+        (16, 1, 5, "updates: 2000", {"linear": 1, "mlp": 5}),
+        (16, 1, 9, "updates: 2000", {"linear": 2, "mlp": 9}),
+        (None, 2, 5, "epochs: 10", {"linear": 2, "mlp": 2}),
     ],
 )
 def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
     home, tmp_path, monkeypatch, cores, threads, seeds, phase, expected
 ):
-    """Two jobs, on 960 rows: an epoch has 120 updates of each head in batches of 8."""
-    entry = f"{{label: Heads, phases: [{{train: [head], {phase}{'' if 'lbfgs' in phase else ', batch_size: 8'}}}]}}"
+    """Two jobs, on 1,087 rows: an epoch has 136 updates of each head in batches of 8."""
+    entry = f"{{label: Heads, phases: [{{train: [head], {phase}, batch_size: 8}}]}}"
     (tmp_path / "strategies.yaml").write_text(f"strategies:\n  heads_alone: {entry}\n")
     wish = {"tasks": ["acceptability"], "baselines": [], "strategies": ["heads_alone"], "catalogues": [str(tmp_path)]}
-    wish |= {"heads": ["linear", "linear_mean"], "seeds": list(range(1, seeds + 1)), "compute": {"threads": threads}}
+    wish |= {"heads": ["linear", "mlp"], "seeds": list(range(1, seeds + 1)), "compute": {"threads": threads}}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["main_table"]}), home)
-    assert len(plan.jobs["fit_heads"]) == 2
-    monkeypatch.setattr(job_request, "promised", lambda *given: None)
-    found = job_request.head_cores(plan, cores)
-    assert {found("fit_heads", key) for key in plan.jobs["fit_heads"]} == {expected}
-    monkeypatch.setattr(job_request, "promised", lambda *given: "this machine has an NVIDIA card")
-    found = job_request.head_cores(plan, cores)
-    assert {found("fit_heads", key) for key in plan.jobs["fit_heads"]} == {threads}
+    keys = {key.split("/")[4]: key for key in plan.jobs["fit_heads"]}
+
+    def cores_by_head() -> dict[str, int]:
+        cores_of = core_shares.head_cores(plan, cores)
+        return {head: cores_of("fit_heads", key) for head, key in keys.items()}
+
+    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    assert cores_by_head() == expected
+    monkeypatch.setattr(core_shares, "promised", lambda *given: "this machine has an NVIDIA card")
+    assert cores_by_head() == dict.fromkeys(keys, threads)
+
+
+def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):
+    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    wish = {"tasks": ["acceptability"], "strategies": ["frozen"], "outputs": ["main_table"], "compute": {"threads": 1}}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1, 2, 3, 4, 5]}), home)
+    cores_of = core_shares.head_cores(plan, 16)
+    assert {cores_of("fit_heads", key) for key in plan.jobs["fit_heads"]} == {1}

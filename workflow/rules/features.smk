@@ -14,7 +14,7 @@ One rule per store, since the number of its outputs follows from the plan.
 
 import re
 
-from thaw.planning.job_request import extraction_cores
+from thaw.planning.core_shares import extraction_cores
 
 # Here a pass takes the cores that other passes leave: processes with the threads of a job share its batches.
 CORES = extraction_cores(PLAN, workflow.resource_settings.cores if workflow.local_exec else None)

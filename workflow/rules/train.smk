@@ -20,7 +20,7 @@ some epochs, all seeds in one job; search_heads all trials of a search over such
 
 from itertools import product
 
-from thaw.planning.job_request import head_cores
+from thaw.planning.core_shares import head_cores
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.

@@ -1,11 +1,8 @@
 """What a job asks of a cluster: memory and minutes, by its encoder, its work, and whether it has a GPU."""
 
 import math
-import os
-from collections.abc import Callable
 
-from thaw.core import fork_server, layout
-from thaw.core.devices import cards, promised
+from thaw.core import layout
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
 from thaw.planning.plan import Plan
@@ -20,7 +17,6 @@ RATE = 10e9  # operations a second and thread
 MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
 ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
-UPDATES = 500  # of heads, below which another process would take longer to start than it saves
 LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 
@@ -84,46 +80,3 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     else:
         batch, logits = max(phase.get("batch_size", PhaseConfig().batch_size) for phase in job.spec["phases"]), 0
     return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)
-
-
-def extraction_cores(plan: Plan, cores: int | None) -> int:
-    """Return the cores that a pass of an encoder has on this machine: as many as leave room for all passes of a plan.
-
-    Args: cores that Snakemake was given, None on a cluster. A pass on a GPU has those of any job.
-    """
-    if not _shares_work(cores):
-        return plan.threads
-    return max(plan.threads, cores // max(1, len(plan.jobs["features"])))
-
-
-def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
-    """Return a function of a step and a key: the cores of a job in which several heads train, each process with some.
-
-    With few such jobs each has all cores, since one may take much longer than the others; with many they run side by
-    side. Args: as of `extraction_cores`. Of a job whose heads train quickly, or share one fit, it is those of any job.
-    """
-    if not (_shares_work(cores) and fork_server.available()):  # without a server numpy has a thread for each core
-        return lambda step, key: plan.threads
-    worth = {step: {key: _heads(plan, step, key) for key in plan.jobs[step]} for step in ("fit_heads", "search_heads")}
-    jobs = max(sum(count > 1 for count in by_key.values()) for by_key in worth.values())  # a search ends before its fit
-    of_one = 2 * cores // max(1, jobs)
-
-    return lambda step, key: max(plan.threads, min(of_one, cores, worth[step][key] * plan.threads))
-
-
-def _heads(plan: Plan, step: str, key: str) -> int:
-    """Return how many processes the heads of a job are worth: one where they share a fit."""
-    spec = plan.job(step, key).spec
-    phase = PhaseConfig.of_spec(spec["phases"][0])
-    if phase.optimizer == "lbfgs":
-        return 1
-    heads = len(spec["grid"]) * len(spec["seeds"]) if step == "search_heads" else len(plan.seeds())
-    examples, _ = training_size(plan, store_of(plan, plan.job(step, key)))
-    rows = min(spec["subset"].get("rows", examples), examples)
-    updates = phase.updates or phase.epochs * rows / phase.batch_size
-    return max(1, min(heads, round(heads * updates / UPDATES)))
-
-
-def _shares_work(cores: int | None) -> bool:
-    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU."""
-    return bool(cores) and not promised(dict(os.environ), cards())

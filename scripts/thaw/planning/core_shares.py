@@ -1,0 +1,71 @@
+"""The cores of a job whose work several processes share, on one machine: a pass of an encoder, heads that train."""
+
+import os
+from collections.abc import Callable
+
+from thaw.core import fork_server
+from thaw.core.devices import cards, promised
+from thaw.declarations.heads import HEAD_KINDS, options_of
+from thaw.planning.cost_estimate import entry_of, store_of, training_size
+from thaw.planning.plan import Plan
+from thaw.schema.head import HeadConfig
+from thaw.schema.phases import PhaseConfig
+
+# Seconds of an update of a head, and for each number of a hidden layer; MiniLM's, in batches of 32, with one thread
+UPDATE, OF_A_NUMBER = 1.2e-4, 5e-9
+WORTHWHILE = 0.8  # seconds of training for which another process is started
+
+
+def extraction_cores(plan: Plan, cores: int | None) -> int:
+    """Return the cores that a pass of an encoder has on this machine: as many as leave room for all passes of a plan.
+
+    Args: cores that Snakemake was given, None on a cluster. A pass on a GPU has those of any job.
+    """
+    if not _shares_work(cores):
+        return plan.threads
+    return max(plan.threads, cores // max(1, len(plan.jobs["features"])))
+
+
+def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
+    """Return a function of a step and a key: the cores of a job in which several heads train.
+
+    With few such jobs each has all cores, since one may take much longer than the others; with many they run side by
+    side. Args: as of `extraction_cores`. Of a job whose heads train quickly, or share one fit, it is those of any job.
+    """
+    most = 0
+    if _shares_work(cores) and fork_server.available():  # without a server numpy has a thread for each core
+        steps = ("fit_heads", "search_heads")  # a search ends before its fit begins
+        most = 2 * cores // max(1, *(sum(map(_trains, plan.jobs[step].values())) for step in steps))
+    if most <= plan.threads:
+        return lambda step, key: plan.threads
+    return lambda step, key: max(plan.threads, min(most, cores, plan.threads * _processes(plan, step, key)))
+
+
+def _trains(job) -> bool:
+    """Return whether the heads of a job train, each by itself; those that are fitted to convergence share one fit."""
+    return job.spec["phases"][0].get("optimizer") != "lbfgs"
+
+
+def _processes(plan: Plan, step: str, key: str) -> int:
+    """Return how many processes the heads of a job are worth."""
+    job = plan.job(step, key)
+    if not _trains(job):
+        return 1
+    heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
+    return max(1, min(heads, int(heads * _seconds(plan, job) / WORTHWHILE)))
+
+
+def _seconds(plan: Plan, job) -> float:
+    """Estimate how long one head of a job trains."""
+    phase, head = PhaseConfig.of_spec(job.spec["phases"][0]), HeadConfig.model_validate(job.spec["head"])
+    store = store_of(plan, job)
+    examples, _ = training_size(plan, store)
+    rows, width = min(job.spec["subset"].get("rows", examples), examples), entry_of(plan, store).width
+    size = getattr(options_of(head.kind, head.options), "size", 0) if head.kind in HEAD_KINDS else 0
+    updates = phase.updates or phase.epochs * rows / phase.batch_size
+    return updates * (UPDATE + OF_A_NUMBER * width * (width if size == "encoder" else size))
+
+
+def _shares_work(cores: int | None) -> bool:
+    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU."""
+    return bool(cores) and not promised(dict(os.environ), cards())
