@@ -87,14 +87,19 @@ class Payload:
         self.tensors[split][places] = values.numpy()
         self._touch(values.nbytes)
 
-    def take(self, split: str, places: np.ndarray, *inner: list[int]) -> np.ndarray:
+    def take(self, split: str, places: np.ndarray, *inner: list[int], out: np.ndarray | None = None) -> np.ndarray:
         """Return the values at some places [n] of a split, [n, d], as they are stored.
 
-        Args: inner, the indices that are read of each dimension between; by default all, [n, ..., d].
+        Args: inner, the indices that are read of each dimension between; by default all, [n, ..., d]; out, an array of
+        the result's shape that is to hold it, for places that are all there.
         """
         tensor = self.tensors[split]
-        # numpy gathers rows in less time than torch
-        rows = tensor[np.ix_(places, *inner)] if inner else tensor.take(places, 0)
+        # numpy gathers rows in less time than torch, and with mode raise it would write into `out` by a copy
+        rows = (
+            tensor[np.ix_(places, *inner)]
+            if inner
+            else tensor.take(places, 0, out, "clip" if out is not None else "raise")
+        )
         self._touch(rows.nbytes)
         return rows
 
