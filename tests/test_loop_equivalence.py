@@ -60,6 +60,7 @@ def plain(bench, seeds=SEEDS, **recipe) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [2, None], ids=["top two layers", "everything"])
 def test_on_made_up_data_both_loops_score_alike_and_another_recipe_does_not(made_up, top):
     ours, theirs = fast(made_up, top), plain(made_up, top=top)

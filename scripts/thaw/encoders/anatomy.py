@@ -55,13 +55,26 @@ def inspect_architecture(model: nn.Module) -> Anatomy:
             f"{kind} shares the weights of one layer among all {count}: no layer can train while those below it stay "
             "frozen, so it can not be resumed at a boundary; choose an encoder with layers of their own"
         )
-    for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and len(module) == count and (anatomy := _watch(model, path)):
-            return anatomy
+    form = type(model), repr(vars(config)), tuple(name for name, _ in model.named_modules())
+    if form not in _known:
+        _known[form] = _trace(model, count)
+    if anatomy := _known[form]:
+        return anatomy
     raise UserError(
         f"{kind} has no list of {count} layers that run one after the other on one hidden state [B, T, d], "
         "so it can not be resumed at a boundary; choose another encoder"
     )
+
+
+_known: dict[tuple, Anatomy | None] = {}  # a job loads its encoder several times
+
+
+def _trace(model: nn.Module, count: int) -> Anatomy | None:
+    """Return the anatomy of a model of so many layers, None where no list of its modules is a stack of them."""
+    lists = (
+        path for path, module in model.named_modules() if isinstance(module, nn.ModuleList) and len(module) == count
+    )
+    return next((anatomy for path in lists if (anatomy := _watch(model, path))), None)
 
 
 def probe_ids(config) -> torch.Tensor:

@@ -135,7 +135,8 @@ class Encoder(nn.Module):
         training = self.training
         self.eval()
         try:
-            with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            kind = batch.mask.device.type
+            with torch.autocast(kind, torch.bfloat16) if self.precision == "bf16" else contextlib.nullcontext():
                 by_boundary = self.compute_boundaries(batch, wanted)
             return {n: state.float() for n, state in by_boundary.items()}
         finally:
