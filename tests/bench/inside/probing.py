@@ -14,7 +14,6 @@ import torch
 from thaw.core.files import write_json
 from thaw.core.runtime import set_threads
 from thaw.heads.convex import fit_classes
-from thaw.probes.reading import GAP
 
 SPLITS = ("train", "validation", "test")
 
@@ -30,7 +29,7 @@ def main() -> None:
         labels = {split: torch.from_numpy(np.load(folder / f"{task}.{split}.labels.npy")) for split in SPLITS}
         begin = time.perf_counter()
         classes = int(labels["train"].max()) + 1
-        fits = fit_classes(states["train"], labels["train"], classes, job["strengths"], GAP)
+        fits = fit_classes(states["train"], labels["train"], classes, job["strengths"], job["gap"])
         for layer, solutions in enumerate(fits):
             for solution in solutions:
                 scores = {split: _accuracy(solution, states[split][layer], labels[split]) for split in SPLITS[1:]}

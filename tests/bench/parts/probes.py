@@ -6,6 +6,8 @@ to itself scikit-learn takes all cores for products this small, and seven times 
 
 import statistics
 
+from thaw.probes.reading import GAP
+
 from .. import rivals, work
 from ..measuring import interleaved, median, times_faster
 from ..options import Options
@@ -24,7 +26,7 @@ def measure(options: Options) -> dict:
     rivals.ask("layer_states", place.folder, options, told, features=features)
     shared = {"features": features, "strengths": STRENGTHS}
     sides = {
-        "ours": lambda: place.inside("probing", tasks=list(told), threads=options.threads, **shared),
+        "ours": lambda: place.inside("probing", tasks=list(told), threads=options.threads, gap=GAP, **shared),
         "sklearn_loop": lambda: rivals.ask("probe_loop", place.folder, options, told, options.threads, **shared),
     }
     rounds = interleaved(sides, options.rounds)
