@@ -2,9 +2,11 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from snakemake.cli import parse_config
 
 import forked
@@ -218,3 +220,15 @@ def test_the_command_that_makes_files_again_says_what_snakemake_was_told(home):
     told = shlex.split(command(home, [home / "config/config.yaml"], given))
     assert told[-1] == "--" and parse_config(told[told.index("--config") + 1 : -1]) == given
     assert Path(told[told.index("--configfile") + 1]).samefile(home / "config/config.yaml")
+
+
+def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tmp_path):
+    shutil.copytree(home / "config", tmp_path / "config")
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    for name, store in (("one", {}), ("other", {"precision": "bf16"})):
+        text = yaml.safe_dump(base | {"experiment": name, "store": store})
+        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
+    said = r"other\.yaml:\d+: store: experiments of one plan share stored hidden states, and one has another dtype or"
+    with pytest.raises(UserError, match=said):
+        load_plan({"experiments": ["one", "other"]}, tmp_path)
+    assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]

@@ -90,12 +90,32 @@ def test_processes_that_share_heads_leave_the_bits_of_one(benches, tmp_path, kin
                 key: other[key] for key in ("steps", "tokens", "flops")
             }
             assert other["seconds"]["train"] > 0 and other["processor_seconds"] > 0
+            assert other["hardware"] == one["hardware"] and other["hardware"]["threads"] == threads
+            assert other["processes"] == 3 and "processes" not in one
             assert other["seconds"]["total"] >= other["seconds"]["train"]
 
 
-def heads(bench: Bench, name: str, spec: dict, out: Path, *more) -> None:
+@pytest.mark.parametrize("seeds", [[1], [1, 2]])
+def test_heads_of_a_store_that_was_freed_are_trained_by_processes_that_share_them(bench, tmp_path, seeds):
+    """The states are made again with two threads, after which their process could not fork: a fork makes them."""
+    spec = bench.spec({"head_rate": None, "epochs": 1}, compute={"threads": 2}, seed=None)
+    of_cell = {key: spec[key] for key in spec.keys() - {"seed"}}
+    two_threads = bench.features_spec | {"compute": {"threads": 2}}
+    store = tmp_path / "store"
+    words = ["--spec", canonical(two_threads), "--boundaries", 3, "--data", bench.corpus.folder, "--out", store]
+    assert forked.run(["thaw.steps.features", *words, "--encoder", bench.encoder]).returncode == 0
+    of_cell |= {"features": read_json(store / "tokens.json")["digest"]}
+    heads(bench, "fit_heads", of_cell, tmp_path / "alone", "--seeds", *seeds, features=store)
+    payload = (store / "b3.safetensors").read_bytes()
+    (store / "b3.safetensors").unlink()
+    heads(bench, "fit_heads", of_cell, tmp_path / "shared", "--seeds", *seeds, "--cores", 4, features=store)
+    assert (store / "b3.safetensors").read_bytes() == payload
+    assert contents(tmp_path / "alone") == contents(tmp_path / "shared")
+
+
+def heads(bench: Bench, name: str, spec: dict, out: Path, *more, features: Path | None = None) -> None:
     """Run a step that trains heads in a process of its own."""
-    given = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    given = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", features or bench.features]
     done = forked.run([f"thaw.steps.{name}", "--spec", canonical(spec), *given, "--out", out, *map(str, more)])
     assert done.returncode == 0, done.stderr
 
@@ -124,6 +144,13 @@ def test_one_process_computes_here():
     assert Processes(2, 1).count == Processes(4).count == 1 and Processes(2, 8).own_threads == 1
 
 
+def test_a_gpu_is_used_by_the_jobs_own_process(monkeypatch):
+    processes = Processes(2, 8)
+    assert processes.on(SimpleNamespace(type="cpu")) is processes
+    alone = processes.on(SimpleNamespace(type="cuda"))
+    assert (alone.count, alone.own_threads, alone.threads) == (1, 2, 2)
+
+
 def test_what_a_fork_raises_is_raised_here_and_the_others_end():
     def work(share: int) -> None:
         if share:
@@ -132,6 +159,35 @@ def test_what_a_fork_raises_is_raised_here_and_the_others_end():
 
     with pytest.raises(UserError, match="disk full"):
         Processes(1, 2).run(work, 2)
+
+
+class Odd(Exception):
+    """An error that cannot be made again from its message."""
+
+    def __init__(self, layer, place):
+        super().__init__(f"layer {layer}")
+        self.place = lambda: place  # and cannot be pickled
+
+
+def test_an_error_of_a_fork_says_where_it_was_raised():
+    def divide(share: int) -> float:
+        return 1 / share
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        Processes(1, 2).run(divide, 2)
+    assert "in divide" in raised.value.__notes__[0]
+
+    def odd(share: int) -> None:
+        raise Odd(3, 4)
+
+    with pytest.raises(RuntimeError, match="Odd: layer 3") as raised:
+        Processes(1, 2).run(odd, 2)
+    assert "in odd" in str(raised.value)
+
+
+def test_a_fork_that_leaves_is_told_by_its_exit_code():
+    with pytest.raises(UserError, match="was ended with exit code 3"):
+        Processes(1, 2).run(lambda share: os._exit(3), 2)
 
 
 def test_a_fork_that_is_killed_is_one_sentence():
@@ -189,6 +245,7 @@ def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
         (16, 1, 5, "epochs: 10", {"linear": 1, "mlp": 5}),
         (16, 2, 5, "epochs: 10", {"linear": 2, "mlp": 10}),
         (3, 1, 5, "epochs: 10", {"linear": 1, "mlp": 3}),
+        (5, 2, 5, "epochs: 10", {"linear": 2, "mlp": 4}),
         (1, 1, 5, "epochs: 10", {"linear": 1, "mlp": 1}),
         (16, 1, 5, "epochs: 1", {"linear": 1, "mlp": 1}),
         (16, 1, 1, "epochs: 10", {"linear": 1, "mlp": 1}),
@@ -214,8 +271,23 @@ def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
 
     monkeypatch.setattr(core_shares, "promised", lambda *given: None)
     assert cores_by_head() == expected
+    monkeypatch.setattr(core_shares, "ROOM", 2.5 * 8 * 384 * 1087)  # for the vectors of two processes
+    assert cores_by_head() == {head: min(each, 2 * threads) for head, each in expected.items()}
     monkeypatch.setattr(core_shares, "promised", lambda *given: "this machine has an NVIDIA card")
     assert cores_by_head() == dict.fromkeys(keys, threads)
+
+
+def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, monkeypatch):
+    """Where no boundary is stored each process would run the encoder over the dataset."""
+    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "heads": ["mlp"], "outputs": ["main_table"]}
+    wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41)), "baselines": []}
+    found = {}
+    for room in (0, 20):
+        plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"store": {"max_gib": room}}), home)
+        (key,) = plan.jobs["fit_heads"]
+        found[room] = core_shares.head_cores(plan, 16)("fit_heads", key)
+    assert found[0] == 1 < found[20]
 
 
 def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):

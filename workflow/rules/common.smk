@@ -16,6 +16,7 @@ Partitions, accounts and GPUs are site-specific and set in no rule: workflow/pro
 from functools import cache
 
 from snakemake.persistence import PersistenceBase
+from thaw.core.fork_server import OF_CORES
 from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
 from thaw.planning import start_order, written_files
@@ -27,6 +28,11 @@ ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run 
 # that was made when fewer files were declared, as before its run was asked to keep its encoder, lacks some: one is
 # enough, else an edited setting would go unnoticed.
 PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
+
+# Of a job that several processes share each has the threads of any job; by its `threads` each would have all its cores.
+OF_ONE_PROCESS = "export " + " ".join(f"{name}={PLAN.threads}" for name in OF_CORES) + "; "
+# The cores that they share, on one machine alone.
+CORES = workflow.resource_settings.cores if workflow.local_exec and not workflow.remote_exec else None
 
 # Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
 STORED = workflow.storage_settings.default_storage_provider is not None

@@ -6,7 +6,7 @@ OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json, and for each
             (boundary n), pooled.json (texts in all layers) or words.json (words in all layers);
             the payloads are next to their cards and may be deleted: a job that needs one makes it again. With store: free:
             they are when all readers are done, and the file `freed` says so
-SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries, nor which rows: those
+SPEC        view, dtype of the store and precision where it is not fp32, threads, digests of corpus and encoder; not which boundaries, nor which rows: those
             that some run of the plan reads are stored, and a later job that reads others adds them
 
 One rule per store, since the number of its outputs follows from the plan.
@@ -17,7 +17,7 @@ import re
 from thaw.planning.core_shares import extraction_cores
 
 # Here a pass takes the cores that other passes leave: processes with the threads of a job share its batches.
-CORES = extraction_cores(PLAN, workflow.resource_settings.cores if workflow.local_exec else None)
+CORES_OF_A_PASS = extraction_cores(PLAN, CORES)
 
 for store in PLAN.jobs["features"]:
 
@@ -35,7 +35,7 @@ for store in PLAN.jobs["features"]:
         priority: 10  # runs wait for it
         conda:
             "../envs/thaw.yaml"
-        threads: CORES
+        threads: CORES_OF_A_PASS
         resources:
             **requested("features", store),
         params:
@@ -45,6 +45,7 @@ for store in PLAN.jobs["features"]:
         message:
             f"features: one pass of the encoder over {store}"
         shell:
+            f"{OF_ONE_PROCESS}"
             "python -m thaw.steps features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --rows {params.rows:q} --cores {threads}"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"

@@ -34,7 +34,7 @@ GIVEN |= {"also_data": f"--also-data {cards_of('also_data')}", "also_tokens": "-
 GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(words for name, words in GIVEN.items() if name in FURTHER)])
 TOGETHER, ALONE = PLAN.trained_together()
 # On one machine processes with the threads of a job share heads that train, where these are worth it.
-CORES_OF_HEADS = head_cores(PLAN, workflow.resource_settings.cores if workflow.local_exec else None)
+CORES_OF_HEADS = head_cores(PLAN, CORES)
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.
 SPARING, KEEPING = written_files.runs_by_keeping(PLAN)
@@ -72,7 +72,7 @@ if PLAN.executed["fit_heads"]:
         message:
             "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
         shell:
-            f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+            f"{OF_ONE_PROCESS}python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
             " --cores {threads}"
             f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
             f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
@@ -100,7 +100,7 @@ rule search_heads:
     message:
         "search_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
-        f"python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
+        f"{OF_ONE_PROCESS}python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q}) --cores {threads}"
         f" {GIVEN_STATES} 2>&1 | tee {{log:q}}"
 

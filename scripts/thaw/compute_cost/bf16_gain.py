@@ -1,4 +1,4 @@
-"""How many times as fast as in fp32 this machine's CPU trains in bf16, timed on two layers with attention and norms.
+"""How many times as fast as in fp32 this machine's CPU computes in bf16, timed in training two layers with attention.
 
 python -m thaw.compute_cost.bf16_gain --width 384 --threads 2
 

@@ -16,6 +16,7 @@ class Stopwatch:
 
     def __init__(self):
         self.start, self.device = time.perf_counter(), None
+        self.processes = 1  # that computed side by side
         self.processor = 0.0  # seconds that the threads of this process worked in all parts together
         self.parts: dict[str, float] = {"load": 0.0, "train": 0.0, "evaluate": 0.0}
 
@@ -32,7 +33,7 @@ class Stopwatch:
 
     def add(self, others: list["Stopwatch"], spared: float) -> None:
         """Add what other processes did while this one waited, as if it had done all. Args: seconds that they spared."""
-        self.start -= spared
+        self.start, self.processes = self.start - spared, len(others)
         for other in others:
             self.processor += other.processor
             for part, seconds in other.parts.items():
@@ -57,11 +58,13 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     The processor's seconds are those of all threads of this process: far fewer than those by the clock where other work
     had the cores.
 
-    Of several runs in one job each has an equal share of its seconds, and says how many they were. On a GPU it says
+    Of several runs in one job each has an equal share of its seconds, and says how many they were. Seconds of several
+    processes are added up: about what one would take. On a GPU it says
     whether all kernels were deterministic; on the CPU all are.
     """
     return {
         **({"runs_in_job": runs} if runs > 1 else {}),
+        **({"processes": watch.processes} if watch.processes > 1 else {}),
         "seconds": watch.seconds(runs),
         "processor_seconds": round(watch.processor / runs, 3),
         "peak_memory_mb": peak_memory_mb(device),

@@ -66,7 +66,7 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
     Args: their PYTHONPATH, which leads to this package; threads of the server of models, where that of outputs has one;
     which servers.
     """
-    if not available():
+    if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
         return
     folder = Path(os.environ.get(ADDRESS) or tempfile.mkdtemp(prefix="thaw-"))
     for kind in kinds if folder.is_dir() else ():
@@ -87,11 +87,6 @@ def _start(address: Path, code: Path | str, threads: int) -> None:
             command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
         )
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
-
-
-def available() -> bool:
-    """Return whether servers can be had: on Linux, unless THAW_FORK_SERVER= is on the command line."""
-    return os.environ.get(ADDRESS) != "" and hasattr(os, "pidfd_open")
 
 
 def environment_of_jobs(code: Path | str, threads: int) -> dict[str, str]:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import TypeVar
@@ -34,6 +35,10 @@ class Processes:
         self.count = min(MOST, max(1, (cores or threads) // threads)) if hasattr(os, "fork") else 1
         self.own_threads = threads if self.count == 1 else 1
         self.spared = 0.0  # seconds that one process alone would have taken in addition
+
+    def on(self, device) -> "Processes":
+        """Return these on the CPU; a GPU is used by the job's own process alone."""
+        return self if device.type == "cpu" else Processes(self.threads)
 
     def run(self, work: Callable[[int], Result], shares: int) -> list[Result]:
         """Return work(0) to work(shares - 1), computed at the same time; what the first of them raises is raised here.
@@ -70,7 +75,16 @@ class Processes:
             set_threads(self.threads)
             pipe.send((work(share), time.monotonic() - begin))
         except BaseException as error:
-            pipe.send(error)
+            pipe.send(_portable(error))
+
+
+def _portable(error: BaseException) -> BaseException:
+    """Return an error as the other process can read it, with where it was raised."""
+    where = "".join(traceback.format_exception(error))
+    if type(error).__module__.partition(".")[0] not in ("builtins", "thaw", "torch"):  # a plug-in's may ask for more
+        return RuntimeError(f"{type(error).__name__}: {error}\n{where}")
+    error.add_note(where)
+    return error
 
 
 def _answer(fork: multiprocessing.Process, pipe: Connection) -> tuple:
@@ -79,9 +93,9 @@ def _answer(fork: multiprocessing.Process, pipe: Connection) -> tuple:
         answer = pipe.recv()
     except EOFError:
         fork.join()
-        raise UserError(
-            f"a process that computed for this one was ended by signal {-(fork.exitcode or 0)}, as when memory is full"
-        ) from None
+        code = fork.exitcode or 0
+        how = f"by signal {-code}, as when memory is full" if code < 0 else f"with exit code {code}"
+        raise UserError(f"a process that computed for this one was ended {how}") from None
     if isinstance(answer, BaseException):
         raise answer
     return answer

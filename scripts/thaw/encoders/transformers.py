@@ -26,12 +26,12 @@ class StopForward(Exception):
 class Encoder(nn.Module):
     """An encoder in fp32 with its layers laid open. It comes frozen: in eval mode, without gradients.
 
-    `states` are computed in its `precision`: "fp32", or "bf16" under autocast.
+    `states` are computed in its `states_precision`: "fp32", or "bf16" under autocast.
     """
 
     def __init__(self, model: nn.Module):
         super().__init__()
-        self.precision = "fp32"
+        self.states_precision = "fp32"
         dropout.replace(model)
         fast_attention.replace(model)
         self.model = model
@@ -136,7 +136,7 @@ class Encoder(nn.Module):
         self.eval()
         try:
             kind = batch.mask.device.type
-            with torch.autocast(kind, torch.bfloat16) if self.precision == "bf16" else contextlib.nullcontext():
+            with torch.autocast(kind, torch.bfloat16) if self.states_precision == "bf16" else contextlib.nullcontext():
                 by_boundary = self.compute_boundaries(batch, wanted)
             return {n: state.float() for n, state in by_boundary.items()}
         finally:

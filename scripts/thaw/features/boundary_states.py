@@ -19,7 +19,6 @@ class Boundary:
     def __init__(self, payload: Payload, split: str, tokens: Sequences, check: Callable):
         self._payload, self._split = payload, split
         self._tokens, self._check = tokens, check
-        self._room = np.empty((0, *payload.tensors[split].shape[1:]), payload.tensors[split].dtype)
 
     @property
     def flat(self) -> np.ndarray:
@@ -37,18 +36,7 @@ class Boundary:
         places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        states = self._payload.take(self._split, places.ravel(), out=self._room_for(places.size))
+        states = self._payload.take_again(self._split, places.ravel())
         if not real.all():
             states[~real.ravel()] = 0
         return floats(states, self._payload.dtype).view(*places.shape, -1)
-
-    def _room_for(self, count: int) -> np.ndarray | None:
-        """Return memory for the 16 bits of some states, the same each time; None for fp32, which is handed on as read.
-
-        Memory of a new batch's size is cleared page by page, which takes a third of the time of reading.
-        """
-        if self._payload.dtype == "fp32":
-            return None
-        if len(self._room) < count:
-            self._room = np.empty((count, *self._room.shape[1:]), self._room.dtype)
-        return self._room[:count]

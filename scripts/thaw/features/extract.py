@@ -61,8 +61,9 @@ def extract(
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
         with given as place:
-            check_precision(encoder.precision, place, "store:")
-            encoder, processes = encoder.to(place).eval(), _on_cpu(None if listener else processes, place)
+            check_precision(encoder.states_precision, place, "store:")
+            encoder, alone = encoder.to(place).eval(), listener or not processes
+            processes = Processes(torch.get_num_threads()) if alone else processes.on(place)
             read, by_split = _batches_to_read(store, encoder, rows, place, processes)
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
             _pass(store, encoder, by_split, written, place, processes, listener)
@@ -83,17 +84,11 @@ def extract(
     return facts
 
 
-def _on_cpu(processes: Processes | None, device) -> Processes:
-    """Return the processes of a job; a GPU is used by this one alone."""
-    alone = processes is None or device.type != "cpu"
-    return Processes(processes.threads if processes else torch.get_num_threads()) if alone else processes
-
-
 def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[int | str, dict], shared: dict) -> None:
     """Write the cards of some parts. Args: what `extract` returned for them; what each card has in addition."""
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")} | shared
     shared |= {"dtype": dtype, "width": encoder.width}
-    shared |= {"precision": encoder.precision} if encoder.precision != "fp32" else {}
+    shared |= {"precision": encoder.states_precision} if encoder.states_precision != "fp32" else {}
     for part, own in facts.items():
         which = {"boundary": part} if isinstance(part, int) else {"part": part}
         which |= {"layers": encoder.layers} if part in VECTORS else {}

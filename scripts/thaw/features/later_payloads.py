@@ -5,6 +5,7 @@ import time
 import torch
 
 from thaw.core.files import write_json
+from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
@@ -19,7 +20,19 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
     What was freed must come out the same. Another kind of device than the card names gives other last bits, as do
     kernels that are not deterministic. What they write is compared with the encoder as each pass is, up to rounding,
     and gets a new card. The rows of a payload that is there are copied. Args: wanted, rows that each part must hold.
+
+    A process of one thread may be about to fork, which it no longer can once several threads have computed in it
+    (`thaw.core.processes`): where the cards name several, a fork computes.
     """
+    if device.type == "cpu" and torch.get_num_threads() == 1 < store.card["threads"]:
+        Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
+        store.forget(names)
+    else:
+        _remake(store, encoder_folder, names, device, wanted)
+
+
+def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
+    """Do so in this process."""
     encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
     cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
     held = {n: store.held(n) for n in names}
@@ -32,7 +45,7 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
         set_threads(store.card["threads"])
         expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
         card, rows = next(iter(cards.values())), row_sets.union(*missing)
-        encoder.precision = card.get("precision", "fp32")
+        encoder.states_precision = card.get("precision", "fp32")
         facts = extract(store, encoder, names, card["dtype"], device, expected, rows, kept)
     finally:
         set_threads(threads)

@@ -5,7 +5,8 @@
     attention<n>   queries, keys and values of each token in layer n, [tokens, 3 d]
     words    the state of each word's first piece at each boundary, [words that have a token, L + 1, d]
 
-The vectors are computed from the fp32 states of the extraction's batch, and stored in the dtype of the store.
+The vectors are computed from the states of the extraction's batch before these are rounded, and stored in the dtype of
+the store.
 
 S sequences, T tokens of the longest, W words of the longest, n places, L layers, d width.
 """

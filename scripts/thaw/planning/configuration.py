@@ -31,6 +31,7 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     mistake is. Raises UserError for any mistake in them.
     """
     experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
+    _check_stores(experiments)
     for experiment in experiments:
         _check_folders(experiment)
     folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
@@ -75,6 +76,17 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
             f"{document.place([])}: the experiment lacks {', '.join(missing)}; a selection must be complete"
         )
     return validate(ExperimentConfig, config, document).written_in(document)
+
+
+def _check_stores(experiments: list[ExperimentConfig]) -> None:
+    """Raise UserError for experiments of one plan that would store the hidden states of one encoder differently."""
+    first = experiments[0]
+    for other in experiments[1:]:
+        if other.store.states != first.store.states:
+            raise UserError(
+                f"{other.place('store')}: experiments of one plan share stored hidden states, and {first.experiment} "
+                f"has another dtype or precision than {other.experiment}; give both the same, or run them one by one"
+            )
 
 
 def _check_folders(experiment: ExperimentConfig) -> None:

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 
-from thaw.core import fork_server
 from thaw.core.devices import cards, promised
 from thaw.declarations.heads import HEAD_KINDS, options_of
-from thaw.planning.cost_estimate import entry_of, store_of, training_size
+from thaw.declarations.task_types import WORD_TYPES
+from thaw.planning.cost_estimate import entry_of, store_of, training_operations, training_size
 from thaw.planning.plan import Plan
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
@@ -14,6 +14,9 @@ from thaw.schema.phases import PhaseConfig
 # Seconds of an update of a head, and for each number of a hidden layer; MiniLM's, in batches of 32, with one thread
 UPDATE, OF_A_NUMBER = 1.2e-4, 5e-9
 WORTHWHILE = 0.8  # seconds of training for which another process is started
+ROOM = (
+    4e9  # bytes of the vectors of all processes of a job, each of which reads them, and holds them twice for a moment
+)
 
 
 def extraction_cores(plan: Plan, cores: int | None) -> int:
@@ -33,12 +36,13 @@ def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
     side. Args: as of `extraction_cores`. Of a job whose heads train quickly, or share one fit, it is those of any job.
     """
     most = 0
-    if _shares_work(cores) and fork_server.available():  # without a server numpy has a thread for each core
+    if _shares_work(cores):
         steps = ("fit_heads", "search_heads")  # a search ends before its fit begins
-        most = 2 * cores // max(1, *(sum(map(_trains, plan.jobs[step].values())) for step in steps))
-    if most <= plan.threads:
+        jobs = max(1, *(sum(map(_trains, plan.jobs[step].values())) for step in steps))
+        most = min(cores, 2 * cores // jobs) // plan.threads
+    if most < 2:
         return lambda step, key: plan.threads
-    return lambda step, key: max(plan.threads, min(most, cores, plan.threads * _processes(plan, step, key)))
+    return lambda step, key: plan.threads * min(most, _processes(plan, step, key))
 
 
 def _trains(job) -> bool:
@@ -49,16 +53,19 @@ def _trains(job) -> bool:
 def _processes(plan: Plan, step: str, key: str) -> int:
     """Return how many processes the heads of a job are worth."""
     job = plan.job(step, key)
-    if not _trains(job):
+    store = store_of(plan, job)
+    if not _trains(job) or training_operations(plan, job.spec, store):  # each would compute layers on its own
         return 1
     heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
-    return max(1, min(heads, int(heads * _seconds(plan, job) / WORTHWHILE)))
+    examples, tokens = training_size(plan, store)
+    vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
+    fitting = ROOM / (8 * entry_of(plan, store).width * max(1, vectors))
+    return max(1, int(min(heads, fitting, heads * _seconds(plan, job, store) / WORTHWHILE)))
 
 
-def _seconds(plan: Plan, job) -> float:
+def _seconds(plan: Plan, job, store: str) -> float:
     """Estimate how long one head of a job trains."""
     phase, head = PhaseConfig.of_spec(job.spec["phases"][0]), HeadConfig.model_validate(job.spec["head"])
-    store = store_of(plan, job)
     examples, _ = training_size(plan, store)
     rows, width = min(job.spec["subset"].get("rows", examples), examples), entry_of(plan, store).width
     size = getattr(options_of(head.kind, head.options), "size", 0) if head.kind in HEAD_KINDS else 0

@@ -104,7 +104,7 @@ def write_parts(
     from thaw.features.store import FeatureStore
 
     store, encoder = FeatureStore(out), Encoder.load(folder)
-    encoder.precision = spec.get("precision", "fp32")
+    encoder.states_precision = spec.get("precision", "fp32")
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
     masks = None if wanted is None else masks_of(store, wanted)

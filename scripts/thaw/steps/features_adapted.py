@@ -39,7 +39,7 @@ def execute(spec: dict, folders) -> None:
     store = write_excerpt(inputs.store, folders.out, read_rows(spec, inputs.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
-    encoder.precision = spec.get("precision", "fp32")
+    encoder.states_precision = spec.get("precision", "fp32")
     facts = extract(store, encoder, numbers, spec["dtype"], claimed(watch))
     write_cards(store, encoder, spec["dtype"], facts, {})
     seconds = watch.seconds()["total"]

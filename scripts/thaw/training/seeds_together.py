@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import torch
+from safetensors.torch import load, save
 
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.processes import Processes
@@ -13,11 +14,14 @@ from thaw.training.training_run import TrainingRun, train
 def train_heads(runs: list[TrainingRun], watch: Stopwatch, processes: Processes) -> list[Trained]:
     """Train heads alone on constant vectors, and return what each leaves; processes share them where there are several.
 
-    A run's numbers do not depend on the others, nor on which of them are in its process.
+    A run's numbers do not depend on the others, nor on which of them are in its process. Each process has the
+    threads of the spec, and this one has them afterwards.
     """
-    shares = min(processes.count, len(runs))
-    if shares == 1:
+    processes = processes.on(runs[0].device)
+    if processes.count == 1:
+        torch.set_num_threads(processes.threads)
         return _train(runs, watch)
+    shares = min(processes.count, len(runs))
 
     def work(share: int) -> tuple[list[Trained], Stopwatch]:
         own = Stopwatch()
@@ -27,21 +31,21 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch, processes: Processes)
     watch.add([own for _, own in answers], processes.spared)
     for share, (left, _) in enumerate(answers):
         trained |= dict(zip(range(share, len(runs), shares), left, strict=True))
+    torch.set_num_threads(processes.threads)
     return [_with_inputs(trained[n], run) for n, run in enumerate(runs)]
 
 
 def _without_inputs(left: Trained) -> Trained:
-    """Return what a run leaves as a process can send it: of its head the values, of transfer sets the predictions.
+    """Return what a run leaves as a process can send it: its head as bytes, of transfer sets the predictions.
 
-    torch would send a tensor as memory that the process shares, and that ends with it.
+    torch would send tensors as memory that the process shares, and that ends with it.
     """
-    values = {name: tensor.numpy() for name, tensor in left.head.state_dict().items()}
-    return replace(left, head=values, transfer=[predictions for _, predictions in left.transfer])
+    return replace(left, head=save(left.head.state_dict()), transfer=[predictions for _, predictions in left.transfer])
 
 
 def _with_inputs(sent: Trained, run: TrainingRun) -> Trained:
     """Return what a process has sent, with the run's head and transfer sets."""
-    run.head.load_state_dict({name: torch.from_numpy(values) for name, values in sent.head.items()})
+    run.head.load_state_dict(load(sent.head))
     sets = [other for other, _ in run.context.inputs.transfer_sets]
     return replace(sent, head=run.head, transfer=list(zip(sets, sent.transfer, strict=True)))
 
