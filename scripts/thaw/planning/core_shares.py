@@ -14,9 +14,7 @@ from thaw.schema.phases import PhaseConfig
 # Seconds of an update of a head, and for each number of a hidden layer; MiniLM's, in batches of 32, with one thread
 UPDATE, OF_A_NUMBER = 1.2e-4, 5e-9
 WORTHWHILE = 0.8  # seconds of training for which another process is started
-ROOM = (
-    4e9  # bytes of the vectors of all processes of a job, each of which reads them, and holds them twice for a moment
-)
+ROOM = 4e9  # bytes of the vectors of a job's processes: each reads all of them, and holds them twice for a moment
 
 
 def extraction_cores(plan: Plan, cores: int | None) -> int:
