@@ -6,8 +6,9 @@ OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json, and for each
             (boundary n), pooled.json (texts in all layers) or words.json (words in all layers);
             the payloads are next to their cards and may be deleted: a job that needs one makes it again. With store: free:
             they are when all readers are done, and the file `freed` says so
-SPEC        view, dtype of the store and precision where it is not fp32, threads, digests of corpus and encoder; not which boundaries, nor which rows: those
-            that some run of the plan reads are stored, and a later job that reads others adds them
+SPEC        view, dtype of the store, precision where it is not fp32, threads, digests of corpus and encoder; not which
+            boundaries, nor which rows: those that some run of the plan reads are stored, and a later job that reads
+            others adds them
 
 One rule per store, since the number of its outputs follows from the plan.
 """
@@ -45,8 +46,8 @@ for store in PLAN.jobs["features"]:
         message:
             f"features: one pass of the encoder over {store}"
         shell:
-            f"{OF_ONE_PROCESS}"
-            "python -m thaw.steps features --spec {params.spec:q} --boundaries {output.boundaries:q}"
+            f"{OF_ONE_PROCESS}python -m thaw.steps features"
+            " --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --rows {params.rows:q} --cores {threads}"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
