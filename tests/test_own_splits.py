@@ -182,7 +182,8 @@ def test_a_run_trains_on_the_rest_chooses_on_held_out_and_is_scored_on_reserved(
 
 def test_nothing_of_such_a_run_reads_the_validation_split(bench, monkeypatch):
     asked, take, batch, frame = [], Payload.take, FeatureStore.batch, Corpus.frame
-    monkeypatch.setattr(Payload, "take", lambda self, split, at: asked.append(split) or take(self, split, at))
+    for read in ("take", "take_again"):
+        monkeypatch.setattr(Payload, read, lambda self, split, at: asked.append(split) or take(self, split, at))
     monkeypatch.setattr(FeatureStore, "batch", lambda self, split, at: asked.append(split) or batch(self, split, at))
     monkeypatch.setattr(Corpus, "frame", lambda self, split: asked.append(split) or frame(self, split))
     run, _ = bench.train(bench.spec(TOP) | {"subset": SUBSET}, store=FeatureStore(bench.features))

@@ -228,7 +228,7 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     for name, store in (("one", {}), ("other", {"precision": "bf16"})):
         text = yaml.safe_dump(base | {"experiment": name, "store": store})
         (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    said = r"other\.yaml:\d+: store: experiments of one plan share stored hidden states, and one has another dtype or"
+    said = r"other\.yaml:\d+: store: one stores the hidden states of minilm on \w+ too, in another dtype or precision"
     with pytest.raises(UserError, match=said):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]

@@ -7,6 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import load
+from torch import nn
 
 import forked
 from thaw.core.digests import canonical
@@ -16,6 +19,8 @@ from thaw.core.processes import Processes
 from thaw.planning import core_shares
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.training import seeds_together
+from thaw.training.checkpoints import Trained
 from tiny_corpus import Bench, rows, tiny_corpus
 
 HOME = Path(__file__).resolve().parents[1]
@@ -282,12 +287,21 @@ def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, 
     monkeypatch.setattr(core_shares, "promised", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "heads": ["mlp"], "outputs": ["main_table"]}
     wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41)), "baselines": []}
+    (tmp_path / "heads.yaml").write_text("heads:\n  middle: {label: Middle, kind: mlp, layers: {layer: 4}}\n")
+    wish |= {"heads": ["mlp", "middle"], "catalogues": [str(tmp_path)]}
     found = {}
     for room in (0, 20):
         plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"store": {"max_gib": room}}), home)
-        (key,) = plan.jobs["fit_heads"]
-        found[room] = core_shares.head_cores(plan, 16)("fit_heads", key)
-    assert found[0] == 1 < found[20]
+        found[room] = {core_shares.head_cores(plan, 16)("fit_heads", key) for key in plan.jobs["fit_heads"]}
+    assert len(plan.jobs["fit_heads"]) == 2
+    assert found[0] == {1} and min(found[20]) > 1
+
+
+def test_a_parameter_that_is_a_view_crosses_a_fork():
+    head = nn.Linear(3, 2)
+    head.weight = nn.Parameter(torch.arange(6.0).view(3, 2).t())
+    sent = seeds_together._without_inputs(Trained(head, {}, None, {}, [], {}, [], {}))
+    assert torch.equal(load(sent.head)["weight"], head.weight)
 
 
 def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):

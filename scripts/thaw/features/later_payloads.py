@@ -25,7 +25,13 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
     (`thaw.core.processes`): where the cards name several, a fork computes.
     """
     if device.type == "cpu" and torch.get_num_threads() == 1 < store.card["threads"]:
-        Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
+        try:
+            Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
+        except BaseException:  # the fork may have been killed while it wrote; the store is locked
+            for name in names:
+                for part in store.folder.glob(f".{store.payload_path(name).name}.*"):
+                    part.unlink(missing_ok=True)
+            raise
         store.forget(names)
     else:
         _remake(store, encoder_folder, names, device, wanted)
@@ -42,7 +48,8 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
     what = "adding rows that are read for the first time" if kept else "making freed payloads again"
     log(f"{what}: boundaries {', '.join(map(str, names))} of {store.folder}")
     try:
-        set_threads(store.card["threads"])
+        if device.type == "cpu":  # on a GPU they change nothing
+            set_threads(store.card["threads"])
         expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
         card, rows = next(iter(cards.values())), row_sets.union(*missing)
         encoder.states_precision = card.get("precision", "fp32")

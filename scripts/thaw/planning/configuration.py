@@ -1,5 +1,6 @@
 """From configuration files to a plan: selections are merged, read and, where asked, scaled down."""
 
+from itertools import product
 from pathlib import Path
 
 from thaw.core import plugins
@@ -31,7 +32,6 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     mistake is. Raises UserError for any mistake in them.
     """
     experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
-    _check_stores(experiments)
     for experiment in experiments:
         _check_folders(experiment)
     folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
@@ -48,6 +48,7 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
         experiment, left_out = scaled_down(experiment, catalogue)
         planned.append(experiment)
         said += absent + left_out
+    _check_stores(planned, catalogue)
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
 
 
@@ -78,15 +79,18 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
     return validate(ExperimentConfig, config, document).written_in(document)
 
 
-def _check_stores(experiments: list[ExperimentConfig]) -> None:
-    """Raise UserError for experiments of one plan that would store the hidden states of one encoder differently."""
-    first = experiments[0]
-    for other in experiments[1:]:
-        if other.store.states != first.store.states:
-            raise UserError(
-                f"{other.place('store')}: experiments of one plan share stored hidden states, and {first.experiment} "
-                f"has another dtype or precision than {other.experiment}; give both the same, or run them one by one"
-            )
+def _check_stores(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
+    """Raise UserError for experiments of one plan that would store the same hidden states in different ways."""
+    made: dict[tuple[str, str], ExperimentConfig] = {}
+    for one in experiments:
+        corpora = {catalogue.get("tasks", task, "tasks").corpus for task in (*one.tasks, *one.probe_tasks)}
+        for place in product(one.encoders, sorted(corpora)):
+            first = made.setdefault(place, one)
+            if one.store.states != first.store.states:
+                raise UserError(
+                    f"{one.place('store')}: {first.experiment} stores the hidden states of {place[0]} on {place[1]} "
+                    "too, in another dtype or precision; give both the same, or one another folder of results"
+                )
 
 
 def _check_folders(experiment: ExperimentConfig) -> None:

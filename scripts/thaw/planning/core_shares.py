@@ -1,12 +1,14 @@
 """The cores of a job whose work several processes share, on one machine: a pass of an encoder, heads that train."""
 
 import os
+import sys
 from collections.abc import Callable
 
+from thaw.core.boundaries import computes_layers
 from thaw.core.devices import cards, promised
 from thaw.declarations.heads import HEAD_KINDS, options_of
 from thaw.declarations.task_types import WORD_TYPES
-from thaw.planning.cost_estimate import entry_of, store_of, training_operations, training_size
+from thaw.planning.cost_estimate import entry_of, store_of, training_size
 from thaw.planning.plan import Plan
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
@@ -52,19 +54,20 @@ def _processes(plan: Plan, step: str, key: str) -> int:
     """Return how many processes the heads of a job are worth."""
     job = plan.job(step, key)
     store = store_of(plan, job)
-    if not _trains(job) or training_operations(plan, job.spec, store):  # each would compute layers on its own
+    head = HeadConfig.model_validate(job.spec["head"])
+    (phase,), read = job.spec["phases"], head.layers.reads(job.spec["layers"])
+    if not _trains(job) or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own
         return 1
     heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
     examples, tokens = training_size(plan, store)
     vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
     fitting = ROOM / (8 * entry_of(plan, store).width * max(1, vectors))
-    return max(1, int(min(heads, fitting, heads * _seconds(plan, job, store) / WORTHWHILE)))
+    return max(1, int(min(heads, fitting, heads * _seconds(plan, job, store, head) / WORTHWHILE)))
 
 
-def _seconds(plan: Plan, job, store: str) -> float:
+def _seconds(plan: Plan, job, store: str, head: HeadConfig) -> float:
     """Estimate how long one head of a job trains."""
-    phase, head = PhaseConfig.of_spec(job.spec["phases"][0]), HeadConfig.model_validate(job.spec["head"])
-    examples, _ = training_size(plan, store)
+    phase, (examples, _) = PhaseConfig.of_spec(job.spec["phases"][0]), training_size(plan, store)
     rows, width = min(job.spec["subset"].get("rows", examples), examples), entry_of(plan, store).width
     size = getattr(options_of(head.kind, head.options), "size", 0) if head.kind in HEAD_KINDS else 0
     updates = phase.updates or phase.epochs * rows / phase.batch_size
@@ -72,5 +75,8 @@ def _seconds(plan: Plan, job, store: str) -> float:
 
 
 def _shares_work(cores: int | None) -> bool:
-    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU."""
-    return bool(cores) and not promised(dict(os.environ), cards())
+    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU.
+
+    On Linux alone: on macOS its libraries do not bear a fork.
+    """
+    return sys.platform == "linux" and bool(cores) and not promised(dict(os.environ), cards())

@@ -40,7 +40,8 @@ def _without_inputs(left: Trained) -> Trained:
 
     torch would send tensors as memory that the process shares, and that ends with it.
     """
-    return replace(left, head=save(left.head.state_dict()), transfer=[predictions for _, predictions in left.transfer])
+    values = {name: tensor.contiguous() for name, tensor in left.head.state_dict().items()}
+    return replace(left, head=save(values), transfer=[predictions for _, predictions in left.transfer])
 
 
 def _with_inputs(sent: Trained, run: TrainingRun) -> Trained:
