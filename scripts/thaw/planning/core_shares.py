@@ -7,8 +7,7 @@ from collections.abc import Callable
 from thaw.core.boundaries import computes_layers
 from thaw.core.devices import cards, promised
 from thaw.declarations.heads import HEAD_KINDS, options_of
-from thaw.declarations.task_types import WORD_TYPES
-from thaw.planning.cost_estimate import entry_of, store_of, training_size
+from thaw.planning.cost_estimate import entry_of, store_of, training_size, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
@@ -59,9 +58,7 @@ def _processes(plan: Plan, step: str, key: str) -> int:
     if not _trains(job) or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own
         return 1
     heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
-    examples, tokens = training_size(plan, store)
-    vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
-    fitting = ROOM / (8 * entry_of(plan, store).width * max(1, vectors))
+    fitting = ROOM / (8 * entry_of(plan, store).width * max(1, training_vectors(plan, job)))
     return max(1, int(min(heads, fitting, heads * _seconds(plan, job, store, head) / WORTHWHILE)))
 
 

@@ -17,6 +17,7 @@ from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.home import PACKAGE
 from thaw.data.sources import count_texts
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
@@ -137,6 +138,12 @@ def training_size(plan: Plan, key: str) -> tuple[float, float]:
         return train["examples"], train["tokens"]
     size = _size(plan, corpus_of(key))
     return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
+
+
+def training_vectors(plan: Plan, job: Job) -> float:
+    """Return how many vectors a head reads of the training split, one a text or one a word; words at most as tokens."""
+    examples, tokens = training_size(plan, store_of(plan, job))
+    return tokens if job.spec["task"]["type"] in WORD_TYPES else examples
 
 
 def machine_rate() -> float:

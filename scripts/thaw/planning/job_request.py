@@ -3,8 +3,7 @@
 import math
 
 from thaw.core import layout
-from thaw.declarations.task_types import WORD_TYPES
-from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
+from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -70,9 +69,8 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     store = store_of(plan, job)
     encoder = entry_of(plan, store)
     if step in ("fit_heads", "search_heads", "probe"):
-        examples, tokens = training_size(plan, store)
-        vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
-        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * _side_by_side(job.spec, encoder.layers)
+        numbers = encoder.width * training_vectors(plan, job) * _side_by_side(job.spec, encoder.layers)
+        return 4 * _parameters(encoder) + 3 * 8 * numbers
     longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
     if step == "pretrain":
         entry = FurtherPretrainingConfig.model_validate(job.spec["settings"])
