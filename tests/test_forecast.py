@@ -1,6 +1,7 @@
 """What the plan says before anything runs: the size of the user's own files, and what bf16 gains."""
 
 import os
+import statistics
 import subprocess
 import sys
 
@@ -73,10 +74,14 @@ def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
 def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):
     """Cores beyond those that are timed count as much as these, and an idle wait counts nothing."""
     monkeypatch.setattr(cost_estimate, "MOST_TIMED", 1)
-    one = cost_estimate.machine_rate() / (os.cpu_count() or 1)
-    assert 1e8 < one < 1e12
-    monkeypatch.setattr(os, "cpu_count", lambda: 50)
-    assert 50 / 3 < cost_estimate.machine_rate() / one < 150  # a shared machine's speed changes from second to second
+    cores, found = os.cpu_count() or 1, []
+    for _ in range(5):  # a shared machine's speed changes from second to second: each pair is timed at once
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        one = cost_estimate.machine_rate() / cores
+        assert 1e8 < one < 1e12
+        monkeypatch.setattr(os, "cpu_count", lambda: 50)
+        found.append(cost_estimate.machine_rate() / one)
+    assert statistics.median(found) == pytest.approx(50, rel=0.5)
 
 
 def test_every_job_takes_its_own_seconds_and_its_operations():

@@ -97,6 +97,9 @@ def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(plac
     # no ^ and $: several processes write to one pipe, so that a line may follow another's on the same line
     assert re.search(r"[\d:]{8} \[weight tiny short_top k01 seed 1\] epoch 1 of 1: loss [\d.]+", place.printed)
     assert re.search(r"[\d:]{8} \[colour tiny short_stack seed 1\] test accuracy [\d.]+, [\d.]+ s", place.printed)
+    spoken = [line for line in place.printed.splitlines() if re.search(r" seed \d\] (epoch|test) ", line)]
+    whole = [line for line in spoken if re.fullmatch(r"[\d:]{8} \[[\w ]+ seed \d\] (epoch|test) .*", line)]
+    assert len(whole) >= len(spoken) - 1 > 1
     assert re.search(r"^\d+ of \d+ jobs, about \d+ (s|min) left$", place.printed, re.M)
     assert "\nreport: results/outputs/mine/report.html\n" in place.printed
     assert not re.search(r"^(Job \d|Finished job|Reason:|Select jobs)", place.printed, re.M)
