@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from thaw.outputs.figures.figure_style import GREY, MARKERS, freeze_layout, grid, legend, style
+from thaw.outputs.figures.figure_style import GREY, MARKERS, grid, legend, style
 from thaw.outputs.figures.panels import write_pictures
 
 LINES = {"ours": "o", "default": "s", "tuned": "D"}
@@ -23,7 +23,7 @@ def goals(summary: dict, named: dict, prefix: Path) -> None:
         axis.set_yticks(range(len(measured)), [named[key][1] for key in reversed(measured)])
         axis.set_xscale("log")
         axis.set_xlabel("times as fast, or share")
-        _save(figure, prefix)
+        write_pictures(figure, prefix)
 
 
 def growth(found: dict[str, dict], prefix: Path) -> None:
@@ -50,10 +50,4 @@ def growth(found: dict[str, dict], prefix: Path) -> None:
             axis.set_xticks(one["points"], [str(point) for point in one["points"]])
             axis.minorticks_off()
         legend(figure, list(handles.values()))
-        _save(figure, prefix)
-
-
-def _save(figure, prefix: Path) -> None:
-    """Write a figure in all formats."""
-    freeze_layout(figure)
-    write_pictures(figure, prefix)
+        write_pictures(figure, prefix)

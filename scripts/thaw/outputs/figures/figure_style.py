@@ -107,6 +107,10 @@ def legend(figure, handles) -> None:
 
 
 def freeze_layout(figure) -> None:
-    """Fix the layout, so that later additions move nothing."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    """Fix the layout where it is not, so that later additions move nothing and all formats share it.
+
+    Only the layout is worked out, and none is left to a figure that is saved, which would be drawn twice for it.
+    """
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)
+        figure.set_layout_engine(None)

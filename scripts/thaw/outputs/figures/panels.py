@@ -17,7 +17,7 @@ REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "l
 
 @dataclass
 class Figure:
-    """A figure that is laid out, as matplotlib holds it, and the numbers behind it as CSV."""
+    """A figure as matplotlib holds it, and the numbers behind it as CSV."""
 
     drawn: object
     csv: str
@@ -29,8 +29,12 @@ class Figure:
 
 
 def write_pictures(figure, prefix) -> None:
-    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix."""
+    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix.
+
+    It is laid out once for all of them, which is most of the time that many panels take.
+    """
     with figure_style.style():
+        figure_style.freeze_layout(figure)
         for kind, metadata in FORMATS.items():
             with atomic_write(f"{prefix}.{kind}") as temporary:
                 figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
@@ -52,7 +56,7 @@ def compose(
 
     Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
     many panels are in a row; the figure's width and a row's height in inches; the name of the colours that all panels
-    share. A figure is laid out once for all formats, which is most of the time that many panels take.
+    share.
     """
     every, panels = len(panels), panels[: figure_style.MOST]
     with figure_style.style():
@@ -66,9 +70,9 @@ def compose(
         left_out = [entry(f"The first {len(panels)} of {every} panels; the CSV has all", linestyle="none")]
         if entries := [*legend, *_labelled(axes), *left_out * (every > len(panels))]:
             figure_style.legend(figure, entries)
-        figure_style.freeze_layout(figure)
         for axis, panel in zip(axes, panels, strict=True):
             if panel.label:
+                figure_style.freeze_layout(figure)
                 panel.label(axis)
     return Figure(figure, csv)
 
