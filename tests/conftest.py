@@ -31,6 +31,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Look for plug-ins in those folders, and hide the card from all tests but those of tests/gpu."""
     gc.set_threshold(100_000, 50, 100)  # else a tenth of the time goes into looking through all libraries again
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # a pool of threads for 50 tiny tensors takes a fifth of a loading
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     plugins.set_folders(config.getoption("catalogues"))

@@ -288,10 +288,11 @@ EXPERIMENTS = ["config/config.yaml", *sorted(set(SELECTIONS) - LEFT), f"config/e
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_experiment_lists_its_jobs(experiment, tmp_path, named_files):
+def test_every_experiment_counts_its_jobs(experiment, tmp_path, named_files):
     data = named_files if "experiments/" in experiment else tmp_path
     files = [HOME / name for name in experiment.split()]
-    command = ["snakemake", "--snakefile", HOME / "Snakefile", "--dry-run", "--cores", "2", "--configfile", *files]
+    command = ["snakemake", "--snakefile", HOME / "Snakefile", "--dry-run", "--quiet", "rules", "--cores", "2"]
+    command += ["--configfile", *files]
     done = forked.run([*command, "--config", f"data_dir={data}"], tmp_path)
     assert done.returncode == 0, done.stderr
     listed = done.stdout + done.stderr

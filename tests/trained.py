@@ -53,10 +53,10 @@ def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[TaskModel, F
     return TaskModel(encoder, run.head, "fp32"), Feed(bench.store, cached_layers_read([entry]), run.device)
 
 
-def check_training(bench: Bench, spec: dict, start=None, again: bool = True, taught=None) -> None:
+def check_training(bench: Bench, spec: dict, start=None, again: bool = True, taught=None):
     """Train and check what every training keeps; train once more, `again`, where nothing else compares two runs.
 
-    Args: what the run starts from and what its teacher gave, where it has them.
+    Args: what the run starts from and what its teacher gave, where it has them. Returns the run and what it leaves.
     """
     new = bench.run(spec, start)
     fresh, begun = {name: value.clone() for name, value in new.head.state_dict().items()}, dict(new.trained)
@@ -82,3 +82,4 @@ def check_training(bench: Bench, spec: dict, start=None, again: bool = True, tau
         _, second = bench.train(spec, start, taught=taught)
         assert second.outcome == trained.outcome, "the same seed gave other scores"
         assert second.history == trained.history, "the same seed gave other losses"
+    return run, trained
