@@ -232,3 +232,16 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     whole = training_operations(plan, plan.job("train", full.key).spec, key)  # two epochs of 6 layers forward, 12 back
     stages = sum(3 * n for n in range(7)) + 2 * 18  # an epoch each of 0 to 6 layers from the store, two of everything
     assert training_operations(plan, spec, key) == pytest.approx(whole * stages / 36)
+
+
+def test_layers_above_the_highest_that_a_head_reads_are_not_counted():
+    plan = load_plan({**read_config([str(HOME / "tests/base.yaml")]), "strategies": ["full"]}, HOME)
+    (key,) = [run.key for run in plan.runs["demo"] if run.strategy == "full"][:1]
+    spec, store = plan.job("train", key).spec, store_of(plan, plan.job("train", key))
+    (phase,) = spec["phases"]
+    lower = [part for part in phase["components"] if part not in ("layer.3", "layer.4", "layer.5")]
+    read = spec | {
+        "head": spec["head"] | {"layers": {"combine": "one", "layer": 3}},
+        "phases": [phase | {"components": lower}],
+    }
+    assert training_operations(plan, read, store) == pytest.approx(training_operations(plan, spec, store) / 2)

@@ -24,6 +24,7 @@ from thaw.planning.plan import Plan
 from thaw.planning.row_selections import share_of_train
 from thaw.schema.corpora import SizeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 
 TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
@@ -208,7 +209,8 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
-    total, layers = 0.0, spec.get("student", {}).get("layers", range(1, entry.layers + 1))
+    total, highest = 0.0, HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
+    layers = [n for n in spec.get("student", {}).get("layers", range(1, entry.layers + 1)) if n <= highest]
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
