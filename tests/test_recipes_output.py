@@ -33,8 +33,8 @@ WITH_PLAN = """TABLES = {
         "thaw.outputs.tables.run_counts:build",
         "how many runs there are, of the full model and others",
         options.WholeOptions,
-        (Requirement.FULL,),
-        (Addition.LAYERS,),
+        needs=(Requirement.FULL,),
+        adds=(Addition.LAYERS,),
     ),
 """
 ENTRY = """
@@ -77,7 +77,7 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp
     plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan\n"
     plan += "from thaw.planning.config_files import read_config\n"
     plan += f"home = Path({str(copy)!r})\n"
-    plan += "config = read_config([str(home / 'config/config.yaml')], {'outputs': ['counts']})\n"
+    plan += "config = read_config([str(home / 'config/config.yaml')], {'outputs': ['counts'], 'strategies': ['frozen', 'full']})\n"
     plan += "print(load_plan(config, home).job('table', 'demo/counts').canonical)"
     done = python(copy, "-c", plan)
     assert done.returncode == 0, done.stderr

@@ -73,13 +73,13 @@ OBJECTIVE = {
 
 class MaskedLanguageModel(Objective):''',
     ),
-    "training/training_run.py": [
+    "training/phase_objectives.py": [
         ("import Objective, Supervised\n", "import ConfidencePenalty, Objective, Supervised\n"),
         (
-            "        return Supervised(self.gold)\n",
-            """        if phase.confidence_penalty:
-            return ConfidencePenalty(self.gold, phase.confidence_penalty)
-        return Supervised(self.gold)
+            "    return Supervised(run.gold)\n",
+            """    if phase.confidence_penalty:
+        return ConfidencePenalty(run.gold, phase.confidence_penalty)
+    return Supervised(run.gold)
 """,
         ),
     ],
@@ -110,8 +110,8 @@ MODE = {
 """,
         ),
         (
-            '        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}\n',
-            """        needed = {"start": (self.start.strategy, self.start.variant)} if self.start else {}
+            "        return {role: (one.strategy, one.variant) for role, one in named.items() if one}\n",
+            """        needed = {role: (one.strategy, one.variant) for role, one in named.items() if one}
         return needed | ({"head": (self.head_of, "base")} if self.head_of else {})
 """,
         ),
@@ -154,6 +154,7 @@ folder = Path(sys.argv[1])
 strategies = "strategies: {next: {phases: [{train: [head, {top: 1}]}], head_of: frozen_sgd}}"
 (folder / "strategies.yaml").write_text(strategies)
 wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": [], "seeds": [1]}
+wish |= {"subsets": ["all"], "heads": ["linear"]}
 plan = load_plan(read_config(["config/config.yaml"], wish), Path.cwd())
 cell = "runs/acceptability/all/minilm/linear/"
 job, earlier = plan.job("train", cell + "next/base/seed1"), plan.job("fit_heads", cell + "frozen_sgd/base")
@@ -182,21 +183,36 @@ RECIPES = {"key": (KEY, 2, TRIED_KEY), "objective": (OBJECTIVE, 3, TRIED_OBJECTI
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("objective", "mode")]  # these train
 
 
+def followed(recipe: dict, package) -> None:
+    """Edit a copy of the package as a recipe says."""
+    for file, edits in recipe.items():
+        text = (package / file).read_text()
+        for before, after in edits if isinstance(edits, list) else [edits]:
+            assert text.count(before) == 1, f"{file}: the recipe's place is gone: {before}"
+            text = text.replace(before, after)
+        (package / file).write_text(text)
+
+
+def copied(home, folder):
+    """Return a copy of the package."""
+    return shutil.copytree(home / "scripts/thaw", folder / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_places_that_a_recipe_edits_are_there(name, home, tmp_path):
+    recipe, files, _ = RECIPES[name]
+    followed(recipe, copied(home, tmp_path))
+    assert len(recipe) == files
+
+
 @pytest.mark.parametrize("name", ["key", *SLOW])
-def test_what_a_strategy_may_say_takes_few_files(name, home, tmp_path):
-    recipe, files, tried = RECIPES[name]
+def test_what_a_strategy_may_say_works_once_its_recipe_is_followed(name, home, tmp_path):
+    recipe, _, tried = RECIPES[name]
     copy, made = tmp_path / "copy", tmp_path / "made"
     made.mkdir()
-    shutil.copytree(home / "scripts/thaw", copy / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
-    for file, edits in recipe.items():
-        text = (copy / "thaw" / file).read_text()
-        for before, after in edits if isinstance(edits, list) else [edits]:
-            assert text.count(before) == 1, f"{file}: the recipe's place is gone"
-            text = text.replace(before, after)
-        (copy / "thaw" / file).write_text(text)
+    followed(recipe, copied(home, copy))
     path = os.pathsep.join(map(str, (copy, home / "tests")))
     here = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", f"import sys\n{tried}", str(made)]
     done = subprocess.run(command, cwd=home, env=here, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert len(recipe) == files
