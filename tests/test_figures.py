@@ -3,6 +3,7 @@
 import csv
 import io
 
+import matplotlib
 import numpy as np
 import pandas
 import pytest
@@ -48,6 +49,15 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
             assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
                 cell.mean, abs=1e-4
             )
+
+
+def test_layouts_of_ones_own_matplotlibrc_change_no_figure(invented_frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(panels, "FORMATS", {"svg": panels.FORMATS["svg"]})
+    spec = invented.shown("figure", "a_figure")
+    for name, own in (("one", {}), ("two", {"figure.autolayout": True, "savefig.bbox": "tight"})):
+        with matplotlib.rc_context(own):
+            layer_curve.build(OutputData("", invented_frame), spec).write(tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_cost_may_be_that_of_a_prediction_and_results_without_it_are_not_drawn(invented_frame, tmp_path):

@@ -12,8 +12,6 @@ import invented
 from thaw.core.digests import canonical
 from workflow import HOME
 
-pytestmark = pytest.mark.slow  # each makes a copy and runs contracts in it
-
 BUILDER = '''"""A table of how many runs there are."""
 
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -65,7 +63,9 @@ def python(copy, *arguments) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("declared, more", [(PLAIN, ""), (WITH_PLAN, "    reference: full\n")])
+@pytest.mark.parametrize(
+    "declared, more", [pytest.param(PLAIN, "", marks=pytest.mark.slow), (WITH_PLAN, "    reference: full\n")]
+)
 def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)
@@ -77,7 +77,8 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp
     plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan\n"
     plan += "from thaw.planning.config_files import read_config\n"
     plan += f"home = Path({str(copy)!r})\n"
-    plan += "config = read_config([str(home / 'config/config.yaml')], {'outputs': ['counts'], 'strategies': ['frozen', 'full']})\n"
+    plan += "wish = {'outputs': ['counts'], 'strategies': ['frozen', 'full']}\n"
+    plan += "config = read_config([str(home / 'config/config.yaml')], wish)\n"
     plan += "print(load_plan(config, home).job('table', 'demo/counts').canonical)"
     done = python(copy, "-c", plan)
     assert done.returncode == 0, done.stderr

@@ -190,6 +190,11 @@ def test_what_does_not_train_is_matched_to_nothing():
             f"teacher: full, {LOW}, {OF_ALL} {{attention: {{map: {{6: 6}}}}}}}}]",
             "6 to 6: the student keeps layers [1, 2]",
         ),
+        (
+            "teacher: full, reads: {layers: {layer: 3}}, phases: [{train: [head, embeddings], distil: {attention: "
+            "{map: {5: 5}}}}]",
+            "distil: attention: map: layer 5: the head reads none above 3; match layers up to that",
+        ),
         ("after: {strategy: drop_top, variant: n02}, phases: [{train: [all]}]", "keep"),
         (
             "teacher: full, phases: [{train: [all], unfreeze: {}, distil: {hard: 0, hidden: {}}}]",

@@ -28,7 +28,8 @@ NOUNS = "stone river cloud table garden letter window bottle ladder basket mirro
 
 def activated() -> dict[str, str]:
     """Return the environment of a user who has activated the one in which these tests run; the same for every test."""
-    own = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    ours = ("PYTEST_CURRENT_TEST", "HF_DEACTIVATE_ASYNC_LOAD")
+    own = {name: value for name, value in os.environ.items() if name not in ours}
     return own | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

@@ -3,6 +3,7 @@
 thaw check head my_heads:Gated --catalogues my
 thaw check selector my_selectors:every_other --catalogues my
 thaw check metric my_metrics:kappa --catalogues my
+thaw check probe my_probes:norm --catalogues my
 
 It runs the tests of tests/test_contract_<kind>.py on the part and prints each clause of the contract, kept or broken. A
 head is tried with the settings of each entry of my/heads.yaml that names it. The exit code is 1 where one is broken.

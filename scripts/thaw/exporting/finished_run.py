@@ -17,7 +17,7 @@ from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.results_by_digest import result_with
 from thaw.schema.corpora import ViewConfig
-from thaw.schema.head import HeadConfig
+from thaw.schema.head import HeadConfig, boundaries_read
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _check(run: Path, metrics: dict) -> None:
         )
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
-    highest = HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
+    highest = boundaries_read(spec)[-1]
     if goes_on and any(computes_layers(phase["boundary"], highest) for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
     if trained and not (run / layout.ENCODER).is_file():

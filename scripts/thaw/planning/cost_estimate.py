@@ -24,7 +24,7 @@ from thaw.planning.plan import Plan
 from thaw.planning.row_selections import share_of_train
 from thaw.schema.corpora import SizeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig
+from thaw.schema.head import boundaries_read
 from thaw.schema.phases import PhaseConfig
 
 TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
@@ -202,21 +202,23 @@ def seconds_on_gpu(operations: float, jobs: int) -> float:
 def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> float:
     """Return the floating-point operations of one run's training, those in bf16 divided by its gain in speed.
 
-    Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
+    Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward. Only
+    layers up to the highest are computed whose state the head or a comparison with a teacher reads.
     """
     entry = entry_of(plan, key)
     examples, tokens = training_size(plan, key)
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
-    total, highest = 0.0, HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
-    layers = [n for n in spec.get("student", {}).get("layers", range(1, entry.layers + 1)) if n <= highest]
+    total, read = 0.0, boundaries_read(spec)
+    layers = spec.get("student", {}).get("layers", range(1, entry.layers + 1))
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
         faster /= 2 if settings.coral or settings.auxiliary else 1  # each batch with as many texts of another task
+        highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
         for stage in settings.stages(phase):
-            computed = len([n for n in layers if n > (stage["boundary"] or 0)])
+            computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])
             total += settings.passes(stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
         if "ladder" in spec["head"].get("layers", {}).values():
             passes = sum(settings.passes(stage, rows) for stage in settings.stages(phase))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
+from thaw.planning.start_order import operations_of_jobs
 
 SPACING = 5.0  # seconds between two lines
 TRUST = 0.1  # of the estimate: so much of it is as good as time that was measured
@@ -88,10 +89,8 @@ class TimeEstimate:
         by_file = {file: job for job in jobs for file in plan.files(*job)}
         self.plan, self.threads = plan, threads
         self.jobs = {n: {by_file[file] for file in files if file in by_file} for n, files in outputs.items()}
-        self.work = {n: (self._operations(n, 1.0), self._operations(n, math.inf)) for n in self.jobs}
-
-    def _operations(self, number: int, gain: float) -> float:
-        return sum(cost_estimate.operations(self.plan, *one, gain) for one in self.jobs[number])
+        counted = [operations_of_jobs(plan, gain) for gain in (1.0, math.inf)]
+        self.work = {n: [sum(own.get(job, 0.0) for job in known) for own in counted] for n, known in self.jobs.items()}
 
     def seconds(self) -> dict[int, float]:
         """Time this machine's cores, and bf16 where a job trains in it, and return the estimates."""

@@ -54,7 +54,7 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     layers, kept = planner.layers(run.encoder), _layers_kept(planner, run)
     place = planner.catalogue.place("strategies", run.strategy, "phases")
     teacher = next((need.of.run for need in run.needs if need.role == "teacher"), run)
-    others = _layers_kept(planner, teacher), planner.layers(teacher.encoder)
+    others, highest = (_layers_kept(planner, teacher), planner.layers(teacher.encoder)), planner.read(run)[-1]
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
         if phase.replace:
             student_checks.check_replaced(kept, layers, chosen, place)
@@ -65,7 +65,8 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
                 pairs = compared.pairs(kept, layers, boundary(chosen, layers), others[1])
             except ValueError as error:
                 raise UserError(f"{place}: distil: {term}: {error}") from error
-            student_checks.check_matched(compared, pairs, (kept, layers), others, f"{place}: distil: {term}: map")
+            asked = f"{place}: distil: {term}: map"
+            student_checks.check_matched(compared, pairs, (kept, layers), others, highest, asked)
             entry[key] = [list(pair) for pair in pairs]
         if phase.distil:
             student_checks.check_stages(phase.distil, entry, layers, place)

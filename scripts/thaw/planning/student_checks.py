@@ -62,12 +62,14 @@ def check_matched(
     pairs: list[tuple[int, int]],
     student: tuple[list[int], int],
     teacher: tuple[list[int], int],
+    highest: int,
     place: str,
 ) -> None:
     """Find out whether student and teacher have what is matched.
 
-    Args: a term of the loss; the student's layers with the teacher's; of both the layers that they keep and L; place of
-    the map. Embeddings and output are boundaries 0 and L of any encoder, but no layers with attention.
+    Args: a term of the loss; the student's layers with the teacher's; of both the layers that they keep and L; the
+    highest boundary that the student's head reads; place of the map. Embeddings and output are boundaries 0 and L of
+    any encoder, but no layers with attention. Layers above the highest run for their states, not for their attention.
     """
     if not pairs:
         raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
@@ -75,6 +77,8 @@ def check_matched(
         there = {0, *own, layers} if isinstance(term, HiddenConfig) else set(own)
         if wrong := [pair for pair in pairs if pair[place_in_pair] not in there]:
             raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the {who} keeps layers {own} of {layers}")
+    if isinstance(term, AttentionConfig) and (above := [own for own, _ in pairs if own > highest]):
+        raise UserError(f"{place}: layer {above[0]}: the head reads none above {highest}; match layers up to that")
 
 
 def check_widths(distil: DistilConfig, widths: tuple[int, int], place: str) -> None:

@@ -175,6 +175,11 @@ class HeadSetConfig(CatalogueEntry):
     )
 
 
+def boundaries_read(spec: dict) -> list[int]:
+    """Return the boundaries that the head of a run's spec reads."""
+    return HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])
+
+
 def head_text(head: HeadConfig, context: Context) -> str:
     """Return what a head is, as a Methods section says it."""
     return prose(clauses(head, context))

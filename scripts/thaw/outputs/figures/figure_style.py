@@ -39,6 +39,9 @@ STYLE = {
     "pdf.fonttype": 42,
     "svg.fonttype": "path",
     "svg.hashsalt": "thaw",
+    "figure.autolayout": False,  # whatever a user's matplotlibrc says of layouts: `freeze_layout` works them out
+    "figure.constrained_layout.use": False,
+    "savefig.bbox": "standard",
 }
 
 
@@ -109,7 +112,7 @@ def legend(figure, handles) -> None:
 def freeze_layout(figure) -> None:
     """Fix the layout where it is not, so that later additions move nothing and all formats share it.
 
-    Only the layout is worked out, and none is left to a figure that is saved, which would be drawn twice for it.
+    Nothing is drawn. No layout engine stays, since matplotlib draws a figure that has one twice for each file.
     """
     if layout := figure.get_layout_engine():
         layout.execute(figure)

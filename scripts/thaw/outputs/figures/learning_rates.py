@@ -71,6 +71,7 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
             axis.set_xlabel(_unit(strategies[label]))
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
         figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
+        figure_style.freeze_layout(figure)
         with atomic_write(path) as temporary:
             figure.savefig(temporary, format=kind, metadata={"Date": None} if kind == "svg" else {}, dpi=220)
 

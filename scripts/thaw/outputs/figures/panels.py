@@ -29,10 +29,7 @@ class Figure:
 
 
 def write_pictures(figure, prefix) -> None:
-    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix.
-
-    It is laid out once for all of them, which is most of the time that many panels take.
-    """
+    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix; it is laid out once for all of them."""
     with figure_style.style():
         figure_style.freeze_layout(figure)
         for kind, metadata in FORMATS.items():
@@ -70,9 +67,10 @@ def compose(
         left_out = [entry(f"The first {len(panels)} of {every} panels; the CSV has all", linestyle="none")]
         if entries := [*legend, *_labelled(axes), *left_out * (every > len(panels))]:
             figure_style.legend(figure, entries)
+        if any(panel.label for panel in panels):
+            figure_style.freeze_layout(figure)
         for axis, panel in zip(axes, panels, strict=True):
             if panel.label:
-                figure_style.freeze_layout(figure)
                 panel.label(axis)
     return Figure(figure, csv)
 
