@@ -133,17 +133,19 @@ def goals(summary: dict) -> list[str]:
 def ratios(parts: dict) -> list[str]:
     """Return how many times Thaw's seconds each other side takes, from start to end, of the parts in COMPARED."""
     lines = ["| work | other side | its seconds / Thaw's |", "|:--|:--|--:|"]
-    for name, what in COMPARED.items():
-        seconds = parts[name]["seconds"] if name in parts else {}
+    compared = {what.format(**parts[name]["options"]): parts[name] for name, what in COMPARED.items() if name in parts}
+    compared |= {f"five strategies, texts of {length}": part for length, part in _lengths(parts).items()}
+    for work, part in compared.items():
+        seconds = part["seconds"]
         for side in sorted(set(seconds) & set(PEERS), key=list(PEERS).index):
-            work = what.format(**parts[name]["options"])
             lines.append(f"| {work} | {PEERS[side]} | {number(seconds[side] / seconds['ours'])} |")
     return lines
 
 
 def _lengths(parts: dict) -> dict[str, dict]:
-    """Return the tables at each length of sentence."""
-    return {f"{n} tokens": part for n, part in parts.get("lengths", {}).get("lengths", {}).items()}
+    """Return the tables at each length of sentence, shortest first."""
+    found = parts.get("lengths", {}).get("lengths", {})
+    return {f"{n} tokens": found[n] for n in sorted(found, key=int)}
 
 
 def seconds(part: dict) -> list[str]:
@@ -224,6 +226,7 @@ def growth(found: dict[str, dict]) -> list[str]:
 
 def lengths(found: dict[str, dict], kind: str) -> list[str]:
     """Return seconds by side and length of the texts in tokens. Args: kind of seconds, a key of `compare`."""
+    found = {tokens: found[tokens] for tokens in sorted(found, key=int)}
     sides = list(next(iter(found.values()))["seconds"])
     lines = ["| side | " + " | ".join(f"{tokens} tokens" for tokens in found) + " |", "|:--|" + "--:|" * len(found)]
     return lines + [f"| {s} | " + " | ".join(number(one[kind][s]) for one in found.values()) + " |" for s in sides]
