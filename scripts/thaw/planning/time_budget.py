@@ -8,9 +8,9 @@ from math import inf, sqrt
 from statistics import NormalDist, mean, variance
 
 from thaw.core.files import read_json
-from thaw.planning.cost_estimate import operations
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan, needed
+from thaw.planning.start_order import operations_of_jobs
 
 PRUNING_MARGIN = 1.0  # points that a recommendation may lose by default: what is worse by more is never recommended
 NORMAL = NormalDist().inv_cdf(0.975)
@@ -45,7 +45,7 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
     """
     numbers: dict[str, int] = {}
     counted: dict[str, set[tuple[str, str]]] = {}  # by cell the jobs that an earlier seed has brought with it
-    pending = []
+    own, pending = operations_of_jobs(plan), []
     for run in plan.runs[experiment]:
         number = numbers.setdefault(run.cell, 0)
         numbers[run.cell] += 1
@@ -54,9 +54,7 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
         jobs = {(one.step, one.key) for one in [*(need.of for need in needed(run)), run]}
         jobs -= counted.setdefault(run.cell, set())
         counted[run.cell] |= jobs
-        pending.append(
-            PendingRun(run, number, sum(operations(plan, *job) for job in jobs if not plan.is_current(*job)))
-        )
+        pending.append(PendingRun(run, number, sum(own.get(job, 0.0) for job in jobs if not plan.is_current(*job))))
     return sorted(pending, key=lambda turn: (turn.number, turn.operations))
 
 
