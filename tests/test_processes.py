@@ -285,8 +285,8 @@ def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
 def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, monkeypatch):
     """Where no boundary is stored each process would run the encoder over the dataset."""
     monkeypatch.setattr(core_shares, "promised", lambda *given: None)
-    wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "heads": ["mlp"], "outputs": ["main_table"]}
-    wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41)), "baselines": []}
+    wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "outputs": ["main_table"], "baselines": []}
+    wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41))}
     (tmp_path / "heads.yaml").write_text("heads:\n  middle: {label: Middle, kind: mlp, layers: {layer: 4}}\n")
     wish |= {"heads": ["mlp", "middle"], "catalogues": [str(tmp_path)]}
     found = {}

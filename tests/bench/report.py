@@ -143,9 +143,13 @@ def ratios(parts: dict) -> list[str]:
 
 
 def _lengths(parts: dict) -> dict[str, dict]:
-    """Return the tables at each length of sentence, shortest first."""
-    found = parts.get("lengths", {}).get("lengths", {})
-    return {f"{n} tokens": found[n] for n in sorted(found, key=int)}
+    """Return the tables at each length of sentence."""
+    return _by_length(parts.get("lengths", {}).get("lengths", {}))
+
+
+def _by_length(found: dict[str, dict]) -> dict[str, dict]:
+    """Return what was measured by length, shortest first. Args: the same by number of tokens."""
+    return {f"{tokens} tokens": found[tokens] for tokens in sorted(found, key=int)}
 
 
 def seconds(part: dict) -> list[str]:
@@ -226,9 +230,9 @@ def growth(found: dict[str, dict]) -> list[str]:
 
 def lengths(found: dict[str, dict], kind: str) -> list[str]:
     """Return seconds by side and length of the texts in tokens. Args: kind of seconds, a key of `compare`."""
-    found = {tokens: found[tokens] for tokens in sorted(found, key=int)}
+    found = _by_length(found)
     sides = list(next(iter(found.values()))["seconds"])
-    lines = ["| side | " + " | ".join(f"{tokens} tokens" for tokens in found) + " |", "|:--|" + "--:|" * len(found)]
+    lines = ["| side | " + " | ".join(found) + " |", "|:--|" + "--:|" * len(found)]
     return lines + [f"| {s} | " + " | ".join(number(one[kind][s]) for one in found.values()) + " |" for s in sides]
 
 
