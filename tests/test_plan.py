@@ -232,3 +232,14 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     with pytest.raises(UserError, match=said):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
+
+
+def test_experiments_of_a_plan_have_one_folder_of_data(home, tmp_path):
+    shutil.copytree(home / "config", tmp_path / "config")
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    for name in ("one", "other"):
+        text = yaml.safe_dump(base | {"experiment": name, "data_dir": name})
+        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"other\.yaml:\d+: data_dir: one has its files in one; .* have one data_dir"):
+        load_plan({"experiments": ["one", "other"]}, tmp_path)
+    assert load_plan({"experiments": ["one", "other"], "data_dir": "both"}, tmp_path).data_dir == "both"

@@ -36,7 +36,7 @@ from thaw.planning.jobs import Result
 from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
 from thaw.planning.run_jobs import result_of
-from thaw.planning.run_plan import RunPlan, named_points
+from thaw.planning.run_plan import RunPlan
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.experiment import BASELINES
 from thaw.statistics.non_inferiority import Candidate
@@ -78,19 +78,9 @@ def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
     Raises UserError where one of the two is missing.
     """
     groups: dict[tuple, list[RunPlan]] = {}
-    asked = plan.experiments[0]
-    named = [named_points(item)[0] for item in asked.strategies]
-    for run in plan.selected[experiment]:
-        # What a run needs, as its teacher or a run on another task that it starts from, may be of no selected part.
-        asked_for = (
-            run.task in asked.tasks
-            and run.subset in asked.subsets
-            and run.encoder in asked.encoders
-            and run.head in asked.heads
-            and run.strategy in named
-        )
-        if asked_for and not run.trial and run.seed == asked.seeds[0]:
-            groups.setdefault(tuple(getattr(run, part) for part in GROUP), []).append(run)
+    seed = plan.experiments[0].seeds[0]
+    for run in (run for run in plan.shown[experiment] if run.seed == seed):
+        groups.setdefault(tuple(getattr(run, part) for part in GROUP), []).append(run)
     return [_probes_and_whole(plan, runs) for runs in groups.values()]
 
 

@@ -87,7 +87,8 @@ def cores(plan: Plan) -> Iterator[Line]:
 
 def memory(plan: Plan) -> Iterator[Line]:
     """Compare the memory with what the largest job asks for."""
-    most = max((job_request.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
+    jobs = [(step, key) for step in plan.jobs for key in plan.jobs[step]]
+    most = max((job_request.request(plan, step, key)["mem_mb"] for step, key in jobs), default=0) * 2**20
     pages = {name: os.sysconf(name) for name in ("SC_PAGE_SIZE", "SC_PHYS_PAGES")}
     total = pages["SC_PAGE_SIZE"] * pages["SC_PHYS_PAGES"]
     said = f"{readable(total)}, and the largest job asks for {readable(most)}"
@@ -95,12 +96,6 @@ def memory(plan: Plan) -> Iterator[Line]:
         yield PROBLEM, "memory", f"{said}: a smaller batch_size, max_length or encoder needs less"
     else:
         yield OK, "memory", said
-
-
-def _computing(plan: Plan) -> list[tuple[str, str]]:
-    """Return the jobs that load an encoder."""
-    steps = ("features", "pretrain", "search_heads", "fit_heads", "train")
-    return [(step, key) for step in steps for key in plan.jobs[step]]
 
 
 def disk(plan: Plan) -> Iterator[Line]:
@@ -164,7 +159,7 @@ def bf16(plan: Plan) -> Iterator[Line]:
     flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
     seen = devices.look()[0]
     cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
-    specs = [plan.job(step, key).spec for step, key in _computing(plan)]
+    specs = [job.spec for jobs in plan.jobs.values() for job in jobs.values()]
     asked = any(part.get("precision") == "bf16" for spec in specs for part in (spec, *spec.get("phases", [])))
     if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
         yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase, or in store:, makes use of that"

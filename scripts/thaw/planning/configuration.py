@@ -48,7 +48,7 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
         experiment, left_out = scaled_down(experiment, catalogue)
         planned.append(experiment)
         said += absent + left_out
-    _check_stores(planned, catalogue)
+    _check_shared(planned, catalogue)
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
 
 
@@ -79,10 +79,15 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
     return validate(ExperimentConfig, config, document).written_in(document)
 
 
-def _check_stores(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
-    """Raise UserError for experiments of one plan that would store the same hidden states in different ways."""
+def _check_shared(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
+    """Raise UserError for experiments of one plan with files in different folders, or other states of the same texts."""
     made: dict[tuple[str, str], ExperimentConfig] = {}
     for one in experiments:
+        if one.data_dir != experiments[0].data_dir:
+            raise UserError(
+                f"{one.place('data_dir')}: {experiments[0].experiment} has its files in {experiments[0].data_dir}; "
+                "experiments that run together have one data_dir"
+            )
         corpora = {catalogue.get("tasks", task, "tasks").corpus for task in (*one.tasks, *one.probe_tasks)}
         for place in product(one.encoders, sorted(corpora)):
             first = made.setdefault(place, one)

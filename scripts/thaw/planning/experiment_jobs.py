@@ -1,5 +1,6 @@
 """The jobs of one experiment, from the data up to its report. No torch, no pandas."""
 
+from collections.abc import Iterator
 from itertools import product
 
 from thaw.core import layout, plugins
@@ -10,6 +11,7 @@ from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import PROBED_TYPES
 from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.jobs import JobTable, Result
+from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
 from thaw.planning.probe_jobs import Probed
@@ -25,9 +27,10 @@ from thaw.schema.experiment import BASELINES, ExperimentConfig
 class ExperimentJobs:
     """Adds an experiment to a table of jobs.
 
-    Attributes: selected, the runs that it selects and those that these need; baseline_runs, those that it shows as
-    baselines, each with the baseline's name; runs, all of these; extra_results, {folder: (step, key)} of what it shows
-    in addition: other baselines, external predictions, ensembles; merges, the results of merging; probes, their keys.
+    Attributes: selected, the runs that it selects and those that these need; shown, the runs among them that tables
+    and figures show; baseline_runs, those that it shows as baselines, each with the baseline's name; runs, selected
+    ones and baselines; extra_results, {folder: (step, key)} of what it shows in addition: other baselines, external
+    predictions, ensembles; merges, the results of merging; probes, their keys.
     """
 
     def __init__(self, table: JobTable, experiment: ExperimentConfig, catalogue: Catalogue, left_out: list[str]):
@@ -43,10 +46,13 @@ class ExperimentJobs:
         self._add_external()
         self.selected, self.baseline_runs = list(self.planner.runs()), self.planner.baseline_runs()
         self.runs = [*self.selected, *(run for _, run in self.baseline_runs)]
+        merges = list(merge_plan.merges(experiment, self.planner))
+        for run in (run for merge in merges for run in merge.runs if run.seed == merge.seed):
+            self.planner.mark_kept(run)
         for run in self.runs:
             self._runs.add(run)
         self._add_ensembles()
-        self.merges = list(self._add_merges())
+        self.merges = [result for merge in merges for result in self._add_merge(merge)]
         self.probes = list(self._add_probes())
         self._add_outputs(left_out)
 
@@ -94,21 +100,20 @@ class ExperimentJobs:
             inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
             self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
 
-    def _add_merges(self):
-        """Add the merges, the candidates that the experiment does not show, and the latency; yield their results."""
-        for merge in merge_plan.merges(self.experiment, self.planner):
-            for run in merge.runs:
-                self._runs.add(run)
-            names = [result_of(run) for run in merge.runs]
-            digests = {run.folder: self.table.digest(name) for run, name in zip(merge.runs, names, strict=True)}
-            inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
-            job = self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
-            yield Result("merge", merge.key)
-            if self.experiment.latency:
-                spec = merge_plan.latency_spec(self.experiment, job.digest)
-                inputs = {"merge": self.table.files("merge", merge.key)}
-                self.table.add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
-                yield Result("latency", merge.key)
+    def _add_merge(self, merge: MergePlan) -> Iterator[Result]:
+        """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
+        for run in merge.runs:
+            self._runs.add(run)
+        names = [result_of(run) for run in merge.runs]
+        digests = {run.folder: self.table.digest(name) for run, name in zip(merge.runs, names, strict=True)}
+        inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
+        job = self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
+        yield Result("merge", merge.key)
+        if self.experiment.latency:
+            spec = merge_plan.latency_spec(self.experiment, job.digest)
+            inputs = {"merge": self.table.files("merge", merge.key)}
+            self.table.add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
+            yield Result("latency", merge.key)
 
     def _add_probes(self):
         """Add the probes, see to it that the stores hold all layers that they read, and yield the keys."""
@@ -162,6 +167,7 @@ class ExperimentJobs:
         context = OutputContext(
             self.experiment, self.catalogue, self.planner, self.selected, origins, probed, self._merged()
         )
+        self.shown = list(context.runs_in_outputs())
         for step, key, spec in output_jobs.specs(context, self.baseline_runs, every, left_out):
             more = {}
             if step == "collect" and self.experiment.partial:

@@ -60,13 +60,21 @@ def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner:
     if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
         raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
     named = [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
-    return [task for task in named if all(planner.applies(member.strategy, task) for member in entry.members)]
+    subset = experiment.subsets[0]
+    return [
+        task
+        for task in named
+        if all(None not in _members(member, task, subset, experiment, planner, place) for member in entry.members)
+    ]
 
 
 def _members(
     member: EnsembleMemberConfig, task: str, subset: str, experiment: ExperimentConfig, planner: RunPlanner, place: str
-):
-    """Return a member's runs, one for each of its seeds; encoder and head are by default the experiment's only."""
+) -> list[RunPlan | None]:
+    """Return a member's runs, one for each of its seeds, None where it has none on a task.
+
+    Encoder and head are by default the experiment's only.
+    """
     chosen = {"encoder": member.encoder, "head": member.head}
     for kind, known in (("encoder", experiment.encoders), ("head", experiment.heads)):
         if chosen[kind] is None and len(known) > 1:

@@ -86,34 +86,17 @@ def latency_spec(experiment: ExperimentConfig, merge: str) -> dict:
     return {"version": VERSIONS["latency"], "merge": merge, **settings}
 
 
-def is_merged(planner, run: RunPlan) -> bool:
-    """Return whether a run may be a branch of a merge, so that it has to keep what it trains."""
-    if run.trial or not any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in planner.trained(one)):
-        return False
-    return any(_may_take(entry, run, planner.experiment) for entry in planner.experiment.merges.values())
-
-
-def _may_take(entry: MergeConfig, run: RunPlan, experiment: ExperimentConfig) -> bool:
-    """Return whether a run is of a task, of the seed and of a point of a strategy that an entry names."""
-    if run.task not in (entry.tasks or experiment.tasks) or run.seed != _seed(entry, experiment):
-        return False
-    points = dict(map(named_points, entry.strategies)).get(run.strategy, [])
-    return points is None or run.value in points
-
-
 def _candidates(
     entry: MergeConfig, cell: tuple, experiment: ExperimentConfig, planner, place: str
 ) -> Iterator[CandidateBranch]:
     """Yield the branches that a task may take. Args: task, subset, encoder, head."""
-    task, _, encoder, head = cell
+    encoder = cell[2]
     for item in entry.strategies:
         name, points = named_points(item)
         planner.catalogue.get("strategies", name, place)
-        if not planner.applies(name, task) or not planner.head_of(head, task):
-            continue
         for value in planner.points(name, encoder) if points is None else points:
             runs = [planner.run_of(*cell, name, value, seed) for seed in experiment.seeds]
-            if planner.serves(runs[0], task):
+            if runs[0]:
                 yield CandidateBranch(_size(runs[0], planner, place), runs)
 
 

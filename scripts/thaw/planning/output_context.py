@@ -6,7 +6,7 @@ from functools import cached_property
 
 from thaw.planning.jobs import Job
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import RunPlan, named_points, variant
+from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -26,21 +26,12 @@ class OutputContext:
     probed: list[Job]
     merged: dict[str, dict[str, str]]
 
-    def order_of(self, encoder: str) -> list[list[str]]:
-        """Return [strategy, variant] in the order in which the experiment names them."""
-        return [
-            [name, variant(self.catalogue.get("strategies", name, "strategies"), value)]
-            for name, values in self.planner.selected(encoder)
-            for value in values
-        ]
-
     @cached_property
     def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
         """The runs that are shown, without trials and what others start from, by (task, subset, encoder, head)."""
-        order = {encoder: self.order_of(encoder) for encoder in self.experiment.encoders}
         by_cell: dict[tuple, list[RunPlan]] = {}
         for run in self.runs:
-            if [run.strategy, run.variant] in order.get(run.encoder, []) and not run.trial:
+            if self.planner.is_shown(run):
                 by_cell.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
         return by_cell
 

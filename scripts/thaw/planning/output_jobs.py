@@ -73,13 +73,11 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
     cells: dict[tuple, dict[str, list[RunPlan]]] = {}
-    for run in context.runs:  # of those that others start from, what `only` rules out is not shown
-        if not experiment.meet(run.task, run.encoder, run.head, run.strategy):
-            continue
+    for run in context.runs_in_outputs():
         cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
     grid = []
     for encoder in experiment.encoders:
-        order = [(encoder, *point) for point in context.order_of(encoder)]
+        order = [(encoder, *point) for point in planner.shown_points[encoder]]
         points = [_point(cells[point], planner) for point in order if point in cells]
         grid.append({"encoder": encoder, "strategies": points})
     external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
@@ -162,7 +160,8 @@ def _order(context: OutputContext) -> dict:
     """Return tasks and strategies in the experiment's own order, over all its encoders."""
     strategies = []
     for encoder in context.experiment.encoders:
-        strategies += [point for point in context.order_of(encoder) if point not in strategies]
+        points = context.planner.shown_points[encoder]
+        strategies += [point for point in points if point not in strategies]
     return {"tasks": context.experiment.tasks, "strategies": strategies}
 
 

@@ -56,9 +56,9 @@ class Plan:
     """The jobs of one experiment or several, and what Snakemake asks of them.
 
     Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; records, what is
-    there of them; and by experiment its runs: selected, with what these need, and baseline_runs, (baseline, run), and
-    both together; the keys of its probes, the results of its merges, and its extra_results, {folder: (step, key)}:
-    other baselines, external predictions, ensembles.
+    there of them; and by experiment its runs: shown, selected (with what these need) and baseline_runs, (baseline,
+    run), and the last two together; the keys of its probes, the results of its merges, and its extra_results,
+    {folder: (step, key)}: other baselines, external predictions, ensembles.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Plan:
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}
         self.selected = {name: part.selected for name, part in parts.items()}
+        self.shown = {name: part.shown for name, part in parts.items()}
         self.baseline_runs = {name: part.baseline_runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
         self.probes = {name: part.probes for name, part in parts.items()}
@@ -165,7 +166,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """The threads of a job that computes, as its spec has them."""
+        """The threads that a job which computes is given: the most that an experiment of the plan asks for."""
         return max(experiment.compute.threads for experiment in self.experiments)
 
     @property

@@ -1,15 +1,15 @@
 """The runs that an experiment selects."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import product
 
-from thaw.adaptation.selectors import components, thawed_layers, trains_embeddings
-from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.planning import compatibility, student_checks
 from thaw.planning.extraction import check_baseline, check_extraction
 from thaw.planning.initial_weights import InitialWeights, initial_weights
+from thaw.planning.run_contents import RunContents
 from thaw.planning.run_plan import (
     Need,
     RunPlan,
@@ -23,13 +23,10 @@ from thaw.planning.run_plan import (
     variant,
     variants,
 )
-from thaw.planning.student_shape import StudentShape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import RUN_BASELINES, ExperimentConfig
-from thaw.schema.head import HeadConfig
-from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.strategy import StrategyConfig
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
@@ -40,15 +37,14 @@ def task_spec(name: str, task: TaskConfig) -> dict:
     return {"id": name, **spec_of(task, RESOLVED)}
 
 
-class RunPlanner:
+class RunPlanner(RunContents):
     """Turns one experiment's selection into runs; thaw.planning.run_specs turns a run into its spec."""
 
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
+        super().__init__(catalogue)
         self.experiment = experiment
-        self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
-        self.kept_for_students: set[str] = set()  # folders of runs whose tensors others read
-        self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self.kept: set[str] = set()  # folders of runs whose tensors students or merges read
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -58,10 +54,8 @@ class RunPlanner:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
-                if chosen.meet(task, encoder, head, name) and self.applies(name, task) and self.head_of(head, task):
-                    run = self._run((task, subset, encoder, head, name, value, seed))
-                    if self.serves(run, task):
-                        yield from self._with_needed(run, done)
+                if run := self._run_if_any((task, subset, encoder, head, name, value, seed)):
+                    yield from self._with_needed(run, done)
 
     def applies(self, strategy: str, task: str) -> bool:
         """Return whether a strategy is run on a task.
@@ -72,10 +66,6 @@ class RunPlanner:
         if entry.start and entry.start.task == task:
             return False
         return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
-
-    def serves(self, run: RunPlan, task: str) -> bool:
-        """Return whether the encoder of a run has what the run's strategy trains, and a task's kind of text."""
-        return compatibility.encoder_serves(self.catalogue, run.encoder, task, self.trained(run))
 
     def baseline_runs(self) -> list[tuple[str, RunPlan]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
@@ -89,14 +79,41 @@ class RunPlanner:
                     runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
         return runs
 
+    @cached_property
+    def shown_points(self) -> dict[str, list[list[str]]]:
+        """By encoder [strategy, variant] in the order in which the experiment names them."""
+        return {
+            encoder: [
+                [name, variant(self.catalogue.get("strategies", name, "strategies"), value)]
+                for name, values in self.selected(encoder)
+                for value in values
+            ]
+            for encoder in self.experiment.encoders
+        }
+
+    def is_shown(self, run: RunPlan) -> bool:
+        """Return whether tables and figures show a run: no trial, and of what the experiment itself selects.
+
+        Others are there because such a run needs them: a teacher on more rows, an intermediate task.
+        """
+        chosen = self.experiment
+        return (
+            not run.trial
+            and run.task in chosen.tasks
+            and run.subset in chosen.subsets
+            and run.head in chosen.heads
+            and run.seed in chosen.seeds
+            and [run.strategy, run.variant] in self.shown_points.get(run.encoder, [])
+            and chosen.meet(run.task, run.encoder, run.head, run.strategy)
+        )
+
     def is_probed(self, run: RunPlan) -> bool:
         """Return whether probes read the encoder that a run leaves: one of `adapted` that trains some of it."""
         named = dict(named_points(item) for item in self.experiment.adapted)
-        if run.trial or run.strategy not in named or run.task not in self.experiment.tasks:
+        if run.strategy not in named or not self.is_shown(run):
             return False
         points = named[run.strategy]
-        trains = any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in self.trained(one))
-        return trains and (points is None or run.value in points)
+        return (points is None or run.value in points) and self.trains_encoder(run)
 
     def points(self, strategy: str, encoder: str) -> list:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
@@ -104,11 +121,24 @@ class RunPlanner:
 
     def run_of(
         self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int
-    ) -> RunPlan:
-        """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""
+    ) -> RunPlan | None:
+        """Return a run of the grid, None where there is none; a value that is no point of the sweep is a UserError."""
         if value not in (values := self.points(name, encoder)):
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
-        return self._run((task, subset, encoder, head, name, value, seed))
+        return self._run_if_any((task, subset, encoder, head, name, value, seed))
+
+    def _run_if_any(self, cell: tuple) -> RunPlan | None:
+        """Return the run of a cell, None where there is none.
+
+        So where `only` rules it out, the strategy does not apply to the task, a set of heads has none for the task's
+        type, or the encoder lacks what would train or the task's kind of text.
+        """
+        task, _, encoder, head, name, _, _ = cell
+        met = self.experiment.meet(task, encoder, head, name)
+        if not met or not self.applies(name, task) or self.head_of(head, task) is None:
+            return None
+        run = self._run(cell)
+        return run if compatibility.encoder_serves(self.catalogue, encoder, task, self.trained(run)) else None
 
     def _with_needed(self, plan: RunPlan | SearchPlan | InitialWeights, done: set[str]) -> Iterator[RunPlan]:
         """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
@@ -178,7 +208,7 @@ class RunPlanner:
         run = self._run((*where, encoder, head, start.strategy, point, seed), asked)
         same = bool(start.task) or run.views == views
         if strategy.student:
-            self._mark_kept(run)
+            self.mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
         student_checks.check_same_student(strategy, self.shape(run), place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
@@ -195,15 +225,15 @@ class RunPlanner:
         run = self._run((task, seen, encoder, head, teacher.strategy, point, seed), asked)
         read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
         student_checks.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
-        self._mark_kept(run)
+        self.mark_kept(run)
         if teacher.dropout:
             return Need("live_teacher", run, {"dropout": True})
         return Need("teacher", TeachPlan(run, subset))
 
-    def _mark_kept(self, run: RunPlan) -> None:
-        """Have a run's tensors of the encoder kept, where it trains any."""
-        if any(chosen != ["head"] for chosen in self.trained(run)):
-            self.kept_for_students.add(run.folder)
+    def mark_kept(self, run: RunPlan) -> None:
+        """Have a run's tensors of the encoder kept, where they are not the pretrained ones."""
+        if self.trains_encoder(run):
+            self.kept.add(run.folder)
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
         """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""
@@ -225,76 +255,3 @@ class RunPlanner:
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         return Need("settings", self._searches[point], {"grid": list(self._searches[point].grid)})
-
-    def trained(self, run: RunPlan) -> list[list[str]]:
-        """Return the components that each phase of a run trains."""
-        return [chosen for _, chosen in self.phases(run)]
-
-    def phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
-        """Return the phases of a run, each with the components that it trains."""
-        # a search over heads is planned as its first trial without the settings of that
-        point = (run.strategy, run.encoder, run.value, run.trial, bool(run.settings))
-        if point not in self._resolved:
-            self._resolved[point] = self._resolved_phases(run)
-        return self._resolved[point]
-
-    def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
-        strategy, layers = self.strategy(run), self.layers(run.encoder)
-        variables, shape = self._variables(run), self.shape(run)
-        try:
-            chosen = [components(list(phase.train), layers, variables, phase.insert) for phase in strategy.phases]
-            chosen = [shape.of_trained(trained) if shape else trained for trained in chosen]
-            for phase, trained in zip(strategy.phases, chosen, strict=True):
-                check_phase(phase, trained, layers)
-        except UserError as error:
-            raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
-        settings = run.settings | {name: value for name, value in variables.items() if name in PhaseConfig.model_fields}
-        phases = [phase.changed(of_phase(settings, number)) for number, phase in enumerate(strategy.phases, start=1)]
-        pairs = zip(phases, chosen, strict=True)
-        return [(phase, parts) for phase, trained in pairs for parts in chain_thaw_order(phase, trained)]
-
-    def shape(self, run: RunPlan) -> StudentShape | None:
-        """Return which layers the student of a run keeps; None where it keeps all as they were."""
-        if self.strategy(run).student is None:
-            return None
-        encoder = self.catalogue.get("encoders", run.encoder, "encoders")
-        try:
-            return StudentShape.of(self.strategy(run).student, run.encoder, encoder, self._variables(run))
-        except UserError as error:
-            raise UserError(f"{self.catalogue.place('strategies', run.strategy)}: {error}") from error
-
-    def _variables(self, run: RunPlan) -> dict[str, int]:
-        """Return the variable of a run's sweep with its value."""
-        return {next(iter(sweep)): run.value} if (sweep := self.strategy(run).sweep) else {}
-
-    def layers(self, encoder: str) -> int:
-        """Return the layers L of an encoder."""
-        return self.catalogue.get("encoders", encoder, "encoders").layers
-
-    def read(self, run: RunPlan) -> list[int]:
-        """Return the boundaries that a run's head reads."""
-        encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
-        place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
-        said = ("strategies", run.strategy, "reads") if self.strategy(run).reads else ("heads", name, "layers")
-        places = place(*said), place("strategies", run.strategy, "phases")
-        read = compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
-        if shape := self.shape(run):
-            shape.check_read(read, name, encoder.layers, place("strategies", run.strategy, "student"))
-        return read
-
-    def head_under(self, run: RunPlan) -> HeadConfig:
-        """Return the entry of a run's head as it is under the run's strategy."""
-        strategy, (name, head) = self.strategy(run), self.head_of(run.head, run.task)
-        return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
-
-    def strategy(self, run: RunPlan) -> StrategyConfig:
-        """Return the strategy of a run."""
-        return self.catalogue.get("strategies", run.strategy, "strategies")
-
-    def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
-        """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
-        return self.catalogue.head(head, self.catalogue.get("tasks", task, "tasks").type)
-
-    def thawed(self, run: RunPlan) -> tuple[int, bool]:
-        """Return how many layers a run trains at the end, and whether its embeddings train."""
-        return thawed_layers(last := self.trained(run)[-1]), trains_embeddings(last)

@@ -6,7 +6,7 @@ from thaw.core import boundaries, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import SCORE_TYPES
-from thaw.planning import compatibility, merge_plan, student_checks
+from thaw.planning import compatibility, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, RunPlan
 from thaw.schema.entry import spec_of
@@ -88,8 +88,7 @@ def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:
 
 def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-    needed = run.folder in planner.kept_for_students or merge_plan.is_merged(planner, run)
-    keep = planner.strategy(run).keep or planner.is_probed(run) or needed
+    keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 
