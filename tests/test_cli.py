@@ -72,14 +72,6 @@ def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint):
     assert done.stdout == "" and done.stderr.count("\n") == 1
 
 
-def test_the_plan_is_that_of_the_old_script(home, tmp_path):
-    words = ["--specs", "--config", "seeds=[1]", "experiment=mine"]
-    old = forked.run([home / "scripts/plan.py", *words], tmp_path)
-    new = forked.run([THAW, "plan", home / "config/config.yaml", *words], tmp_path)
-    assert old.returncode == new.returncode == 0 and len(new.stdout.splitlines()) > 30
-    assert old.stdout == new.stdout and "mine/main_table" in new.stdout
-
-
 def test_the_experiment_of_this_folder_comes_before_the_demo(home, tmp_path):
     (tmp_path / "config").mkdir()
     text = (home / "config/config.yaml").read_text().replace("experiment: demo", "experiment: of_this_folder")

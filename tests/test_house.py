@@ -156,6 +156,12 @@ def test_imports_run_downwards():
     assert wrong == []
 
 
+def test_the_page_of_the_structure_has_these_layers(home):
+    text = (home / "docs/architecture.md").read_text().partition("## What may import what")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert [set(re.findall(r"`(\w+)`", cell)) for cell in cells] == [*LAYERS, PLANNING, API, CLI]
+
+
 def test_a_declaration_loads_only_from_the_package_of_its_name():
     """What it names is followed from where `.load()` is called, and there imports must run downwards."""
     named = [(module, source) for module in MODULES for source in sources(module)]

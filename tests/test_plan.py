@@ -17,7 +17,7 @@ from thaw.core.errors import UserError
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.plan import command
+from thaw.planning.shell_words import command
 
 
 def planned(home, **changes):

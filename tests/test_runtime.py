@@ -1,5 +1,6 @@
 """A reader that stops reading is no error; random numbers come from named streams."""
 
+import os
 import subprocess
 import sys
 
@@ -9,8 +10,9 @@ from thaw.core.runtime import seeded
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(home):
-    line = f"{sys.executable} {home}/scripts/plan.py --runs | head -1"
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120)
+    line = f"{sys.executable} -m thaw.cli.main plan --runs | head -1"
+    here = os.environ | {"PYTHONPATH": f"{home}/scripts"}
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120, env=here, cwd=home)
     assert done.stdout.startswith("experiment demo") and done.stderr == ""
 
 

@@ -2,10 +2,11 @@
 Training: one run per task, subset, encoder, head, strategy, variant and seed.
 
 INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from, in each view that it
-            reads; the same of the transfer sets of its task;
+            reads; the same of the transfer sets of its task and of auxiliary tasks;
             what it needs of other jobs (scripts/thaw/declarations/needs.py): for a strategy with `after:`, the
-            metrics.json of the run that it starts from; for one with `search:` or `rates_from:`, the chosen.json of the
-            search
+            metrics.json of the run that it starts from; with `teacher:`, the card.json and the states of what the
+            teacher gave (teach.smk), or the teacher's metrics.json; with `search:` or `rates_from:`, the chosen.json
+            of the search
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
             history.csv, predictions.parquet, head.safetensors with it)
             results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from

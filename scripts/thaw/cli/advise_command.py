@@ -156,10 +156,7 @@ def _validated(folder: str, record: dict, task: TaskConfig):
 def _print_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[Candidate]) -> dict[str, dict]:
     """Print the score and the seconds of each run, mark those that are underfit, and return the same."""
     folders = [Path(plan.table.paths.result(run.folder)).parent for run in runs]
-    views = (
-        ["joint" if run.pairs == "task" else run.pairs for run in runs] if task.type in PAIR_TYPES else [""] * len(runs)
-    )
-    rows = [run.names | {"pairs": view} for run, view in zip(runs, views, strict=True)]
+    rows = [run.names | {"pairs": run.read_as if task.type in PAIR_TYPES else ""} for run in runs]
     tried, weak = {}, underfit_runs(list(zip(folders, rows, strict=True)))
     for one, folder in zip(scored, folders, strict=True):
         seconds = read_json(folder / "cost.json")["seconds"]["total"]

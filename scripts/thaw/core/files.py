@@ -59,3 +59,25 @@ def write_parquet(path, frame) -> None:
 def finite(value):
     """Return a float, or None for NaN, infinities and None: what JSON can hold."""
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
+    """Write tensors by name, and a note about them, as safetensors, in one step; equal content gives equal bytes."""
+    from safetensors.torch import save
+
+    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, note)
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        # The library writes the entries of a note in another order in each process.
+        size = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:size])
+        if note:
+            header["__metadata__"] = dict(sorted(note.items()))
+        file.write(content[:8] + json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size - 8))
+        file.write(memoryview(content)[size:])
+
+
+def check_digest(path: Path, expected: str) -> None:
+    """Raise UserError where a file was made for another spec than its reader was planned for."""
+    actual = read_json(path)["digest"]
+    if actual != expected:
+        raise UserError(f"{path} has digest {actual}, but this job was planned for {expected}; run the workflow again")

@@ -3,7 +3,6 @@
 Shared by everything that predicts for a task (training, fitted heads, baselines), so that their records agree.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from thaw.core.digests import digest
-from thaw.core.errors import UserError
-from thaw.core.files import atomic_write, read_json, write_json, write_parquet, write_text
+from thaw.core.files import write_json, write_parquet, write_text
 from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import score
@@ -137,28 +135,6 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
     if history is not None:
         write_text(out / "history.csv", history.to_csv(index=False, lineterminator="\n"))
     write_json(out / "metrics.json", {"spec": spec, "digest": digest(spec), **outcome})
-
-
-def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
-    """Write tensors by name, and a note about them, as safetensors, in one step; equal content gives equal bytes."""
-    from safetensors.torch import save
-
-    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, note)
-    with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        # The library writes the entries of a note in another order in each process.
-        size = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:size])
-        if note:
-            header["__metadata__"] = dict(sorted(note.items()))
-        file.write(content[:8] + json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size - 8))
-        file.write(memoryview(content)[size:])
-
-
-def check_digest(path: Path, expected: str) -> None:
-    """Raise UserError where a file was made for another spec than the run was planned for."""
-    actual = read_json(path)["digest"]
-    if actual != expected:
-        raise UserError(f"{path} has digest {actual}, but this run was planned for {expected}; run the workflow again")
 
 
 def select_rows(values, positions):

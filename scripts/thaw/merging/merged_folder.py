@@ -11,10 +11,9 @@ from safetensors.torch import load_file
 from thaw.core.branch_counts import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core.files import read_json, save_tensors, write_json, write_text
 from thaw.encoders import resume
 from thaw.encoders.anatomy import Anatomy
-from thaw.evaluation.result_files import save_tensors
 from thaw.exporting import standalone_model
 from thaw.exporting.formats import write_tokenizer
 from thaw.merging import merged_model

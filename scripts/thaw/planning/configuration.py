@@ -80,7 +80,7 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
 
 
 def _check_shared(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
-    """Raise UserError for experiments of one plan with files in different folders, or other states of the same texts."""
+    """Raise UserError for experiments of one plan with files in several folders, or other states of the same texts."""
     made: dict[tuple[str, str], ExperimentConfig] = {}
     for one in experiments:
         if one.data_dir != experiments[0].data_dir:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core import fork_server
-from thaw.core.boundaries import BYTES, cacheable_layers
+from thaw.core.boundaries import BYTES
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.home import PACKAGE
@@ -81,9 +81,9 @@ def left_out(plan: Plan) -> list[str]:
     """Return a sentence for each encoder and corpus of which an experiment's `max_gib` lets fewer layers be cached."""
     sentences = []
     for key in plan.jobs["features"]:
-        entry, size = entry_of(plan, key), plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+        entry, corpus = entry_of(plan, key), plan.catalogue.get("corpora", corpus_of(key), "corpora")
         for store in (experiment.store for experiment in plan.experiments):
-            held = cacheable_layers(entry.layers, entry.width, size and size.tokens, store.dtype, store.max_gib)
+            held = store.boundaries(entry, corpus)
             if len(held) <= entry.layers:
                 kept = " ".join(f"b{n}" for n in held) or "no boundary"
                 sentences.append(

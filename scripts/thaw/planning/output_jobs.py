@@ -135,7 +135,7 @@ def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:
     if run.needs:
         corpora = {task: planner.catalogue.get("tasks", task, "tasks").corpus for task in by_task}
         point["needs"] = {task: _needs(runs, corpora[task]) for task, runs in by_task.items()}
-    return point | {"pairs": "joint" if run.pairs == "task" else run.pairs}
+    return point | {"pairs": run.read_as}
 
 
 def _needs(runs: list[RunPlan], corpus: str) -> list[dict]:

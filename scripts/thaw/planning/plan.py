@@ -6,9 +6,6 @@
 Neither torch nor pandas is imported.
 """
 
-import json
-import shlex
-from os.path import relpath
 from pathlib import Path
 
 from thaw.core import layout, retraining
@@ -26,30 +23,11 @@ from thaw.planning.row_selections import selections
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 from thaw.planning.seed_parts import alone, pattern, seed_parts
+from thaw.planning.shell_words import quoted
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
 MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
-
-
-def command(home: Path, files: list[Path], overrides: dict) -> str:
-    """Return the command that makes files of an experiment again, up to their names, for this folder.
-
-    Args: home, as for `load`; the configuration files and the keys given with them, as Snakemake was given them.
-    """
-    if (home / "scripts").is_dir():
-        words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
-        words += ["--configfile", *map(relpath, files)] if files else []
-    else:  # installed from a wheel, where nobody knows the Snakefile's place
-        words = ["thaw", "run", *map(relpath, files)]
-    given = {key: json.dumps(it) if isinstance(it, (dict, list)) else it for key, it in overrides.items()}
-    words += ["--config", *(f"{key}={'' if it is None else it}" for key, it in given.items())] if given else []
-    return shlex.join([*words, "--"])
-
-
-def quoted(path: str) -> str:
-    """Return a path, or any one word, quoted for a rule's shell line."""
-    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
 
 
 class Plan:

@@ -15,7 +15,6 @@ from thaw.planning.run_plan import RunPlan, named_points, needed
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.probe_entry import ProbeConfig
 
 PRETRAINED = "pretrained"  # the folder of probes on an encoder as it was fetched
 # Training rows that a probe may be fitted to: the subset's; as many that no run here has trained on; or none is left.
@@ -85,10 +84,12 @@ def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPla
             if compatibility.encoder_serves(catalogue, encoder, task, [["head"]]):
                 here = [run for run in adapted if (run.subset, run.encoder) == (subset, encoder)]
                 here = [run for run in here if run.task == task or task in experiment.probe_tasks]
-                yield from _of_encoder(Probed(task, subset, encoder, probe), entry, here, catalogue)
+                yield from _of_encoder(Probed(task, subset, encoder, probe), here, experiment, catalogue)
 
 
-def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue: Catalogue) -> Iterator[Probed]:
+def _of_encoder(
+    one: Probed, runs: list[RunPlan], experiment: ExperimentConfig, catalogue: Catalogue
+) -> Iterator[Probed]:
     """Yield a probe of the pretrained encoder, and of what the runs of each strategy left of it, on the same rows."""
     rows = _rows(one, runs, catalogue)
     cells: dict[str, list[RunPlan]] = {}
@@ -96,8 +97,9 @@ def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue:
         cells.setdefault(run.cell, []).append(run)
     if not kind_of(one.probe, catalogue).reads.runs:
         if rows == NONE:
+            place = experiment.place("adapted", item=runs[0].strategy)
             raise UserError(
-                f"config: adapted: {runs[0].strategy} has read all of train of {one.task} (subset {one.subset}), so "
+                f"{place}: {runs[0].strategy} has read all of train of {one.task} (subset {one.subset}), so "
                 "that no row is left to fit a probe to; name a subset, as n1000_d1, and no strategy with from: or "
                 "with another task of that corpus before it"
             )
@@ -186,9 +188,7 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
         catalogue.get("encoders", probed.encoder, "encoders"),
         catalogue.get("probes", probed.probe, "probes"),
     )
-    corpus, store = catalogue.get("corpora", task.corpus, "corpora"), experiment.store
-    tokens = corpus.size.tokens if corpus.size else None
-    stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+    stored = experiment.store.boundaries(encoder, catalogue.get("corpora", task.corpus, "corpora"))
     read = sorted({0, *entry.layers}) if entry.layers else list(range(encoder.layers + 1))
     kind = kind_of(probed.probe, catalogue)
     fitted = not kind.reads.runs

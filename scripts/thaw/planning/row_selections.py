@@ -3,6 +3,7 @@
 The plan knows no row: it knows the task and the subset of each reader, and the step draws them from the corpus.
 """
 
+from thaw.core.boundaries import coral_targets
 from thaw.core.digests import canonical
 from thaw.planning.jobs import JobTable
 
@@ -33,7 +34,7 @@ def _of_others(spec: dict, store: str) -> list[dict]:
 
     Args: spec of the run; digest of the store.
     """
-    targets = {phase["coral"]["to"] for phase in spec["phases"] if "coral" in phase}
+    targets = coral_targets(spec["phases"])
     selected = []
     for entry in (entry for entry in spec.get("also", []) if store in entry["features"]):
         selected.append({"transfer": entry["task"]} | ({"subset": {}} if entry["task"]["id"] in targets else {}))

@@ -1,7 +1,7 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
 from thaw.core import layout
-from thaw.core.boundaries import stored_parts_read, taught_parts
+from thaw.core.boundaries import coral_targets, stored_parts_read, taught_parts
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.needs import NEEDS
@@ -124,7 +124,7 @@ class RunJobs:
         read = stored_parts_read(spec["phases"])
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
-        targets = {phase["coral"]["to"] for phase in spec["phases"] if "coral" in phase}
+        targets = coral_targets(spec["phases"])
         if unknown := targets - {transfer.task for transfer in task.also}:
             place = self.planner.catalogue.place("strategies", run.strategy)
             raise UserError(

@@ -73,6 +73,11 @@ class RunPlan:
         return layout.key(self.step, self.names)
 
     @property
+    def read_as(self) -> str:
+        """How it reads pairs, as tables say it: joint, separate, or best of both."""
+        return "joint" if self.pairs == "task" else self.pairs
+
+    @property
     def name(self) -> str:
         """What it is called in a list of runs."""
         return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])

@@ -2,7 +2,7 @@
 
 from thaw.adaptation.selectors import boundary
 from thaw.adaptation.stages import phases_to_spec
-from thaw.core import boundaries, plugins
+from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import SCORE_TYPES
@@ -25,9 +25,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     task = planner.catalogue.get("tasks", run.task, "tasks")
     encoder = planner.catalogue.get("encoders", run.encoder, "run")
     corpus = planner.catalogue.get("corpora", task.corpus, "corpora")
-    store = planner.experiment.store
-    tokens = corpus.size.tokens if corpus.size else None
-    stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+    stored = planner.experiment.store.boundaries(encoder, corpus)
     lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
     vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
     shape = planner.shape(run)

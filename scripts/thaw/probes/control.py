@@ -25,7 +25,7 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         choice = [reading.main(held, layer, solution) for solution in real]
         best = best_strength(choice, reading.entry.l2)
         for index, (solution, memory) in enumerate(zip(real, random, strict=True)):
-            scores = {name: _accuracies(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
+            scores = {name: _accuracies(splits[name], name, layer, solution, memory, drawn) for name in names}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}
             strength = {"chosen": index == best, "choice": choice[index]}
             rows.append(common | strength | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
@@ -60,9 +60,7 @@ class ControlLabels:
         return [[texts] for texts in zip(*(frame[column] for column in corpus.texts), strict=True)]
 
 
-def _accuracies(
-    reading: Reading, split: Split, name: str, layer: int, solution, memory, drawn: ControlLabels
-) -> dict[str, float]:
+def _accuracies(split: Split, name: str, layer: int, solution, memory, drawn: ControlLabels) -> dict[str, float]:
     """Return the accuracies on the task and on its control, and their difference, over words or texts."""
     vectors = split.layers[layer].values
     task = accuracy(split.targets(), solution.logits(vectors).argmax(1).cpu().numpy())

@@ -4,6 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
+from thaw.core.boundaries import cacheable_layers
+from thaw.schema.corpora import CorpusConfig
+from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
 from thaw.schema.merges import LatencyConfig, MergeConfig
@@ -41,6 +44,11 @@ class StoreConfig(BaseModel):
     def states(self) -> dict:
         """Return what a spec says of hidden states: their dtype, and the precision where it is not the default."""
         return {"dtype": self.dtype} | self.model_dump(include={"precision"}, exclude_defaults=True)
+
+    def boundaries(self, encoder: EncoderConfig, corpus: CorpusConfig) -> list[int]:
+        """Return the boundaries of an encoder on a corpus that fit the budget, by the sizes in the catalogue."""
+        tokens = corpus.size.tokens if corpus.size else None
+        return cacheable_layers(encoder.layers, encoder.width, tokens, self.dtype, self.max_gib)
 
 
 class ComputeConfig(BaseModel):

@@ -12,9 +12,10 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__, required("--predictions", "the file of predictions"), DATA, CATALOGUES, out="folder of the result"
     )
+    from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
     from thaw.evaluation.external_predictions import read_predictions
-    from thaw.evaluation.result_files import check_digest, evaluate, predictions_frame, task_with_defaults, write_result
+    from thaw.evaluation.result_files import evaluate, predictions_frame, task_with_defaults, write_result
 
     spec, path = arguments.spec, arguments.predictions
     check_digest(arguments.data / "card.json", spec["data"])

@@ -8,7 +8,7 @@ from thaw.core.boundaries import VECTORS
 from thaw.core.devices import is_strict, run_relaxed_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json
+from thaw.core.files import check_digest, read_json, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
@@ -126,10 +126,8 @@ def drop_others(out: Path, ours: str, layers: int) -> None:
 
 def _card(folder: Path, expected: str) -> dict:
     """Return the card of a folder; a card of another spec is a UserError."""
-    card = read_json(folder / "card.json")
-    if card["digest"] != expected:
-        raise UserError(f"{folder}/card.json has digest {card['digest']}, but this job was planned for {expected}")
-    return card
+    check_digest(folder / "card.json", expected)
+    return read_json(folder / "card.json")
 
 
 if __name__ == "__main__":

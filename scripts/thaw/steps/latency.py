@@ -14,7 +14,7 @@ def main() -> None:
     import pandas
     import torch
 
-    from thaw.evaluation.result_files import check_digest
+    from thaw.core.files import check_digest
     from thaw.merging import call_times
     from thaw.schema.experiment import ComputeConfig
     from thaw.schema.merges import LatencyConfig

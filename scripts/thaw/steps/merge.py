@@ -13,7 +13,7 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__, at_least_one("--runs", "metrics.json of each run that may be a branch"), out="folder of the result"
     )
-    from thaw.evaluation.result_files import check_digest
+    from thaw.core.files import check_digest
     from thaw.merging import served_runs
     from thaw.merging.merge_runs import merge, merge_summary
 

@@ -26,8 +26,8 @@ def main() -> None:
 def pretrain(spec: dict, folder: Path, features: Path, out: Path) -> None:
     """Train, put the encoder's files in place, and write its cost and its card."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.core.files import check_digest
     from thaw.encoders.folders import staged, verified
-    from thaw.evaluation.result_files import check_digest
     from thaw.features.store import FeatureStore
     from thaw.training.further_training import Pretraining
 

@@ -1,10 +1,10 @@
 """Step `select`: choose among the trials of a strategy's grid, by the mean of the main metric on validation."""
 
-from thaw.core.files import read_json, write_json
+from thaw.core.files import check_digest, read_json, write_json
 from thaw.core.runtime import run_step
 from thaw.core.step_arguments import at_least_one, parse_arguments
 from thaw.evaluation.model_selection import choose_trial
-from thaw.evaluation.result_files import check_digest, task_with_defaults
+from thaw.evaluation.result_files import task_with_defaults
 
 
 def main() -> None:

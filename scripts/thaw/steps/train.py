@@ -88,8 +88,8 @@ def execute(spec: dict, folders) -> None:
     A device is claimed for the training alone: imports and opening come before it, writing after it.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.core.files import save_tensors
     from thaw.evaluation.log_lines import result_line
-    from thaw.evaluation.result_files import save_tensors
     from thaw.training.adapted import BASE
     from thaw.training.placing import hand_over, prepare, send
     from thaw.training.progress import Progress

@@ -8,9 +8,8 @@ import torch
 from thaw.adaptation.peft_modules import Inserts, read_insert_metadata
 from thaw.core import layout
 from thaw.core.errors import UserError, wrap_corruption
-from thaw.core.files import read_json
+from thaw.core.files import check_digest, read_json
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.result_files import check_digest
 
 BASE = "base"  # metadata key: the sha256 of the pretrained weights that trained tensors belong to
 

@@ -112,7 +112,7 @@ class Progress:
             self._write(run, training)
 
     def _write(self, run, training) -> None:
-        from thaw.evaluation.result_files import save_tensors
+        from thaw.core.files import save_tensors
 
         (run_state,) = training.states
         kept, values = run_state.kept or (None, {})

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from thaw.evaluation.result_files import save_tensors, write_result
+from thaw.core.files import save_tensors
+from thaw.evaluation.result_files import write_result
 from thaw.evaluation.transfer_sets import all_predictions
 from thaw.training.context import TaskContext
 

@@ -11,15 +11,14 @@ import numpy as np
 import torch
 
 from thaw.core import plugins
-from thaw.core.boundaries import stored_parts_read
+from thaw.core.boundaries import coral_targets, stored_parts_read
 from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
+from thaw.core.files import check_digest, read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import stated_needs
 from thaw.encoders.registry import import_code
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.later_payloads import remake
 from thaw.features.row_sets import RowMasks
@@ -99,7 +98,7 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
     ]
     views = [Inputs(corpus, store, folders.encoder) for store in stores]
     data, tokens = _by_digest(folders.also_data), _by_digest(folders.also_tokens)
-    targets = {phase["coral"]["to"] for phase in spec.get("phases", []) if "coral" in phase}
+    targets = coral_targets(spec.get("phases", []))
     for entry in spec.get("also", []):
         other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())

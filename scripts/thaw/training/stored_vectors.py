@@ -21,9 +21,9 @@ from thaw.training.head_vectors import Reader, Vectors
 class StoredReader(Reader):
     """Reads the constant vectors of a head from a part of the store: pooled, or words."""
 
-    def __init__(self, part: str, head: Head, device: torch.device, known=None):
-        """Keep the name of the part, the head and the device. Args: known, as for Reader."""
-        super().__init__(None, head, [], device, known)
+    def __init__(self, part: str, head: Head, device: torch.device):
+        """Keep the name of the part, the head and the device."""
+        super().__init__(None, head, [], device)
         self.part, self.inner = part, [head.combination.read]
         if not head.words:
             pooling = head.entry.separate_pooling if head.separate_encoding else head.entry.pooling

@@ -17,9 +17,8 @@ from thaw.compute_cost.flops import encoder_flops
 from thaw.core import layout
 from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
-from thaw.core.files import read_json
+from thaw.core.files import check_digest, read_json, save_tensors
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.result_files import check_digest, save_tensors
 from thaw.features.batch import Batch, pieces
 from thaw.features.extract import Listener, extract
 from thaw.features.store import FeatureStore
