@@ -132,7 +132,7 @@ def test_learned_pooling_is_refused(benches):
 
 def test_another_corpus_than_planned_is_refused(benches, tmp_path):
     bench = benches["pair_classification"]
-    with pytest.raises(UserError, match="but this run was planned for 0000; run the workflow again"):
+    with pytest.raises(UserError, match="but this job was planned for 0000; run the workflow again"):
         bench.step("fit_heads", spec_of(bench) | {"data": "0000"}, tmp_path / "out", "--seeds", 1)
     assert not (tmp_path / "out").exists()
 
