@@ -58,6 +58,14 @@ from thaw.core.errors import UserError
 from thaw.planning import run_progress
 from thaw.planning.configuration import load_plan
 
+
+def refuse(mistake):
+    """Stop with the sentence of a UserError: `thaw run` prints it alone, without the place in this file."""
+    if os.environ.get("THAW_RUN"):
+        sys.exit(f"error: {mistake}")
+    raise WorkflowError(str(mistake)) from None
+
+
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
 
@@ -72,12 +80,26 @@ try:
         files=workflow.configfiles,
     )
 except UserError as mistake:
-    if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
-        sys.exit(f"error: {mistake}")
-    raise WorkflowError(str(mistake)) from None
+    refuse(mistake)
+
+
+def check_replaced_corpora(jobs):
+    """Stop where a corpus that is there can not be prepared again: Snakemake would delete it first, with what needs it."""
+    for job in jobs:
+        if job.rule.name == "prepare" and Path(job.output.card).exists():
+            from thaw.data.preparation import check
+
+            try:
+                check(PLAN.job("prepare", PLAN.key("prepare", job.wildcards)).spec, Path(PLAN.experiments[0].data_dir))
+            except UserError as mistake:
+                refuse(mistake)
+
+
+PROGRESS = []  # of the run, once it has started
 
 
 onstart:
+    check_replaced_corpora(workflow.dag.needrun_jobs())
     for sentence in PLAN.left_out:
         logger.info(sentence)
     for table in PLAN.seeds_of_tables():
@@ -97,7 +119,13 @@ onstart:
             workflow.scheduler.job_rate_limiter = None
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
     estimate = run_progress.TimeEstimate(PLAN, outputs, threads)
-    logger.addHandler(run_progress.RunProgress(estimate.seconds, write))
+    PROGRESS.append(run_progress.RunProgress(estimate.seconds, write))
+    logger.addHandler(PROGRESS[0])
+
+
+onerror:
+    for sentence in (line for progress in PROGRESS for line in progress.mistakes()):
+        logger.error(sentence)
 
 
 onsuccess:

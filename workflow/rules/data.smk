@@ -9,6 +9,9 @@ SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its fi
             fetch: the encoder's catalogue entry
 """
 
+# The network may answer at the second time; a mistake in a file is there at the second time too.
+RETRIES = int(PLAN.downloads)
+
 
 rule prepare:
     """Read a corpus from its source, check it, carve validation, write Parquet and a card."""
@@ -20,7 +23,7 @@ rule prepare:
     log:
         "<logs>/prepare/{corpus}.log",
     priority: 20  # what everything waits for comes first
-    retries: 1
+    retries: RETRIES
     localrule: True
     conda:
         "../envs/thaw.yaml"
@@ -41,7 +44,7 @@ rule fetch:
     log:
         "<logs>/fetch/{encoder}.log",
     priority: 20  # what everything waits for comes first
-    retries: 1
+    retries: RETRIES
     localrule: True
     conda:
         "../envs/thaw.yaml"

@@ -5,6 +5,7 @@ is the share of seeds that get it right (of a tagged sentence, of its words); of
 gold, negative. N examples of one split.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,8 @@ from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.evaluation.target_kinds import target_of
+from thaw.schema.keys import documented
+from thaw.schema.phases import PhaseConfig
 
 PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
 
@@ -97,7 +100,13 @@ def _flat(value, path: str = "") -> dict[str, object]:
         pairs = enumerate(value, 1)
     else:
         return {path: value}
-    return {k: v for key, item in pairs for k, v in _flat(item, f"{path}.{key}".lstrip(".")).items()}
+    named = _documented if re.fullmatch(r"phases\.\d+", path) else str
+    return {k: v for key, item in pairs for k, v in _flat(item, f"{path}.{named(key)}".lstrip(".")).items()}
+
+
+def _documented(key: str) -> str:
+    """Return the name that people write for a key of a phase."""
+    return documented(PhaseConfig, key) if key in PhaseConfig.model_fields else key
 
 
 def compared(first: ComparedRun, second: ComparedRun, split: str):

@@ -2,7 +2,8 @@
 
 thaw advise my.yaml --config data_dir=path/to/data
 
-Further options are Snakemake's own, as --cores 4. For each task of the experiment its strategies that fit a head on the
+Without a file it advises on config/config.yaml of this folder, else on the demo. Further options are Snakemake's own,
+as --cores 4. For each task of the experiment its strategies that fit a head on the
 frozen encoder, as `frozen` and `frozen_all_layers`, run with the first seed, and the first one that trains the whole
 encoder, as `full`; so do its baselines majority, bag_of_words and cosine. The best on validation is taken, with a 95 %
 interval of its difference to the next (a bootstrap of validation rows), and its test score alone is printed. Where a

@@ -103,6 +103,9 @@ def disk(plan: Plan) -> Iterator[Line]:
     folder = Path(plan.results).absolute()
     while not folder.exists():
         folder = folder.parent
+    if not os.access(folder, os.W_OK):
+        yield PROBLEM, "disk", f"{folder}: you may not write here, and results are written to {plan.results}"
+        return
     free = shutil.disk_usage(folder).free
     missing = [store for store in cost_estimate.stores(plan) if not plan.is_current("features", store.key)]
     needed = ROOM * sum(store.bytes for store in missing)

@@ -25,6 +25,8 @@ def main(words: list[str]) -> None:
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to the Hub, with the token of HF_TOKEN")
     parser.add_argument("--private", action="store_true", help="with --push: a private repository")
     arguments = parser.parse_args(words)
+    if arguments.push and arguments.push.strip("/").count("/") != 1:
+        raise UserError(f"--push {arguments.push}: expected owner/name, as me/my-model")
     if arguments.push and not arguments.license:
         raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
     from thaw.exporting.card_metadata import Stated

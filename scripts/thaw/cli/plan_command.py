@@ -27,6 +27,7 @@ from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.run_progress import duration
 
+OUTPUTS = ("collect", "table", "figure", "report")  # steps whose results carry no digest
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
@@ -41,13 +42,21 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def print_jobs(plan: Plan) -> None:
-    """Print how many jobs each step has that has any, and how many of them lack a result."""
+    """Print how many jobs each step has that has any, and how many of their results are not there or outdated.
+
+    What is shown is outdated wherever something is computed, since all of it may be read.
+    """
     print("jobs")
+    computed = 0
     for step, jobs in plan.jobs.items():
-        if not jobs:
-            continue
-        missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
-        print(f"  {step:<12} {len(jobs):>6}   {missing or 'none'} without a result yet")
+        if step in OUTPUTS:
+            there = not computed and all(Path(file).exists() for key in jobs for file in plan.files(step, key))
+            to_do = 0 if there else len(jobs)
+        else:
+            to_do = sum(not plan.is_current(step, key) for key in jobs)
+            computed += to_do
+        if jobs:
+            print(f"  {step:<12} {len(jobs):>6}   {to_do or 'none'} to run")
 
 
 def print_store(plan: Plan) -> None:

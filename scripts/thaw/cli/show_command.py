@@ -5,6 +5,7 @@ thaw show my.yaml          by its file, or by its name
 thaw show my.yaml --open   opens the report in the browser
 """
 
+import re
 import webbrowser
 from pathlib import Path
 
@@ -29,8 +30,9 @@ def main(words: list[str]) -> None:
 def summary(page: Path) -> str:
     """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
     advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
-    recommended = f"{advice.read_text(encoding='utf-8').strip()}\n\n" if advice.is_file() else ""
-    return f"{recommended}report: {page}"
+    text = advice.read_text(encoding="utf-8").strip() if advice.is_file() else ""
+    recommended = re.sub(r"\\([_*|])", r"\1", text)  # a terminal is no Markdown
+    return f"{recommended}\n\nreport: {page}" if text else f"report: {page}"
 
 
 def page_of(experiment: str | None, results: Path) -> Path:

@@ -46,9 +46,7 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
 
     Args: texts, target: columns that the user named, where not all is to be guessed.
     """
-    for name in [*texts, *([target] if target is not None else [])]:
-        if name not in profile.columns:
-            raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
+    _check_named(profile, path, texts, target)
     if not texts and target in (None, "answers") and _has_answers(profile):
         return Roles(["question", "context"], None, "answers", "answers", [])
     if texts or target is not None:
@@ -64,6 +62,19 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
         return Roles(texts, None, None, "label_set", names, indicators=indicators, guesses=guesses)
     target, kind, guess = _target(profile, texts, path)
     return _of_texts(profile, texts, target, kind, guesses | guess)
+
+
+def _check_named(profile: FileProfile, path: str, texts: list[Name], target: Name | None) -> None:
+    """Raise UserError for columns that the user named and that are not there, too many, or one for both purposes."""
+    if len(texts) > 2:
+        raise UserError(f"{path}: {len(texts)} columns are named as texts; expected one, or two for a pair")
+    if target is not None and target in texts:
+        raise UserError(f"{path}: column '{target}' is the text, so it can not be predicted too; name another")
+    for name in [*texts, *([target] if target is not None else [])]:
+        if name in profile.gaps:
+            raise UserError(f"{path}:{profile.gaps[name]}; give these rows one, or drop them")
+        if name not in profile.columns:
+            raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
 
 
 def _has_answers(profile: FileProfile) -> bool:
@@ -83,6 +94,9 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         target, kind, guess = _target(profile, texts, path)
         guesses |= guess
     elif (kind := _kind(columns[target], _has_word(target, SCORES))) is None:
+        if empty := sum(value is None for value in columns[target]):
+            rows = f"{empty} of {profile.rows} rows"
+            raise UserError(f"{path}: column '{target}' is empty in {rows}; give these rows a value, or drop them")
         raise UserError(
             f"{path}: column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
         )
@@ -202,7 +216,8 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     kinds = {name: _kind(values, _has_word(name, SCORES)) for name, values in others.items()}
     kinds = {name: kind for name, kind in kinds.items() if kind and not _has_word(name, IDS)}
     if not kinds:
-        raise UserError(f"{path}: no column looks like labels or scores; write the entry by hand ({HAND})")
+        missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
+        raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
     def order(name: Name) -> tuple:
         """Named labels first, then named scores, broken numbers, labels, the fewest first, and whole numbers."""

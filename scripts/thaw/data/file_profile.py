@@ -30,12 +30,14 @@ class FileProfile:
     """What a file holds.
 
     `keys` are those of an entry's `files:` but for splits and columns; `columns` the raw values by name, or by position
-    where the file names none; `guesses` what was guessed, by key.
+    where the file names none; `guesses` what was guessed, by key; `gaps`, by name of a column that some rows lack, the
+    first such line and what it lacks.
     """
 
     keys: dict
     columns: dict[str | int, list]
     guesses: dict[str, str] = field(default_factory=dict)
+    gaps: dict[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -50,6 +52,7 @@ def profile_file(path: Path) -> FileProfile:
     """
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}")
+    gaps: dict[str, str] = {}
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     with open_bytes(path) as file:
         content = file.read()
@@ -67,11 +70,11 @@ def profile_file(path: Path) -> FileProfile:
             keys, names = _delimited(path, encoding, lines[:SAMPLE], guesses)
         else:
             keys = {"format": kind}
-            names = _names(path, kind, encoding, lines)
+            names = _names(path, kind, encoding, lines, gaps)
         keys |= {"encoding": encoding} if encoding != "utf-8" else {}
     columns = {str(position): name for position, name in enumerate(names)}
     table = read(path, FilesConfig(splits={"train": path.name}, columns=columns, **keys), list(columns))
-    return FileProfile(keys, {name: table.columns[key] for key, name in columns.items()}, guesses)
+    return FileProfile(keys, {name: table.columns[key] for key, name in columns.items()}, guesses, gaps)
 
 
 def is_number(value) -> bool:
@@ -117,16 +120,22 @@ def _format(path: Path, lines: list[str]) -> str:
     raise UserError(f"{path}: of no format that Thaw reads; there are {known}")
 
 
-def _names(path: Path, kind: str, encoding: str, lines: list[str]) -> list:
-    """Return the names of the columns of a file that is not delimited, or their positions."""
+def _names(path: Path, kind: str, encoding: str, lines: list[str], gaps: dict[str, str]) -> list:
+    """Return the names of the columns of a file that is not delimited, or their positions; add those that rows lack."""
     if kind == "conll":
         return list(range(len(next(line for line in lines if line.strip() and "-DOCSTART-" not in line).split())))
     if kind != "jsonl":
         return LABEL_TEXT if kind == "label_text" else ["form", "upos", "xpos", "deprel"]
     for _ in read_jsonl(path, FilesConfig(splits={"train": path.name}, format=kind, encoding=encoding), {}):
         pass  # the reader says what is wrong with a line
-    records = [json.loads(line) for line in lines if line.strip()]
-    names = [name for name in records[0] if all(name in record for record in records)]
+    records = {number: json.loads(line) for number, line in enumerate(lines, start=1) if line.strip()}
+    names = []
+    for name in dict.fromkeys(name for record in records.values() for name in record):
+        lacking = [number for number, record in records.items() if name not in record]
+        if lacking:
+            gaps[name] = f"{lacking[0]}: no key '{name}', as {len(lacking)} of {len(records)} rows have none"
+        else:
+            names.append(name)
     if not names:
         raise UserError(f"{path}: no key is in all objects")
     return names

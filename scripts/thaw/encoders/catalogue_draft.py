@@ -10,6 +10,8 @@ from thaw.core.errors import UserError
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
 from thaw.schema.entry import free_id
 
+WEIGHTS = (".safetensors", ".bin")
+
 
 @dataclass
 class EncoderDraft:
@@ -39,6 +41,8 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     except Exception as error:  # of many kinds, from several libraries
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(f"{source}: no config can be read, as of a folder or a Hub id ({reason})") from error
+    if folder and not any(Path(source).glob(f"*{suffix}") for suffix in WEIGHTS):
+        raise UserError(f"{source}: has a config and no weights; expected model.safetensors or pytorch_model.bin")
     layers, width = (getattr(config, key, None) for key in ("num_hidden_layers", "hidden_size"))
     if not layers or not width:
         raise UserError(f"{source}: its config states no num_hidden_layers or no hidden_size; is it a text encoder?")

@@ -5,6 +5,7 @@ FastAPI and uvicorn are the optional extra `serve`.
 """
 
 import json
+import socket
 import threading
 from pathlib import Path
 
@@ -135,10 +136,15 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
     except ImportError as error:
         raise UserError(MISSING) from error
     server = app(load(folder), limits, concurrent)
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise UserError(f"{host}:{port}: {error.strerror}; name another with --port or --host") from error
     print(f"http://{host}:{port}/predict", flush=True)
     # uvicorn counts connections, those without a request among them, and its refusal is no JSON
     limit = CONNECTIONS + concurrent
-    uvicorn.run(server, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=limit)
+    config = uvicorn.Config(server, log_level="warning", access_log=False, limit_concurrency=limit)
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _characters(text) -> int:

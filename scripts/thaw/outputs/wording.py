@@ -35,6 +35,7 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
 MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
 COST_RULE = (
     "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "

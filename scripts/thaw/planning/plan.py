@@ -148,6 +148,14 @@ class Plan:
         return max(experiment.compute.threads for experiment in self.experiments)
 
     @property
+    def downloads(self) -> bool:
+        """Whether a dataset or an encoder comes from the Hub."""
+        entries = [job.spec["entry"] for job in self.jobs["fetch"].values()]
+        return any("hub" in entry for entry in entries) or any(
+            job.spec["source"] == "hub" for job in self.jobs["prepare"].values()
+        )
+
+    @property
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
         return quoted(self.experiments[0].data_dir)

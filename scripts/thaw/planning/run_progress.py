@@ -5,6 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
@@ -15,12 +16,15 @@ TRUST = 0.1  # of the estimate: so much of it is as good as time that was measur
 GOES_WELL = ("job_info", "job_started", "job_finished", "progress")  # events of a job that Snakemake speaks of
 DEFAULT_LIMIT = (100, 1)  # jobs, in seconds
 SELECTS = "Select jobs to execute..."
+# What Snakemake says of a failed job in addition to the job's own lines, and at its end.
+SAYS_AGAIN = ("CalledProcessError in file", "--keep-incomplete mode is set", "At least one job did not complete")
 
 
 class RunProgress(logging.Handler):
     """A handler for Snakemake's logger: it writes how many jobs are done and how long the others will take.
 
-    The plan's estimate of each job says how much of the work is done; the clock says how fast the work is.
+    The plan's estimate of each job says how much of the work is done; the clock says how fast the work is. Of jobs that
+    fail it notes the logs.
     """
 
     def __init__(self, estimate: Callable[[], dict[int, float]], write: Callable[[str], None], clock=time.monotonic):
@@ -32,6 +36,7 @@ class RunProgress(logging.Handler):
         super().__init__()
         self.seconds: dict[int, float] = {}  # none as long as the estimate is not there
         self.finished: set[int] = set()
+        self.failed: dict[int, list[str]] = {}  # by number of the job its logs
         self.write, self.clock = write, clock
         self.start, self.written = clock(), -SPACING
         self.estimating = threading.Thread(target=self._keep, args=(estimate,), daemon=True)
@@ -48,12 +53,24 @@ class RunProgress(logging.Handler):
         match getattr(record, "event", None):
             case "job_finished":
                 self.finished.add(record.job_id)
+                self.failed.pop(record.job_id, None)
+            case "job_error":
+                self.failed[record.jobid] = list(map(str, record.log))
             case "progress":
                 now = self.clock() - self.start
                 if now - self.written >= SPACING and record.done < record.total:
                     self.written = now
                     left = f", about {duration(self.seconds_left())} left" if self.seconds else ""
                     self.write(f"{record.done} of {record.total} jobs{left}")
+
+    def mistakes(self) -> list[str]:
+        """Return the sentences with which jobs failed, each once, with the log that has it."""
+        said = {}
+        for path in (Path(log) for logs in self.failed.values() for log in logs if Path(log).is_file()):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if sentence := next((line for line in reversed(lines) if line.startswith("error: ")), None):
+                said.setdefault(sentence, f"{sentence} ({path})")
+        return list(said.values())
 
     def seconds_left(self) -> float:
         """Return the estimate of what is left, times how much slower than estimated the jobs were so far."""
@@ -64,8 +81,9 @@ class RunProgress(logging.Handler):
 
 
 def is_shown(record: logging.LogRecord) -> bool:
-    """Return whether a line of Snakemake is shown where steps print theirs: not those on jobs that go well."""
-    return getattr(record, "event", None) not in GOES_WELL and record.msg != SELECTS
+    """Return whether a line of Snakemake is shown where steps print theirs: not on jobs that go well, nothing again."""
+    again = isinstance(record.msg, str) and any(words in record.msg for words in SAYS_AGAIN)
+    return getattr(record, "event", None) not in GOES_WELL and record.msg != SELECTS and not again
 
 
 def is_default_limit(limit) -> bool:

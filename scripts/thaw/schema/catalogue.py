@@ -104,7 +104,10 @@ class Catalogue:
         self._raw[block][name] = (document, {key: value for key, value in values.items() if key != "override"})
 
     def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
-        """Return an entry's own keys over those of its `base:`; a label is not inherited."""
+        """Return an entry's own keys over those of its `base:`, of which a label is not inherited.
+
+        Nor is what is said about a strategy by one whose phases train something else.
+        """
         document, values = self._raw[block][name]
         base = values.get("base")
         if base is None:
@@ -116,8 +119,10 @@ class Catalogue:
             raise UserError(f"{place}: {block}.{name}: base leads back to {base}")
         if base not in self._raw[block]:
             raise UserError(f"{place}: {block}.{name}: no base '{base}'{suggestion(base, self._raw[block])}")
-        inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
         own = {k: v for k, v in values.items() if k != "base"}
+        inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
+        if "phases" in own and _trained(own) != _trained(inherited):
+            inherited.pop("about", None)
         model = model_of_kind(BLOCKS[block][1], inherited | own)
         return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
@@ -209,3 +214,9 @@ class Catalogue:
             known = (word for word in self._raw[block][name][1] if same_key(type(entry), word, keys[:1]))
             keys = (next(known, keys[0]), *keys[1:])
         return f"{self._raw[block][name][0].place([block, name, *keys])}: {'.'.join([block, name, *keys])}"
+
+
+def _trained(values: dict) -> list:
+    """Return what the phases of an entry train, as its file says it."""
+    phases = values.get("phases")
+    return [phase.get("train") for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []

@@ -179,6 +179,15 @@ class CorpusConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
+    def _train_is_left(self):
+        for source in filter(None, (self.files, self.hub)):
+            if "train" not in source.splits:
+                raise ValueError(f"splits: name no train; there are {', '.join(source.splits)}")
+        if (shares := sum(self.carve.values())) >= 1:
+            raise ValueError(f"carve: the shares add up to {shares:g}; expected less than 1")
+        return self
+
+    @model_validator(mode="after")
     def _label_sets_are_of_one_text(self):
         for source in filter(None, (self.files, self.hub)):
             for key in ("separators", "indicators"):

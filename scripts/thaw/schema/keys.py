@@ -22,7 +22,7 @@ class Context:
     """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
 
     Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies; whether
-    some tasks are on `texts`, and some on `words`.
+    some tasks are on `texts`, some on `words`, and some on `pairs` of texts.
     """
 
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -31,6 +31,7 @@ class Context:
     search_seeds: int | None = None
     texts: bool = True
     words: bool = False
+    pairs: bool = True
 
     def name(self, block: str, id: str) -> str:
         """Return what an entry is called in print."""

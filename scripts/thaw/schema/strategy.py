@@ -34,6 +34,15 @@ def _after(after, strategy, context: Context) -> str:
     return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
 
 
+def _pairs(pairs, strategy, context: Context) -> str:
+    said = {
+        "joint": "Pairs of texts are read as a cross-encoder.",
+        "separate": "Pairs of texts are read as a bi-encoder.",
+        "best": "Pairs of texts are read as a cross-encoder or bi-encoder, whichever is better on validation.",
+    }
+    return said.get(pairs, "") if context.pairs else ""
+
+
 def _teacher(teacher, strategy, context: Context) -> str:
     return f"Its teacher is {', '.join(clauses(strategy.teaching, context))}." if teacher else ""
 
@@ -93,13 +102,7 @@ class StrategyConfig(CatalogueEntry):
     )
     pairs: Annotated[
         Literal["task", "joint", "separate", "best"],
-        Key(
-            {
-                "joint": "Pairs of texts are read as a cross-encoder.",
-                "separate": "Pairs of texts are read as a bi-encoder.",
-                "best": "Pairs of texts are read as a cross-encoder or bi-encoder, whichever is better on validation.",
-            }
-        ),
+        Key(_pairs),
     ] = Field(
         "task",
         description="how pairs of texts are read: task: as the task says; joint: cross-encoder, separate: bi-encoder, "

@@ -4,6 +4,7 @@ import re
 
 from pydantic import BaseModel, ValidationError
 
+from thaw.core import phrases
 from thaw.core.errors import UserError
 from thaw.schema.by_kind import ByKind
 from thaw.schema.keys import documented, key_of, models_within, unknown_key
@@ -68,6 +69,8 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
             message += f", as {folded:.60}"
     if mistake["type"] == "string_pattern_mismatch" and "[smh]" in message:
         message = "expected a number with its unit, as 90s, 30m or 2h"
+    if mistake["type"] == "too_short":
+        message = f"expected at least {phrases.plural(mistake['ctx']['min_length'], 'entry', 'entries')}"
     if mistake["type"] == "list_type" and isinstance(mistake["input"], dict):
         message = "expected a list"
     elif mistake["type"] == "list_type":

@@ -11,11 +11,11 @@ def main() -> None:
     """Check that the corpus is the one planned for, predict, and write the records."""
     arguments = parse_arguments(__doc__, DATA, CATALOGUES, out="folder of the result")
     from thaw.compute_cost.stopwatch import Stopwatch
+    from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus, subset_rows
     from thaw.evaluation.baselines import fit_baseline
     from thaw.evaluation.log_lines import result_line
     from thaw.evaluation.result_files import (
-        check_digest,
         evaluate,
         predictions_frame,
         scored_rows,

@@ -10,16 +10,10 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__, at_least_one("--members", "metrics.json of each run"), DATA, CATALOGUES, out="folder of the result"
     )
+    from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
     from thaw.evaluation.ensembling import combined
-    from thaw.evaluation.result_files import (
-        check_digest,
-        evaluate,
-        predictions_frame,
-        scored_rows,
-        task_with_defaults,
-        write_result,
-    )
+    from thaw.evaluation.result_files import evaluate, predictions_frame, scored_rows, task_with_defaults, write_result
 
     spec = arguments.spec
     check_digest(arguments.data / "card.json", spec["data"])

@@ -1,6 +1,7 @@
 """checklist.md: what Thaw knows of the questions that ACL's Responsible NLP checklist and NeurIPS' checklist ask."""
 
 from thaw.declarations.decision import FEWEST_SEEDS
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.schema.strategy import StrategyConfig
 
@@ -69,9 +70,10 @@ def checklist(content: dict, command: str) -> str:
 def _tried(spec: dict) -> list[str]:
     """Return what validation chooses among the settings of a single run: L2 penalties, how pairs are read."""
     entries = {id: StrategyConfig.model_validate(entry) for id, entry in spec["strategies"].items()}
+    has_pairs = any(task["type"] in PAIR_TYPES for task in spec["tasks"].values())
     chosen = {
         "The L2 penalty": [id for id, one in entries.items() if one.fits_to_convergence and len(one.phases[0].l2) > 1],
-        "Cross-encoder or bi-encoder": [id for id, one in entries.items() if one.pairs == "best"],
+        "Cross-encoder or bi-encoder": [id for id, one in entries.items() if has_pairs and one.pairs == "best"],
     }
     return [
         f"{what} is chosen on validation: "

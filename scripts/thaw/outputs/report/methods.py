@@ -1,7 +1,7 @@
 """Sentences of the report, generated from settings and scores."""
 
 from thaw.declarations.decision import FEWEST_SEEDS
-from thaw.declarations.task_types import WORD_TYPES
+from thaw.declarations.task_types import PAIR_TYPES, WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.summary_rows import SummaryRows, of_column
@@ -39,8 +39,9 @@ def heads(spec: dict) -> list[tuple[str, str]]:
 
 def _context(spec: dict, **more) -> Context:
     """Return what sentences on an experiment need besides its settings. Args: spec of the report; parts of Context."""
-    words = {task["type"] in WORD_TYPES for task in spec["tasks"].values()}
-    return Context(spec["labels"], texts=False in words, words=True in words, **more)
+    types = {task["type"] for task in spec["tasks"].values()}
+    words, pairs = {one in WORD_TYPES for one in types}, not types.isdisjoint(PAIR_TYPES)
+    return Context(spec["labels"], texts=False in words, words=True in words, pairs=pairs, **more)
 
 
 def subsets(spec: dict) -> list[str]:

@@ -35,6 +35,7 @@ from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
 from thaw.declarations import citations
+from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
@@ -102,6 +103,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
+        "tested": int(summary.loc[summary["fitted"], "seeds"].max()) >= FEWEST_SEEDS,
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),

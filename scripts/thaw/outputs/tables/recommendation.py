@@ -246,12 +246,13 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "
         f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
-        f"comparisons with the best; {wording.CI}). Where that is shown of none, the highest on validation. Test was "
-        "opened after the choice, for what is recommended and (CSV) for the highest on validation, with its 95 % CI.",
+        f"comparisons with the best; {wording.CI_ON_VALIDATION}). Where that is shown of none, the highest on "
+        "validation. Test was opened after the choice, for what is recommended and (CSV) for the highest on "
+        "validation, with its 95 % CI.",
         "None is recommended where a baseline that trains no encoder scores at least as much on validation as every "
         "strategy, or no strategy is shown to be above the majority class.",
-        "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
-        "if mean and standard deviations stay the same.",
+        "Undecided: strategies whose bounds contain the margin, where one is recommended the cheaper ones alone, with "
+        "the seeds or rows of validation that would decide them if mean and standard deviations stay the same.",
     ]
     if costs:
         notes.append(
