@@ -125,6 +125,24 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
 
 
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["my.yaml", "seeds=[1]"], "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"),
+        (["my.yaml", "texts.csv"], "texts.csv: is a file of yours, and only options and results follow the experiment"),
+        (
+            ["my.yaml", "--config", "pathvars={results: texts.csv}"],
+            "texts.csv: is a file, and results are written to a",
+        ),
+    ],
+)
+def test_words_that_snakemake_would_take_for_something_else_are_refused(own, tmp_path, words, sentence):
+    (tmp_path / "texts.csv").write_text("text,label\n")
+    done = own(*words)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and sentence in done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / ".snakemake").exists()
+
+
 def test_an_option_that_snakemake_does_not_know_is_its_own_sentence(own):
     done = own("my.yaml", "--cores", "1", "--nonsense")
     assert done.returncode == 2 and "snakemake: error: unrecognized arguments: --nonsense" in done.stderr
@@ -202,10 +220,10 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
     tables = tmp_path / "results/outputs/mine/tables"
     tables.mkdir(parents=True)
     (tables.parent / "report.html").write_text("<p>")
-    (tables / "advice.md").write_text("| take | frozen |\n")
+    (tables / "advice.md").write_text("| take | top\\_k |\n")
     (tmp_path / "my.yaml").write_text("experiment: mine\n")
     for words in ([], ["my.yaml"], ["mine"]):
         show_command.main(words)
-        assert capsys.readouterr().out == "| take | frozen |\n\nreport: results/outputs/mine/report.html\n"
+        assert capsys.readouterr().out == "| take | top_k |\n\nreport: results/outputs/mine/report.html\n"
     with pytest.raises(UserError, match="no report of 'mien'; did you mean 'mine'?"):
         show_command.main(["mien"])

@@ -185,6 +185,29 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
         draft_of_file(path, set(), Wishes(target="star"))
     with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
         draft_of_file(path, set(), Wishes(target="title"))
+    with pytest.raises(UserError, match="moods.csv: 3 columns are named as texts; expected one, or two for a pair"):
+        draft_of_file(path, set(), Wishes(texts=("title", "body", "mood")))
+    with pytest.raises(UserError, match="column 'mood' is the text, so it can not be predicted too"):
+        draft_of_file(path, set(), Wishes(texts=("mood",), target="mood"))
+
+
+def test_rows_without_a_label_are_told_with_their_line(tmp_path):
+    rows = [{"body": f"{sentence} once more", "mood": kind} for sentence, kind in zip(SENTENCES, KINDS, strict=True)]
+    path = tmp_path / "moods.jsonl"
+
+    def drafted(rows: list[dict], **wishes):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        with pytest.raises(UserError) as caught:
+            draft_of_file(path, set(), Wishes(**wishes))
+        return str(caught.value).removeprefix(str(path))
+
+    lacking = [row if n % 10 != 3 else {"body": row["body"]} for n, row in enumerate(rows)]
+    count = len(rows) - sum("mood" in row for row in lacking)
+    said = f":4: no key 'mood', as {count} of {len(rows)} rows have none; give these rows one, or drop them"
+    assert drafted(lacking, target="mood") == said
+    assert f"looks like labels or scores; line 4 has no key 'mood', as {count} of" in drafted(lacking)
+    empty = [row | {"mood": row.get("mood")} for row in lacking]
+    assert drafted(empty, target="mood").startswith(f": column 'mood' is empty in {count} of {len(rows)} rows")
 
 
 @pytest.fixture
@@ -260,6 +283,14 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
     assert Catalogue([home / "config", place]).get("tasks", "own", "test").type == "classification"
     with pytest.raises(UserError, match="hub:data: has no column 'star'; did you mean 'stars'?"):
         draft_of_hub("data", None, None, set(), Wishes(target="star"))
+
+
+def test_an_encoder_without_weights_is_refused(place):
+    (place / "bare").mkdir()
+    (place / "bare/config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 8}')
+    with pytest.raises(UserError, match="bare: has a config and no weights; expected model.safetensors"):
+        new_command.main(["encoder", "bare"])
+    assert not (place / "my").exists()
 
 
 def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, home, capsys):

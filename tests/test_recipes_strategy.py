@@ -118,7 +118,9 @@ MODE = {
     ],
     "declarations/needs.py": (
         "NEEDS = {\n",
-        'NEEDS = {\n    "head": NeedRole("metrics.json", ("head_of", "run"), word="with the head of", costs=True),\n',
+        """NEEDS = {
+    "head": NeedRole("train", "metrics.json", ("head_of", "run"), word="with the head of", costs=True),
+""",
     ),
     "planning/run_grid.py": (
         "        if weights.further:\n",

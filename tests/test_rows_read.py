@@ -166,7 +166,7 @@ import numpy, torch
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
 if sys.argv[3] == "pass":
-    extract._check_against_second_pass = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+    extract.Pass.check_against_second = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 else:  # the payload is in its place, its card is not
     later_payloads.write_json = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 store = FeatureStore(sys.argv[1])

@@ -97,7 +97,20 @@ def test_jobs_that_go_well_are_not_shown_and_all_else_is():
     events = ("job_info", "job_started", "job_finished", "progress")
     hidden = [*(record(event) for event in events), record(msg="Select jobs to execute...")]
     shown = [*(record(event) for event in ("job_error", "group_error", "run_info", "error")), record(msg="anything")]
+    again = "RuleException:\nCalledProcessError in file x.smk", "WorkflowError:\nAt least one job did not complete it."
+    hidden += [record("error", msg) for msg in again]
     assert not any(map(is_shown, hidden)) and all(map(is_shown, shown))
+
+
+def test_of_jobs_that_failed_at_last_the_sentence_is_kept_with_its_log(tmp_path):
+    progress = started({}, [], Clock())
+    for number, name in enumerate(("prepare", "other", "again", "silent"), start=1):
+        log = tmp_path / f"{name}.log"
+        log.write_text("reading\nerror: no label\nerror: a.csv:3\n" if name != "silent" else "killed\n")
+        progress.handle(record("job_error", jobid=number, log=[log]))
+    progress.handle(record("job_error", jobid=5, log=[]))
+    finish(progress, 1, 1, 5)  # its second attempt went well
+    assert progress.mistakes() == [f"error: a.csv:3 ({tmp_path}/other.log)"], "each sentence once"
 
 
 def test_training_is_estimated_to_take_longer_than_a_table():

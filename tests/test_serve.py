@@ -15,7 +15,7 @@ from thaw.core.errors import UserError
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
-from thaw.merging.http_app import Limits, answer, load
+from thaw.merging.http_app import Limits, answer, load, serve
 from thaw.merging.merged_model import MergedModel
 
 CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
@@ -126,6 +126,13 @@ def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(wri
         load(tmp_path)
     with pytest.raises(ValueError, match="a text has more than 5 characters"):
         answer(load(written), {"texts": ["sings sings"], "tasks": ["sings"]}, Limits(characters=5))
+
+
+def test_a_port_that_is_taken_is_one_sentence_before_anything_is_printed(written, address, capsys):  # noqa: F811
+    host, port = address.removeprefix("http://").rsplit(":", 1)
+    with pytest.raises(UserError, match=f"{host}:{port}: Address already in use; name another with --port"):
+        serve(written, host, int(port), Limits(), 1)
+    assert capsys.readouterr().out == ""
 
 
 def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811

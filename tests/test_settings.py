@@ -5,6 +5,7 @@ import yaml
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
+from thaw.planning import compatibility
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
@@ -144,6 +145,18 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
         read_yaml(tmp_path / "tasks.yaml")
 
 
+def test_what_is_said_of_a_strategy_is_not_taken_over_where_something_else_trains(tmp_path):
+    text = """strategies:
+  a: {about: All trains., phases: [{train: [all], epochs: 3}]}
+  longer: {base: a, phases: [{train: [all], epochs: 9}]}
+  other: {base: a, phases: [{train: [head], epochs: 3}]}
+"""
+    (tmp_path / "strategies.yaml").write_text(text)
+    catalogue = Catalogue([tmp_path])
+    told = {name: catalogue.get("strategies", name, "test").about for name in ("a", "longer", "other")}
+    assert told == {"a": "All trains.", "longer": "All trains.", "other": None}
+
+
 def test_base_takes_over_all_keys_but_the_label(tmp_path):
     text = "heads:\n  a: {label: A, kind: linear, pooling: max}\n  b: {base: a, dropout: 0.3}\n"
     (tmp_path / "heads.yaml").write_text(text)
@@ -180,3 +193,50 @@ def test_shipped_catalogues_are_valid_and_labelled(catalogue):
     for block in ("tasks", "encoders", "heads", "strategies"):
         for name in catalogue.ids(block):
             assert catalogue.get(block, name, "test").label, f"{block}.{name} has no label"
+
+
+OF_TEXTS = "texts: [text], targets: {label: label}"
+
+
+@pytest.mark.parametrize(
+    "splits, more, task, sentence",
+    [
+        (
+            "train: a, dev: b",
+            "carve: {validation: 0.1, test: 0.2}",
+            "",
+            "no task reads split 'dev'; call it validation",
+        ),
+        (
+            "train: a, dev: b, test: c",
+            "",
+            "",
+            "tasks.p.validation: corpus p has no split 'validation'; it has dev, test",
+        ),
+        ("train: a, validation: b", "", "", "tasks.p.test: corpus p has no split 'test'; it has train, validation"),
+        (
+            "train: a",
+            "carve: {validation: 0.6, test: 0.6}",
+            "",
+            "carve: the shares add up to 1.2; expected less than 1",
+        ),
+        ("test: a", "carve: {validation: 0.1}", "", "splits: name no train; there are test"),
+        ("train: a, dev: b, test: c", "", "validation: dev", None),
+        ("train: a, dev: b, test: c, more: d", "join: {validation: [dev, more]}", "", None),
+    ],
+)
+def test_splits_that_a_task_lacks_are_told_before_anything_runs(tmp_path, splits, more, task, sentence):
+    corpus = f"{OF_TEXTS}, files: {{format: csv, splits: {{{splits}}}}}{', ' * bool(more)}{more}"
+    tasks = f"corpus: p, target: label, type: classification, metrics: [accuracy]{', ' * bool(task)}{task}"
+    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n  p: {{{tasks}}}\n")
+
+    def check():
+        catalogue = Catalogue([tmp_path])
+        entries = catalogue.get("tasks", "p", "test"), catalogue.get("corpora", "p", "test")
+        compatibility.check_task(catalogue, "p", *entries)
+
+    if sentence is None:
+        return check()
+    with pytest.raises(UserError) as caught:
+        check()
+    assert sentence in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/tasks.yaml:")

@@ -46,8 +46,6 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     name, corpus = spec["corpus"], CorpusConfig.model_validate(spec["entry"])
     log(f"reading from {spec['source']}")
     tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
-    if "train" not in tables:
-        raise UserError(f"corpora.{name}: splits name no train; there are {', '.join(tables)}")
     source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else SourceConfig(splits={})
     cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)

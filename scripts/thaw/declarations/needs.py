@@ -11,12 +11,14 @@ from dataclasses import dataclass
 class NeedRole:
     """What a role means.
 
-    file: which file of the result is read; none where another argument of the step gives it already. digest: where in
+    step and file: which step's result is read, and which file of it; none where another argument of the step that
+    trains gives it already. digest: where in
     the spec the digest of that result is, () where the spec names it elsewhere; what else the spec says of the need
     is next to the digest. word: before what is needed, in a list of runs. gives_weights: the run goes on from the
     weights of the one that is needed. costs: what the result took counts as cost of the run.
     """
 
+    step: str = ""
     file: str = ""
     digest: tuple[str, ...] = ()
     word: str = ""
@@ -42,13 +44,14 @@ class NeedRole:
 
 
 NEEDS = {
-    "start": NeedRole("metrics.json", ("after", "run"), word="after", gives_weights=True, costs=True),
-    "teacher": NeedRole("card.json", ("teacher", "taught"), word="towards", costs=True),  # its outputs on train
-    "live_teacher": NeedRole("metrics.json", ("teacher", "run"), word="towards", costs=True),  # itself, with dropout
+    "start": NeedRole("train", "metrics.json", ("after", "run"), word="after", gives_weights=True, costs=True),
+    # a teacher's outputs on train; or the teacher itself, with dropout
+    "teacher": NeedRole("teach", "card.json", ("teacher", "taught"), word="towards", costs=True),
+    "live_teacher": NeedRole("train", "metrics.json", ("teacher", "run"), word="towards", costs=True),
     "taught": NeedRole(word="of", costs=True),  # the run whose outputs these are; their spec names it
-    "settings": NeedRole("chosen.json", ("chosen",)),  # those that a search chose
+    "settings": NeedRole("select", "chosen.json", ("chosen",)),  # those that a search chose
     "weights": NeedRole(word="on", costs=True),  # of further pretraining; read in the place of the encoder's
-    "trial": NeedRole("metrics.json"),  # what a search chooses among; its spec lists them with their settings
+    "trial": NeedRole("train", "metrics.json"),  # what a search chooses among; its spec lists them with their settings
 }
 
 

@@ -41,7 +41,7 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     except Exception as error:  # of many kinds, from several libraries
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(f"{source}: no config can be read, as of a folder or a Hub id ({reason})") from error
-    if folder and not any(Path(source).glob(f"*{suffix}") for suffix in WEIGHTS):
+    if folder and not any(path.suffix in WEIGHTS for path in Path(source).iterdir()):
         raise UserError(f"{source}: has a config and no weights; expected model.safetensors or pytorch_model.bin")
     layers, width = (getattr(config, key, None) for key in ("num_hidden_layers", "hidden_size"))
     if not layers or not width:

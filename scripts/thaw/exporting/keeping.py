@@ -19,9 +19,6 @@ from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.results_by_digest import result_with
 
-# the step whose results have a file of this name
-PLACE_OF_NEED = {"metrics.json": "train", "chosen.json": "select", "card.json": "teach"}
-
 
 def keep(run: Path, catalogues: list[Path]) -> str:
     """Train a run again and keep its layers; return what was done, as one sentence.
@@ -75,8 +72,8 @@ def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
     command += [str(result_with(results, "features", digest, "store of features").parent) for digest in features]
     command += ["--catalogues", *map(str, catalogues)]
     for role, digest in stated_needs(spec).items():
-        step = PLACE_OF_NEED[NEEDS[role].file]
-        command += ["--need", role, str(result_with(results, step, digest, f"result that it needs ({role})"))]
+        made = result_with(results, NEEDS[role].step, digest, f"result that it needs ({role})")
+        command += ["--need", role, str(made)]
     also = [*spec.get("also", []), *spec.get("auxiliary", [])]
     data = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
     tokens = [result_with(results, "features", one, "store of features") for entry in also for one in entry["features"]]

@@ -42,6 +42,7 @@ def extract(
     names: list[int | str],
     dtype: str,
     device,
+    *,
     expected: dict[int | str, dict] | None = None,
     rows: RowMasks | None = None,
     kept: dict[int | str, RowMasks] | None = None,
@@ -66,9 +67,10 @@ def extract(
             processes = Processes(torch.get_num_threads()) if alone else processes.on(place)
             read, by_split = _batches_to_read(store, encoder, rows, place, processes)
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
-            _pass(store, encoder, by_split, written, place, processes, listener)
+            one_pass = Pass(store, encoder, place, by_split, written, listener)
+            one_pass.run(processes)
             torch.set_num_threads(processes.threads)
-            _check_against_second_pass(store, encoder, by_split, written, place)
+            one_pass.check_against_second()
             encoder.cpu()
         for one in written.values():
             one.payload.flush()
@@ -160,39 +162,74 @@ def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch,
     return all(torch.equal(alone[row], among[row]) for row in alone.keys() & among.keys())
 
 
-def _states(encoder: Encoder, batch, written: dict[int | str, Written], more: list[int]) -> dict[int, torch.Tensor]:
-    """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
-    recorded = sorted({one.part.layer for one in written.values() if isinstance(one.part, AttentionInputs)})
-    with encoder.recording(recorded) if recorded else contextlib.nullcontext({}) as taken:
-        states = encoder.states(batch, sorted({*more, *(n for one in written.values() for n in one.part.reads)}))
-    return states | {f"{ATTENTION}{n}": inputs for n, inputs in taken.items()}
+@dataclass(frozen=True)
+class Pass:
+    """An encoder that reads batches of rows, by split, once: the parts that are written, and who else takes states."""
 
+    store: FeatureStore
+    encoder: Encoder
+    device: torch.device
+    by_split: dict[str, list[RowBatch]]
+    written: dict[int | str, Written]
+    listener: Listener | None
 
-def _check_against_second_pass(
-    store: FeatureStore,
-    encoder: Encoder,
-    by_split: dict[str, list[RowBatch]],
-    written: dict[int | str, Written],
-    device,
-) -> None:
-    """Compare the written states with a second pass of the encoder, on the shortest training rows that were read.
+    def run(self, processes: Processes) -> None:
+        """Read all batches and put what each part holds into its payload. Args: what shares the batches."""
+        card = self.store.card
+        for split, row_batches in self.by_split.items():
+            rows = np.concatenate([np.zeros(0, int), *(batch.rows[: batch.wanted] for batch in row_batches)])
+            log(
+                f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
+                f"{len(rows)} examples, {int(self.store.lengths(split)[rows].sum())} tokens"
+            )
+        batches = [(split, batch) for split, row_batches in self.by_split.items() for batch in row_batches]
+        shares = min(processes.count, len(batches))
 
-    Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
-    """
-    split = next((split for split in ("train", *by_split) if by_split.get(split)), "train")
-    for one_batch in by_split.get(split, [])[-1:] if written else ():
-        batch = store.batch(split, one_batch.rows, one_batch.length).to(device)
-        again = _states(encoder, batch, written, [])
-        for n, one in written.items():
-            places = one.part.places(store, split, one_batch.rows[: one_batch.wanted])
-            stored = floats(one.payload.take(split, places), one.payload.dtype)
-            recomputed = one.part.values(again, batch)[: len(places)]
-            if stored.numel() and _differ(stored, recomputed, len(one.part.reads)):
-                place = f"at boundary {n}" if isinstance(n, int) else f"in part {n}"
-                raise UserError(
-                    f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives {place} "
-                    "when it reads the same texts again: states at random, or of another layer; nothing was kept"
-                )
+        def read(share: int) -> None:
+            for split, batch in progress(batches[share::shares], f"{card['encoder']} reads {card['corpus']}"):
+                self._read(split, batch)
+
+        processes.run(read, shares)
+
+    def _read(self, split: str, one_batch: RowBatch) -> None:
+        """Run the encoder over a batch and put what each part holds of it into its payload."""
+        rows = one_batch.rows[: one_batch.wanted]
+        batch = self.store.batch(split, one_batch.rows, one_batch.length).to(self.device)
+        states = self._states(batch, self.listener.reads if self.listener else [])
+        if self.listener:
+            self.listener.take(rows, batch, states)
+        for one in self.written.values():
+            places = one.part.places(self.store, split, rows)
+            one.payload.put(split, places, one.part.values(states, batch)[: len(places)])
+
+    def _states(self, batch, more: list[int]) -> dict[int, torch.Tensor]:
+        """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
+        parts = [one.part for one in self.written.values()]
+        recorded = sorted({part.layer for part in parts if isinstance(part, AttentionInputs)})
+        with self.encoder.recording(recorded) if recorded else contextlib.nullcontext({}) as taken:
+            states = self.encoder.states(batch, sorted({*more, *(n for part in parts for n in part.reads)}))
+        return states | {f"{ATTENTION}{n}": inputs for n, inputs in taken.items()}
+
+    def check_against_second(self) -> None:
+        """Compare the written states with a second pass of the encoder, on the shortest training rows that were read.
+
+        Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
+        """
+        split = next((split for split in ("train", *self.by_split) if self.by_split.get(split)), "train")
+        for one_batch in self.by_split.get(split, [])[-1:] if self.written else ():
+            batch = self.store.batch(split, one_batch.rows, one_batch.length).to(self.device)
+            again = self._states(batch, [])
+            for n, one in self.written.items():
+                places = one.part.places(self.store, split, one_batch.rows[: one_batch.wanted])
+                stored = floats(one.payload.take(split, places), one.payload.dtype)
+                recomputed = one.part.values(again, batch)[: len(places)]
+                if stored.numel() and _differ(stored, recomputed, len(one.part.reads)):
+                    place = f"at boundary {n}" if isinstance(n, int) else f"in part {n}"
+                    raise UserError(
+                        f"{self.store.payload_path(n)}: what was written is not what {self.store.card['encoder']} "
+                        f"gives {place} when it reads the same texts again: states at random, or of another layer; "
+                        "nothing was kept"
+                    )
 
 
 def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> bool:
@@ -204,50 +241,3 @@ def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> 
         values.reshape(len(values), boundaries, -1).transpose(0, 1).flatten(1) for values in (stored, recomputed)
     )
     return bool(((stored - recomputed).abs().amax(1) > ROUNDING * recomputed.abs().amax(1)).any())
-
-
-def _pass(
-    store: FeatureStore,
-    encoder: Encoder,
-    by_split: dict[str, list[RowBatch]],
-    written: dict[int | str, Written],
-    device,
-    processes: Processes,
-    listener: Listener | None,
-) -> None:
-    """Run the encoder over the batches of all splits and put what each part holds into its payload."""
-    card = store.card
-    for split, row_batches in by_split.items():
-        rows = np.concatenate([np.zeros(0, int), *(batch.rows[: batch.wanted] for batch in row_batches)])
-        log(
-            f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
-            f"{len(rows)} examples, {int(store.lengths(split)[rows].sum())} tokens"
-        )
-    batches = [(split, batch) for split, row_batches in by_split.items() for batch in row_batches]
-    shares = min(processes.count, len(batches))
-
-    def read(share: int) -> None:
-        for split, batch in progress(batches[share::shares], f"{card['encoder']} reads {card['corpus']}"):
-            _read(store, encoder, split, batch, written, device, listener)
-
-    processes.run(read, shares)
-
-
-def _read(
-    store: FeatureStore,
-    encoder: Encoder,
-    split: str,
-    one_batch: RowBatch,
-    written: dict[int | str, Written],
-    device,
-    listener: Listener | None,
-) -> None:
-    """Run the encoder over a batch and put what each part holds of it into its payload."""
-    rows = one_batch.rows[: one_batch.wanted]
-    batch = store.batch(split, one_batch.rows, one_batch.length).to(device)
-    states = _states(encoder, batch, written, listener.reads if listener else [])
-    if listener:
-        listener.take(rows, batch, states)
-    for one in written.values():
-        places = one.part.places(store, split, rows)
-        one.payload.put(split, places, one.part.values(states, batch)[: len(places)])

@@ -53,7 +53,7 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
         expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
         card, rows = next(iter(cards.values())), row_sets.union(*missing)
         encoder.states_precision = card.get("precision", "fp32")
-        facts = extract(store, encoder, names, card["dtype"], device, expected, rows, kept)
+        facts = extract(store, encoder, names, card["dtype"], device, expected=expected, rows=rows, kept=kept)
     finally:
         set_threads(threads)
     seconds = round(time.monotonic() - begin, 3)

@@ -5,6 +5,7 @@ FastAPI and uvicorn are the optional extra `serve`.
 """
 
 import json
+import os
 import socket
 import threading
 from pathlib import Path
@@ -139,7 +140,7 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise UserError(f"{host}:{port}: {error.strerror}; name another with --port or --host") from error
+        raise UserError(f"{host}:{port}: {os.strerror(error.errno)}; name another with --port or --host") from error
     print(f"http://{host}:{port}/predict", flush=True)
     # uvicorn counts connections, those without a request among them, and its refusal is no JSON
     limit = CONNECTIONS + concurrent

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from thaw.core.boundaries import computes_layers
 from thaw.core.devices import cards, promised
 from thaw.declarations.heads import HEAD_KINDS, options_of
-from thaw.planning.cost_estimate import entry_of, store_of, training_size, training_vectors
+from thaw.planning.cost_estimate import entry_of, store_of, training_rows, training_size, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
@@ -65,7 +65,7 @@ def _processes(plan: Plan, step: str, key: str) -> int:
 def _seconds(plan: Plan, job, store: str, head: HeadConfig) -> float:
     """Estimate how long one head of a job trains."""
     phase, (examples, _) = PhaseConfig.of_spec(job.spec["phases"][0]), training_size(plan, store)
-    rows, width = min(job.spec["subset"].get("rows", examples), examples), entry_of(plan, store).width
+    rows, width = training_rows(job.spec, examples), entry_of(plan, store).width
     size = getattr(options_of(head.kind, head.options), "size", 0) if head.kind in HEAD_KINDS else 0
     updates = phase.updates or phase.epochs * rows / phase.batch_size
     return updates * (UPDATE + OF_A_NUMBER * width * (width if size == "encoder" else size))

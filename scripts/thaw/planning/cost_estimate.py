@@ -199,6 +199,12 @@ def seconds_on_gpu(operations: float, jobs: int) -> float:
     return operations / GPU_RATE + OTHER_SECONDS * jobs / max(1, os.cpu_count() or 1)
 
 
+def training_rows(spec: dict, examples: float) -> float:
+    """Return how many of the examples a run trains on: those of its subset, without what it holds out."""
+    subset = spec["subset"]
+    return min(subset.get("rows", examples), examples) * (1 - subset.get("validation", 0))
+
+
 def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> float:
     """Return the floating-point operations of one run's training, those in bf16 divided by its gain in speed.
 
@@ -207,8 +213,7 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     """
     entry = entry_of(plan, key)
     examples, tokens = training_size(plan, key)
-    subset = spec["subset"]
-    share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
+    share = training_rows(spec, examples) / examples
     layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
     total, read = 0.0, boundaries_read(spec)
     layers = spec.get("student", {}).get("layers", range(1, entry.layers + 1))

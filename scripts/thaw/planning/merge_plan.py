@@ -111,8 +111,7 @@ def _size(run: RunPlan, planner, place: str) -> BranchSize:
     if len(read) > 1 or not isinstance(head.layers, OneLayerConfig):
         raise UserError(f"{place}: {point} reads several layers; a branch ends in one")
     layers = planner.layers(run.encoder)
-    trained = [chosen for one in (run, *run.earlier()) for chosen in planner.trained(one)]
-    lowest = [boundary(chosen, layers) for chosen in trained]
+    lowest = [boundary(chosen, layers) for chosen in planner.trained_from_start(run)]
     if None in lowest or run.weights.further:
         why = "trains the embeddings" if None in lowest else "starts from further pretraining"
         raise UserError(f"{place}: {point} {why}, so it shares no layer with other tasks; leave it out")

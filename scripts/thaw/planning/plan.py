@@ -203,29 +203,26 @@ class Plan:
         """
         kind = self.job(step, f"{name}/{output}").spec["kind"]
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
-        partial = self._experiment(name).partial
-        return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
+        return self._present(name, [Result("probe", key) for key in keys])
 
     def recorded(self, name: str) -> list[str]:
         """Return the results of an experiment's probes and merges; with `allow_missing` those that are there."""
-        partial = self._experiment(name).partial
-        keys = [key for key in self.probes[name] if not partial or self.is_current("probe", key)]
-        return [self.files("probe", key)[0] for key in keys] + self.merged(name)
+        return self._present(name, [*(Result("probe", key) for key in self.probes[name]), *self.merges[name]])
 
-    def merged(self, name: str, step: str = "", output: str = "") -> list[str]:
-        """Return the records of an experiment's merges, or those that a table or figure is drawn from.
+    def merged(self, name: str, step: str, output: str) -> list[str]:
+        """Return the records of merges that a table or figure is drawn from; with `allow_missing` those that are there.
 
-        With `allow_missing` those that are there. For an output that shows no merges there are none.
+        For an output that shows no merges there are none.
         """
-        steps = ("merge", "latency")
-        if output:
-            needs = OUTPUTS[self.job(step, f"{name}/{output}").spec["kind"]].needs
-            steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
+        needs = OUTPUTS[self.job(step, f"{name}/{output}").spec["kind"]].needs
+        steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
+        return self._present(name, [result for result in self.merges[name] if result.step in steps])
+
+    def _present(self, name: str, results: list[Result]) -> list[str]:
+        """Return the first file of each of some results; with `allow_missing` of those that are there."""
         partial = self._experiment(name).partial
-        results = [result for result in self.merges[name] if result.step in steps]
-        return [
-            self.files(one.step, one.key)[0] for one in results if not partial or self.is_current(one.step, one.key)
-        ]
+        there = [one for one in results if not partial or self.is_current(one.step, one.key)]
+        return [self.files(one.step, one.key)[0] for one in there]
 
     def trained_together(self) -> tuple[dict[tuple[int, ...], str], str]:
         """Return which seeds one job trains, with the cells as a pattern for `variant`, and for `seed` those alone."""

@@ -23,9 +23,9 @@ class RunContents:
         """Return the components that each phase of a run trains."""
         return [chosen for _, chosen in self.phases(run)]
 
-    def trains_encoder(self, run: RunPlan) -> bool:
-        """Return whether a run, or one that it starts from, trains more than its head."""
-        return any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in self.trained(one))
+    def trained_from_start(self, run: RunPlan) -> list[list[str]]:
+        """Return the same of the runs that a run starts from, and of itself."""
+        return [chosen for one in (run, *run.earlier()) for chosen in self.trained(one)]
 
     def phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
@@ -91,6 +91,10 @@ class RunContents:
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
         return self.catalogue.head(head, self.catalogue.get("tasks", task, "tasks").type)
+
+    def trains_encoder(self, run: RunPlan) -> bool:
+        """Return whether a run, or one that it starts from, trains more than its head."""
+        return any(chosen != ["head"] for chosen in self.trained_from_start(run))
 
     def thawed(self, run: RunPlan) -> tuple[int, bool]:
         """Return how many layers a run trains at the end, and whether its embeddings train."""

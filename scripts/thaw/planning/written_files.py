@@ -55,7 +55,8 @@ def runs_by_keeping(plan: Plan) -> tuple[str, str]:
     """
     cells: dict[str, dict[str, bool]] = {}
     for key, job in plan.jobs["train"].items():
-        cell, _, seed = key.partition("/")[2].rpartition("/")
+        names = layout.names_in_folder("train", key)
+        cell, seed = layout.cell(names).partition("/")[2], layout.of_seed(names["seed"])
         cells.setdefault(cell, {})[seed] = bool(job.spec["keep"])
     runs = [f"{cell}/" if all(seeds.values()) else f"{cell}/{_any(seeds)}/" for cell, seeds in cells.items()]
     runs = "|".join(run for run, seeds in zip(runs, cells.values(), strict=True) if any(seeds.values()))
