@@ -25,7 +25,6 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from snakemake.utils import min_version
@@ -53,18 +52,11 @@ sys.path.insert(0, str(CODE))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.cli.show_command import summary
+from thaw.cli.workflow_checks import check_replaced_corpora, stop
 from thaw.core import fork_server, layout
 from thaw.core.errors import UserError
 from thaw.planning import run_progress
 from thaw.planning.configuration import load_plan
-
-
-def refuse(mistake):
-    """Stop with the sentence of a UserError: `thaw run` prints it alone, without the place in this file."""
-    if os.environ.get("THAW_RUN"):
-        sys.exit(f"error: {mistake}")
-    raise WorkflowError(str(mistake)) from None
-
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
@@ -80,26 +72,14 @@ try:
         files=workflow.configfiles,
     )
 except UserError as mistake:
-    refuse(mistake)
-
-
-def check_replaced_corpora(jobs):
-    """Stop where a corpus that is there can not be prepared again: Snakemake would delete it first, with what needs it."""
-    for job in jobs:
-        if job.rule.name == "prepare" and Path(job.output.card).exists():
-            from thaw.data.preparation import check
-
-            try:
-                check(PLAN.job("prepare", PLAN.key("prepare", job.wildcards)).spec, Path(PLAN.experiments[0].data_dir))
-            except UserError as mistake:
-                refuse(mistake)
+    stop(mistake)
 
 
 PROGRESS = []  # of the run, once it has started
 
 
 onstart:
-    check_replaced_corpora(workflow.dag.needrun_jobs())
+    check_replaced_corpora(PLAN, workflow.dag.needrun_jobs())
     for sentence in PLAN.left_out:
         logger.info(sentence)
     for table in PLAN.seeds_of_tables():

@@ -98,7 +98,7 @@ class OutputRecords:
 
     def merges(self, kind: str) -> list[str]:
         """Return the records of merges that a kind is drawn from."""
-        return self.plan.merged("all_kinds", step_of(kind), f"a_{kind}")
+        return self.plan.drawn_merges("all_kinds", step_of(kind), f"a_{kind}")
 
     def _record(self, spec: dict, score: float) -> dict:
         """Return a metrics.json."""

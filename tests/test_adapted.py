@@ -129,9 +129,9 @@ def test_encoders_are_told_apart_by_seed_and_not_by_the_order_of_their_names(ada
 
 
 def test_what_does_not_belong_together_is_refused(adaptation, tmp_path):
-    with pytest.raises(UserError, match=r"metrics.json has digest \w+, but this run was planned for 0000"):
+    with pytest.raises(UserError, match=r"metrics.json has digest \w+, but this job was planned for 0000"):
         adaptation.read(1, name="wrong", run="0000")
-    with pytest.raises(UserError, match=r"card.json has digest \w+, but this run was planned for 0000"):
+    with pytest.raises(UserError, match=r"card.json has digest \w+, but this job was planned for 0000"):
         adaptation.probe(tmp_path / "wrong", adapted={"1": "0000", "2": "0000"})
     assert not (tmp_path / "wrong").exists()
     lacking = tmp_path / "lacking"

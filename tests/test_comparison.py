@@ -79,7 +79,7 @@ def test_slices_hold_all_examples_and_their_means(pair):
 
 def test_settings_that_differ_are_named_by_their_path(pair):
     rows = run_comparison.settings(*map(run_comparison.ComparedRun.open, pair))
-    assert rows == [("phases.1.rate", "0.001", "0.0001")]
+    assert rows == [("phases.1.learning_rate", "0.001", "0.0001")]
 
 
 def test_scores_are_compared_by_their_distance():
@@ -105,7 +105,7 @@ def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):
     done = forked.run(["thaw.cli.main", "compare", *pair, "--out", tmp_path / "flipped.csv"])
     assert done.returncode == 0, done.stderr
     assert "accuracy on test: 87.5 and 66.7 (2 seeds and 1 seed)." in done.stdout
-    assert "| phases.1.rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout
+    assert "| phases.1.learning_rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout
     assert len(pandas.read_csv(tmp_path / "flipped.csv")) == 5
 
 

@@ -69,7 +69,9 @@ IN_AN_EXPERIMENT = {
     "top_k",
 }
 FILES = "files: {format: csv, splits: {train: reviews.csv}, delimiter: ';'}"
-CORPUS = f"corpora:\n  mine: {{texts: [text], targets: {{stars: label}}, carve: {{test: 0.2}}, {FILES}}}\n"
+CORPUS = (
+    f"corpora:\n  mine: {{texts: [text], targets: {{stars: label}}, carve: {{validation: 0.1, test: 0.2}}, {FILES}}}\n"
+)
 TASK = "tasks:\n  reviews: {corpus: mine, target: stars, type: classification, metrics: [accuracy]}\n"
 STRATEGY = "strategies:\n  frozen:\n    override: true\n    phases: [{train: [head, {top: 1}]}]\n"
 # a file of a catalogue, its text, what is changed in it -> the message of `thaw plan`

@@ -1,6 +1,7 @@
 """The plan: selections become runs, and a run's spec holds what it depends on and nothing else."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -179,7 +180,7 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     assert "MiB" in printed and "time, roughly" in printed
 
 
-def test_what_is_drawn_already_is_not_forecast(home, tmp_path):
+def test_what_is_drawn_already_is_no_record_that_the_plan_reads(home, tmp_path):
     outputs = tmp_path / "results/outputs/demo"
     command = ["thaw.cli.main", "plan", home / "tests/base.yaml"]
     before = forked.run(command, tmp_path).stdout
@@ -188,9 +189,8 @@ def test_what_is_drawn_already_is_not_forecast(home, tmp_path):
         file.write_text("no JSON")
     done = forked.run(command, tmp_path)
     assert done.returncode == 0, done.stderr
-    lines = zip(before.splitlines(), done.stdout.splitlines(), strict=True)
-    told = [(one.split(), two.split()) for one, two in lines if one != two and "GFLOP" not in one]
-    assert ["collect", "1", "none"] in [after[:3] for _, after in told]
+    for printed in (before, done.stdout):  # runs are missing, so that all is drawn again
+        assert re.search(r"  collect +1 +1 to run\n", printed)
 
 
 def test_a_wrong_key_on_the_command_line_is_one_sentence(home):

@@ -177,6 +177,6 @@ def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_
 def test_features_of_another_encoder_are_refused(benches, tmp_path):
     bench = benches["regression"]
     with pytest.raises(
-        UserError, match=r"tokens.json has digest \w+, but this run was planned for 0000; run the workflow"
+        UserError, match=r"tokens.json has digest \w+, but this job was planned for 0000; run the workflow"
     ):
         bench.step("probe", spec_of(bench) | {"features": "0000"}, tmp_path / "out")

@@ -73,7 +73,7 @@ def test_a_probe_of_labels_is_left_out_on_scores(home):
         ("layers: [2, 9]", r"probes.yaml:4: probes.mine.layers: minilm has no layer 9; it has layers 1 to 6, and 0"),
         ("choice: 1.5", r"probes.yaml:4: probes.mine.choice: input should be less than 1"),
         ("portions: [0.1]", r"yaml:4: probes.mine.portions: portions has no meaning with kind linear; .*key of mdl\)"),
-        ("l2: []", r"probes.mine.l2: list should have at least 1 item"),
+        ("l2: []", r"probes.mine.l2: expected at least 1 entry"),
         ("poling: first", r"probes.mine.poling: unknown key; did you mean 'pooling'"),
     ],
 )

@@ -103,7 +103,7 @@ def test_only_finite_numbers_reach_json():
 
 def test_tensors_with_a_note_are_the_same_bytes_in_each_process(tmp_path):
     code = (
-        "import sys, torch; from pathlib import Path; from thaw.evaluation.result_files import save_tensors\n"
+        "import sys, torch; from pathlib import Path; from thaw.core.files import save_tensors\n"
         "for file in sys.argv[1:]:\n"
         "    save_tensors(Path(file), {'b': torch.ones(3), 'a': torch.zeros(2)}, {n: n for n in 'zyxwv'})"
     )

@@ -148,5 +148,5 @@ def test_validation_chooses_how_a_frozen_run_reads_pairs(tmp_path, bench):
 def test_the_other_view_of_another_corpus_is_refused(tmp_path, bench):
     spec = bench.spec({"optimizer": "lbfgs"}) | {"features": "0" * 16}
     folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    with pytest.raises(Exception, match="but this run was planned for 0000"):
+    with pytest.raises(Exception, match="but this job was planned for 0000"):
         run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path)

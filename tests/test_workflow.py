@@ -269,9 +269,9 @@ def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
     (place.folder / "data/test.csv").write_text(original + "the old river number 999,grey,1.0\n")
     printed = place.snakemake(check=False)
     (place.folder / "data/test.csv").write_text(original)
-    assert "error: data/test.csv:22: column 'colour': label 'grey'" in printed
+    assert "data/test.csv:22: column 'colour': label 'grey'" in printed
     assert "MissingOutputException" not in printed and "Traceback" not in printed
-    assert (place.folder / "results/data/rivers/card.json").exists(), "what was prepared before is still there"
+    assert (place.folder / "results/data/things/card.json").exists(), "what was prepared before is still there"
 
 
 def test_a_wrong_key_is_one_sentence_with_its_place(place):

@@ -45,7 +45,7 @@ rule table:
         runs=f"{OUTPUTS}/runs.csv",
         others=shown(),
         probes=lambda w: PLAN.probed(w.experiment, "table", w.id),
-        merges=lambda w: PLAN.merged(w.experiment, "table", w.id),
+        merges=lambda w: PLAN.drawn_merges(w.experiment, "table", w.id),
     output:
         html=report(
             f"{OUTPUTS}/tables/{{id}}.html",
@@ -76,7 +76,7 @@ rule figure:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, "figure", w.id),
         others=shown(),
-        merges=lambda w: PLAN.merged(w.experiment, "figure", w.id),
+        merges=lambda w: PLAN.drawn_merges(w.experiment, "figure", w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",

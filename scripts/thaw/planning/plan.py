@@ -207,9 +207,13 @@ class Plan:
 
     def recorded(self, name: str) -> list[str]:
         """Return the results of an experiment's probes and merges; with `allow_missing` those that are there."""
-        return self._present(name, [*(Result("probe", key) for key in self.probes[name]), *self.merges[name]])
+        return self._present(name, [Result("probe", key) for key in self.probes[name]]) + self.merged(name)
 
-    def merged(self, name: str, step: str, output: str) -> list[str]:
+    def merged(self, name: str) -> list[str]:
+        """Return the records of an experiment's merges; with `allow_missing` those that are there."""
+        return self._present(name, self.merges[name])
+
+    def drawn_merges(self, name: str, step: str, output: str) -> list[str]:
         """Return the records of merges that a table or figure is drawn from; with `allow_missing` those that are there.
 
         For an output that shows no merges there are none.

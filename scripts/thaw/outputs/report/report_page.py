@@ -103,7 +103,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
-        "tested": int(summary.loc[summary["fitted"], "seeds"].max()) >= FEWEST_SEEDS,
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
@@ -230,11 +229,8 @@ def _baselines(summary, labels: dict) -> list[str]:
 def _counts(summary, fitted, present) -> dict:
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
-    return axes | {
-        "seeds": seeds,
-        "planned": len(fitted[RUN].drop_duplicates()),
-        "runs": len(present[RUN].drop_duplicates()),
-    }
+    planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
+    return axes | {"seeds": seeds, "tested": len(seeds) >= FEWEST_SEEDS, "planned": planned, "runs": there}
 
 
 def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:
