@@ -25,7 +25,7 @@ from thaw.exporting.formats import trained_encoder
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.registry import build
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 
 # The most by which a probability, or a score as a share of the gold scores' range, may differ from what the run's own
 # tensors give in fp32: a batch of another shape moves a state by some 1e-6, a wrong model by far more than this.
@@ -80,7 +80,7 @@ def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[di
         texts.writelines(json.dumps(example) + "\n" for example in asked)
         texts.seek(0)
         command = [sys.executable, "-E", "-P", "-c", WITHOUT_THAW, str(folder / "model.py")]
-        threads = ComputeConfig.model_validate(source.spec["compute"]).threads
+        threads = threads_of(source.spec)
         setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
         pipes = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, env=setting, **pipes) as process:

@@ -17,7 +17,7 @@ from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, exa
 from thaw.merging.fresh_process import FreshProcess
 from thaw.merging.merged_folder import branches_of, depth, digests, input_of
 from thaw.merging.run_branch import Pretrained, RunBranch
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 
 WORDS = ["A", "few", "words", "and", "a", "few", "more"]
 TEXTS = {"text": [" ".join(WORDS), "another"], "pair": [[" ".join(WORDS), "another"]], "words": [WORDS, ["another"]]}
@@ -27,7 +27,7 @@ AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
 
 def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> dict:
     """Return the comparison of a folder with some of its runs, as check.json has it."""
-    compute = [ComputeConfig.model_validate(branch.source.spec["compute"]).threads for branch in branches]
+    compute = [threads_of(branch.source.spec) for branch in branches]
     with FreshProcess(max(compute, default=1)) as process:
         tasks = {branch.task: _task(process, branch, folder) for branch in branches}
         together = _together(process, branches, folder)

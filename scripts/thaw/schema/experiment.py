@@ -65,6 +65,11 @@ class ComputeConfig(BaseModel):
     )
 
 
+def threads_of(spec: dict) -> int:
+    """Return the threads with which a job computes, as its spec has them."""
+    return ComputeConfig.model_validate(spec["compute"]).threads
+
+
 class ScaleDownConfig(BaseModel):
     """How an experiment is made smaller: the key of the overlay config/experiments/offline.yaml."""
 

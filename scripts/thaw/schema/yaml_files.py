@@ -53,7 +53,6 @@ if yaml.__with_libyaml__:
             Resolver.__init__(self)
 
 
-@lru_cache(maxsize=32)  # for processes that load many plans, as tests do; nobody changes a node
 def _compose(text: str):
     """Return the root node of a YAML text. PyYAML's own parser, ten times slower, words its errors better."""
     if yaml.__with_libyaml__:
@@ -66,11 +65,18 @@ def read_yaml(path) -> Document:
     """Read a YAML file of plain values; duplicate keys, broken syntax and missing files are UserErrors."""
     path = Path(path)
     try:
-        node = _compose(path.read_text(encoding="utf-8"))
+        return _document(path, path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text") from error
+
+
+@lru_cache(maxsize=64)  # for processes that load many plans, as tests do; nobody changes a document
+def _document(path: Path, text: str) -> Document:
+    """Return what a file of this text holds."""
+    try:
+        node = _compose(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)

@@ -14,7 +14,7 @@ from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.core.step_arguments import CORES, DATA, ENCODER, any_number, parse_arguments
 from thaw.schema.corpora import ViewConfig
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
         raise UserError(f"{encoder['encoder']} has boundaries 0 to {encoder['layers']}, and no {beyond[0]}")
     if "words" in arguments.boundaries and not corpus.get("words"):
         raise UserError(f"{corpus['corpus']} has no column of words, and so no states of words; ask for pooled")
-    threads = ComputeConfig.model_validate(spec["compute"]).threads
+    threads = threads_of(spec)
     processes = Processes(threads, arguments.cores)
     set_threads(processes.own_threads)
     card = {

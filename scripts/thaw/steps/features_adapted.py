@@ -6,7 +6,7 @@ from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, parse_arguments, required
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.training import run_inputs
 
 
@@ -19,7 +19,7 @@ def main() -> None:
         out="folder of the store",
     )
     spec = arguments.spec
-    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
+    set_threads(threads_of(spec))
     run_relaxed_if_needed(lambda: execute(spec, arguments))
 
 

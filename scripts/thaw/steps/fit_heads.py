@@ -12,7 +12,7 @@ from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, at_least_one, parse_arguments
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.training import run_inputs
 
 
@@ -26,7 +26,7 @@ def main() -> None:
         out="folder of the variant; seeds are written below it",
     )
     spec = arguments.spec
-    threads = ComputeConfig.model_validate(spec["compute"]).threads
+    threads = threads_of(spec)
     if spec["phases"][0].get("optimizer") == "lbfgs":
         set_threads(threads)
         run_relaxed_if_needed(lambda: fit(spec, arguments))

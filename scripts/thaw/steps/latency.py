@@ -16,12 +16,12 @@ def main() -> None:
 
     from thaw.core.files import check_digest
     from thaw.merging import call_times
-    from thaw.schema.experiment import ComputeConfig
+    from thaw.schema.experiment import threads_of
     from thaw.schema.merges import LatencyConfig
 
     spec, folder = arguments.spec, arguments.merge
     check_digest(folder / "merge.json", spec["merge"])
-    threads = ComputeConfig.model_validate(spec["compute"]).threads
+    threads = threads_of(spec)
     set_threads(threads)
     if arguments.cores < threads:
         log(f"{threads} threads on cores: {arguments.cores}: times are longer than they need be; give more --cores")

@@ -9,7 +9,7 @@ from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step, set_threads
 from thaw.core.step_arguments import ENCODER, parse_arguments, required
 from thaw.encoders.names import TOKENIZER
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 
 
@@ -19,7 +19,7 @@ def main() -> None:
         __doc__, ENCODER, required("--features", "store that holds the corpus' tokens"), out="folder of the new encoder"
     )
     spec, out = arguments.spec, arguments.out
-    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
+    set_threads(threads_of(spec))
     run_relaxed_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
 
 

@@ -8,7 +8,7 @@ from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, any_number, parse_arguments
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.training import run_inputs
 
 
@@ -22,7 +22,7 @@ def main() -> None:
         out="folder of the probe",
     )
     spec = arguments.spec
-    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
+    set_threads(threads_of(spec))
     run_relaxed_if_needed(lambda: probe(spec, arguments))
 
 

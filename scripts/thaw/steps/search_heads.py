@@ -6,14 +6,14 @@ from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, parse_arguments
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what is in the folders is what the search was planned for, train all trials, and choose."""
     arguments = parse_arguments(__doc__, CORES, *RUN_INPUTS, out="folder of the variant")
-    processes = Processes(ComputeConfig.model_validate(arguments.spec["compute"]).threads, arguments.cores)
+    processes = Processes(threads_of(arguments.spec), arguments.cores)
     set_threads(processes.own_threads)
     run_relaxed_if_needed(lambda: search(arguments.spec, arguments, processes))
 

@@ -15,7 +15,7 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import explain_error, log, name_job, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
-from thaw.schema.experiment import ComputeConfig
+from thaw.schema.experiment import threads_of
 from thaw.schema.phases import PhaseConfig
 from thaw.training import run_inputs
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 def train_one(spec: dict, folders) -> None:
     """Train a run. Args: spec; the parsed arguments, for their folders."""
-    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
+    set_threads(threads_of(spec))
     run_relaxed_if_needed(lambda: execute(spec, folders))
     retraining.end(folders.out)
 
