@@ -16,7 +16,7 @@ from thaw.declarations.task_types import (
     TYPE_LABELS,
     WORD_TYPES,
 )
-from thaw.planning.run_plan import named_points
+from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig, TaskConfig
 from thaw.schema.encoder import EncoderConfig
@@ -236,13 +236,13 @@ def check_start(
     trained: list[list[str]],
     same_views: bool,
     place: str,
-    own: tuple[str, str],
-    earlier_of: tuple[str, str],
+    cell: RunCell,
+    run: RunPlan,
 ) -> None:
     """Find out whether a run leaves what another wants to start from, and has read no test row of the other.
 
-    Args: the other strategy; what the run's phases train; whether both read the same views; place of the other; task
-    and subset of the other, and those of the run.
+    Args: the other strategy; what the run's phases train; whether both read the same views; place and cell of the
+    other; the run.
     """
     start, reads = strategy.start, strategy.reads
     earlier = catalogue.get("strategies", start.strategy, place)
@@ -258,10 +258,10 @@ def check_start(
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
         raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")
-    corpora = [catalogue.get("tasks", task, place).corpus for task, _ in (own, earlier_of)]
-    reserved, known = (catalogue.get("subsets", subset, place).reserved for _, subset in (own, earlier_of))
+    corpora = [catalogue.get("tasks", one.task, place).corpus for one in (cell, run)]
+    reserved, known = (catalogue.get("subsets", one.subset, place).reserved for one in (cell, run))
     if reserved and reserved != known and corpora[0] == corpora[1]:
         raise UserError(
-            f"{place}: after: {earlier_of[0]} on the subset {earlier_of[1]} trains on rows of {corpora[0]} that "
-            f"{own[1]} reserves for testing; name a subset with reserved: {reserved}"
+            f"{place}: after: {run.task} on the subset {run.subset} trains on rows of {corpora[0]} that "
+            f"{cell.subset} reserves for testing; name a subset with reserved: {reserved}"
         )

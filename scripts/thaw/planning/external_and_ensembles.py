@@ -9,7 +9,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import RunPlan
+from thaw.planning.run_plan import RunCell, RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import EnsembleConfig, EnsembleMemberConfig, ExperimentConfig
@@ -83,7 +83,7 @@ def _members(
     if more := sorted(set(member.seeds) - set(experiment.seeds)):
         raise UserError(f"{place}: seed {more[0]} is none of the experiment's; add it to seeds:")
     return [
-        planner.run_of(task, subset, chosen["encoder"], chosen["head"], member.strategy, member.value, seed)
+        planner.run_of(RunCell(task, subset, *chosen.values(), member.strategy, member.value, seed))
         for seed in member.seeds or experiment.seeds
     ]
 

@@ -9,7 +9,7 @@ from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
 from thaw.declarations.heads import EXPORTED
-from thaw.planning.run_plan import RunPlan, named_points
+from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.layers import OneLayerConfig
@@ -95,7 +95,7 @@ def _candidates(
         name, points = named_points(item)
         planner.catalogue.get("strategies", name, place)
         for value in planner.points(name, encoder) if points is None else points:
-            runs = [planner.run_of(*cell, name, value, seed) for seed in experiment.seeds]
+            runs = [planner.run_of(RunCell(*cell, name, value, seed)) for seed in experiment.seeds]
             if runs[0]:
                 yield CandidateBranch(_size(runs[0], planner, place), runs)
 

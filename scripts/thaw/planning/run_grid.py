@@ -12,6 +12,7 @@ from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_contents import RunContents
 from thaw.planning.run_plan import (
     Need,
+    RunCell,
     RunPlan,
     SearchPlan,
     TeachPlan,
@@ -54,7 +55,7 @@ class RunPlanner(RunContents):
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
-                if run := self._run_if_any((task, subset, encoder, head, name, value, seed)):
+                if run := self._run_if_any(RunCell(task, subset, encoder, head, name, value, seed)):
                     yield from self._with_needed(run, done)
 
     def applies(self, strategy: str, task: str) -> bool:
@@ -76,7 +77,9 @@ class RunPlanner(RunContents):
             cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
                 if chosen.meet(task, encoder):
-                    runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
+                    runs.append(
+                        (baseline, self._run(RunCell(task, subset, encoder + twin, head, strategy, None, seed)))
+                    )
         return runs
 
     @cached_property
@@ -119,26 +122,24 @@ class RunPlanner(RunContents):
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
         return points(self.catalogue.get("strategies", strategy, "strategies"), self.layers(encoder))
 
-    def run_of(
-        self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int
-    ) -> RunPlan | None:
+    def run_of(self, cell: RunCell) -> RunPlan | None:
         """Return a run of the grid, None where there is none; a value that is no point of the sweep is a UserError."""
-        if value not in (values := self.points(name, encoder)):
-            raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
-        return self._run_if_any((task, subset, encoder, head, name, value, seed))
+        if cell.value not in (values := self.points(cell.strategy, cell.encoder)):
+            place = self.catalogue.place("strategies", cell.strategy)
+            raise UserError(f"{place}: {cell.value} is no point of its sweep: {values}")
+        return self._run_if_any(cell)
 
-    def _run_if_any(self, cell: tuple) -> RunPlan | None:
+    def _run_if_any(self, cell: RunCell) -> RunPlan | None:
         """Return the run of a cell, None where there is none.
 
         So where `only` rules it out, the strategy does not apply to the task, a set of heads has none for the task's
         type, or the encoder lacks what would train or the task's kind of text.
         """
-        task, _, encoder, head, name, _, _ = cell
-        met = self.experiment.meet(task, encoder, head, name)
-        if not met or not self.applies(name, task) or self.head_of(head, task) is None:
+        met = self.experiment.meet(cell.task, cell.encoder, cell.head, cell.strategy)
+        if not met or not self.applies(cell.strategy, cell.task) or self.head_of(cell.head, cell.task) is None:
             return None
         run = self._run(cell)
-        return run if compatibility.encoder_serves(self.catalogue, encoder, task, self.trained(run)) else None
+        return run if compatibility.encoder_serves(self.catalogue, cell.encoder, cell.task, self.trained(run)) else None
 
     def _with_needed(self, plan: RunPlan | SearchPlan | InitialWeights, done: set[str]) -> Iterator[RunPlan]:
         """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
@@ -173,9 +174,9 @@ class RunPlanner(RunContents):
             strategies.append((name, values if points is None else points))
         return strategies
 
-    def _run(self, cell: tuple, asked: tuple = (), trial: int = 0) -> RunPlan:
+    def _run(self, cell: RunCell, asked: tuple = (), trial: int = 0) -> RunPlan:
         """Build one run with all that it needs. Args: the strategies that asked for it; a trial's number."""
-        task, subset, encoder, head, name, value, seed = cell
+        task, _, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
             raise UserError(f"{place}: after or teacher leads back to {name}")
@@ -198,59 +199,57 @@ class RunPlanner(RunContents):
         settings = strategy.search.trials()[trial - 1] if trial else {}
         return RunPlan(*cell[:5], point, seed, step, *read, value, trial, settings, tuple(needs))
 
-    def _start(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+    def _start(self, cell: RunCell, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
         """Return the run that a run of a strategy goes on from, by its `after`."""
-        task, subset, encoder, head, name, value, seed = cell
-        start, place = strategy.start, self.catalogue.place("strategies", name)
-        where = (start.task, start.subset) if start.task else (task, subset)
+        start, place = strategy.start, self.catalogue.place("strategies", cell.strategy)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        point = named_point(start, variants(earlier, self.layers(encoder)), strategy, value, f"{place}.after")
-        run = self._run((*where, encoder, head, start.strategy, point, seed), asked)
+        points = variants(earlier, self.layers(cell.encoder))
+        point = named_point(start, points, strategy, cell.value, f"{place}.after")
+        elsewhere = {"task": start.task, "subset": start.subset} if start.task else {}
+        run = self._run(cell._replace(strategy=start.strategy, value=point, **elsewhere), asked)
         same = bool(start.task) or run.views == views
         if strategy.student:
             self.mark_kept(run)
-        compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
+        compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell, run)
         student_checks.check_same_student(strategy, self.shape(run), place)
-        return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
+        return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != cell.task else {}))
 
-    def _teacher(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+    def _teacher(self, cell: RunCell, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
         """Return what the teacher of a run gives on the run's training rows."""
-        task, subset, encoder, head, name, value, seed = cell
-        teacher, place = strategy.teaching, self.catalogue.place("strategies", name)
+        teacher, place = strategy.teaching, self.catalogue.place("strategies", cell.strategy)
         other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
-        encoder = teacher.encoder or encoder
-        point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
-        seed = seed if teacher.seed is None else teacher.seed
-        seen = student_checks.rows_of_teacher(self.catalogue, teacher.subset, subset, f"{place}.teacher")
-        run = self._run((task, seen, encoder, head, teacher.strategy, point, seed), asked)
-        read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
-        student_checks.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
+        encoder = teacher.encoder or cell.encoder
+        point = named_point(teacher, variants(other, self.layers(encoder)), strategy, cell.value, f"{place}.teacher")
+        seed = cell.seed if teacher.seed is None else teacher.seed
+        seen = student_checks.rows_of_teacher(self.catalogue, teacher.subset, cell.subset, f"{place}.teacher")
+        run = self._run(RunCell(cell.task, seen, encoder, cell.head, teacher.strategy, point, seed), asked)
+        read_with = views, cell.encoder, self.catalogue.get("tasks", cell.task, "tasks").type
+        student_checks.check_teacher(strategy, run, read_with, self.head_of(cell.head, cell.task), place)
         self.mark_kept(run)
         if teacher.dropout:
             return Need("live_teacher", run, {"dropout": True})
-        return Need("teacher", TeachPlan(run, subset))
+        return Need("teacher", TeachPlan(run, cell.subset))
 
     def mark_kept(self, run: RunPlan) -> None:
         """Have a run's tensors of the encoder kept, where they are not the pretrained ones."""
         if self.trains_encoder(run):
             self.kept.add(run.folder)
 
-    def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
+    def _settings(self, cell: RunCell, strategy: StrategyConfig) -> Need:
         """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""
-        task, subset, encoder, head, own, value, _ = cell
-        name = strategy.rates_from or own
+        name = strategy.rates_from or cell.strategy
         entry = self.catalogue.get("strategies", name, "strategies")
         by_phase = entry.search and any("." in key for key in entry.search.grid)
         if entry.search is None or (strategy.rates_from and (entry.sweep or by_phase)):
-            place = self.catalogue.place("strategies", own, "rates_from")
+            place = self.catalogue.place("strategies", cell.strategy, "rates_from")
             has = "no search:" if entry.search is None else "a sweep" if entry.sweep else "a grid by phase"
             raise UserError(f"{place}: {name} has {has}; name a strategy with a search of all phases and no sweep")
-        value = None if strategy.rates_from else value
-        point = (task, subset, encoder, head, name, value)
+        value = None if strategy.rates_from else cell.value
+        point = cell._replace(strategy=name, value=value, seed=0)  # whatever the seed
         if point not in self._searches:
             grid = entry.search.trials()
             every = product(range(1, len(grid) + 1), entry.search.seeds[: self.experiment.search_seeds])
-            trials = tuple(self._run((*point, seed), (), number) for number, seed in every)
+            trials = tuple(self._run(point._replace(seed=seed), (), number) for number, seed in every)
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)

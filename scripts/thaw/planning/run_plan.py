@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor
+from typing import NamedTuple
 
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -25,6 +26,18 @@ class Need:
     role: str
     of: "RunPlan | SearchPlan | TeachPlan | InitialWeights"
     facts: dict = field(default_factory=dict, compare=False)
+
+
+class RunCell(NamedTuple):
+    """What an experiment chooses of a run; `value` is the point of the strategy's sweep, None without a sweep."""
+
+    task: str
+    subset: str
+    encoder: str
+    head: str
+    strategy: str
+    value: int | None
+    seed: int
 
 
 @dataclass(frozen=True)
