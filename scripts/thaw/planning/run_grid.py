@@ -74,9 +74,8 @@ class RunPlanner(RunContents):
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
             check_baseline(self.catalogue, chosen, baseline)
-            cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
-            for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
-                if chosen.meet(task, encoder):
+            for task, subset, encoder, seed in product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds):
+                if self.applies(strategy, task) and chosen.meet(task, encoder):
                     runs.append(
                         (baseline, self._run(RunCell(task, subset, encoder + twin, head, strategy, None, seed)))
                     )
