@@ -25,6 +25,7 @@ import os
 import sys
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from snakemake.utils import min_version
@@ -52,11 +53,10 @@ sys.path.insert(0, str(CODE))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.cli.show_command import summary
-from thaw.cli.workflow_checks import check_replaced_corpora, stop
 from thaw.core import fork_server, layout
 from thaw.core.errors import UserError
-from thaw.planning import run_progress
-from thaw.planning.configuration import load_plan
+from thaw.planning import kept_corpora, run_progress
+from thaw.planning.configuration import load_plan, results_folder
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
@@ -68,18 +68,23 @@ try:
     PLAN = load_plan(
         config,
         HOME,
-        results=config.get("pathvars", {}).get("results", "results"),
+        results=results_folder(config),
         files=workflow.configfiles,
     )
 except UserError as mistake:
-    stop(mistake)
+    if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
+        sys.exit(f"error: {mistake}")
+    raise WorkflowError(str(mistake)) from None
 
 
 PROGRESS = []  # of the run, once it has started
 
 
 onstart:
-    check_replaced_corpora(PLAN, workflow.dag.needrun_jobs())
+    kept_corpora.put_back(PLAN.results)  # after a run that was killed
+    kept_corpora.set_aside(
+        [Path(job.output.card).parent for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare"]
+    )
     for sentence in PLAN.left_out:
         logger.info(sentence)
     for table in PLAN.seeds_of_tables():
@@ -104,11 +109,13 @@ onstart:
 
 
 onerror:
+    kept_corpora.put_back(PLAN.results)
     for sentence in (line for progress in PROGRESS for line in progress.mistakes()):
         logger.error(sentence)
 
 
 onsuccess:
+    kept_corpora.put_back(PLAN.results)
     if any(job.rule.name == "all" for job in workflow.dag.jobs):
         for name in PLAN.jobs["report"]:
             logger.info(f"\n{summary(Path(PLAN.results, layout.file('report', {'experiment': name})))}")

@@ -1,7 +1,5 @@
 """Checks of a corpus: every mistake is one sentence with its place, and IOB1 is turned into BIO."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
 from thaw.core.errors import UserError
 from thaw.data.checks import _iob1_to_bio
-from thaw.data.preparation import check, prepare
+from thaw.data.preparation import prepare
 
 # --- IOB1 -------------------------------------------------------------------------------------------------------------
 
@@ -77,17 +75,6 @@ def test_mistakes_are_told_with_their_place_and_nothing_is_written(tmp_path, mis
 def test_one_label_is_too_few(tmp_path):
     with pytest.raises(UserError, match="column 'label': train has only yes; expected at least two"):
         prepared(tmp_path, PAIRS, train=TRAIN[:1])
-
-
-def test_a_check_says_what_preparing_would_and_leaves_nothing(tmp_path):
-    entry = PAIRS | {"files": {"format": "jsonl", "splits": {"train": "train.jsonl"}}}
-    for rows in (TRAIN, TRAIN[:1]):
-        (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        if rows is TRAIN:
-            check(spec_for(entry, tmp_path), tmp_path)
-    with pytest.raises(UserError, match="column 'label': train has only yes; expected at least two"):
-        check(spec_for(entry, tmp_path), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
 
 
 def test_a_wrong_tag_in_a_conll_file_is_told_with_its_line(tmp_path):

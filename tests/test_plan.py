@@ -17,7 +17,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, results_folder
 from thaw.planning.shell_words import command
 
 
@@ -243,3 +243,20 @@ def test_experiments_of_a_plan_have_one_folder_of_data(home, tmp_path):
     with pytest.raises(UserError, match=r"other\.yaml:\d+: data_dir: one has its files in one; .* have one data_dir"):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     assert load_plan({"experiments": ["one", "other"], "data_dir": "both"}, tmp_path).data_dir == "both"
+
+
+def test_results_that_are_a_file_are_one_sentence(home, tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(UserError, match="out: is a file, and results are written to a folder of this name"):
+        load_plan(read_config([str(home / "tests/base.yaml")], {}), home, str(tmp_path / "out"))
+    assert [results_folder(one) for one in ({}, {"pathvars": {"results": "a"}}, {"pathvars": 3})] == [
+        "results",
+        "a",
+        "results",
+    ]
+
+
+def test_the_network_alone_is_asked_twice(home):
+    remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
+    assert planned(home).steps_that_download == set()
+    assert planned(home, **remote).steps_that_download == {"fetch"}

@@ -5,12 +5,13 @@ import yaml
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
-from thaw.planning import compatibility
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.planning.split_checks import check_splits
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.yaml_files import read_yaml
 
@@ -150,11 +151,12 @@ def test_what_is_said_of_a_strategy_is_not_taken_over_where_something_else_train
   a: {about: All trains., phases: [{train: [all], epochs: 3}]}
   longer: {base: a, phases: [{train: [all], epochs: 9}]}
   other: {base: a, phases: [{train: [head], epochs: 3}]}
+  plain: {base: a, phases: [{train: [all], epochs: 3, optimizer: bert_adam}]}
 """
     (tmp_path / "strategies.yaml").write_text(text)
     catalogue = Catalogue([tmp_path])
-    told = {name: catalogue.get("strategies", name, "test").about for name in ("a", "longer", "other")}
-    assert told == {"a": "All trains.", "longer": "All trains.", "other": None}
+    told = {name: catalogue.get("strategies", name, "test").about for name in ("a", "longer", "other", "plain")}
+    assert told == {"a": "All trains.", "longer": "All trains.", "other": None, "plain": None}
 
 
 def test_base_takes_over_all_keys_but_the_label(tmp_path):
@@ -205,7 +207,7 @@ OF_TEXTS = "texts: [text], targets: {label: label}"
             "train: a, dev: b",
             "carve: {validation: 0.1, test: 0.2}",
             "",
-            "no task reads split 'dev'; call it validation",
+            "validation is held out from train, and no task",
         ),
         (
             "train: a, dev: b, test: c",
@@ -215,6 +217,12 @@ OF_TEXTS = "texts: [text], targets: {label: label}"
         ),
         ("train: a, validation: b", "", "", "tasks.p.test: corpus p has no split 'test'; it has train, validation"),
         (
+            "train: a, dev: b, test: c",
+            "join: {validation: [dev, test]}",
+            "",
+            "p has no split 'test'; it has train, val",
+        ),
+        (
             "train: a",
             "carve: {validation: 0.6, test: 0.6}",
             "",
@@ -222,21 +230,35 @@ OF_TEXTS = "texts: [text], targets: {label: label}"
         ),
         ("test: a", "carve: {validation: 0.1}", "", "splits: name no train; there are test"),
         ("train: a, dev: b, test: c", "", "validation: dev", None),
+        ("train: a, dev: b, test: c", "", "validation: test, protocol: paper", None),
         ("train: a, dev: b, test: c, more: d", "join: {validation: [dev, more]}", "", None),
+        ("train: a, test: c", "", "SUBSET", None),  # which holds out its own rows
     ],
 )
 def test_splits_that_a_task_lacks_are_told_before_anything_runs(tmp_path, splits, more, task, sentence):
     corpus = f"{OF_TEXTS}, files: {{format: csv, splits: {{{splits}}}}}{', ' * bool(more)}{more}"
-    tasks = f"corpus: p, target: label, type: classification, metrics: [accuracy]{', ' * bool(task)}{task}"
-    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n  p: {{{tasks}}}\n")
+    own = "" if task == "SUBSET" else task
+    tasks = f"corpus: p, target: label, type: classification, metrics: [accuracy]{', ' * bool(own)}{own}"
+    subsets = "subsets:\n  all: {}\n  few: {rows: 100, validation: 0.2}\n"
+    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n  p: {{{tasks}}}\n{subsets}")
+    chosen = {"experiment": "mine", "title": "mine", "tasks": ["p"], "encoders": ["e"], "strategies": ["full"]}
+    chosen |= {"seeds": [1], "outputs": ["main_table"], "subsets": ["few" if task == "SUBSET" else "all"]}
 
     def check():
-        catalogue = Catalogue([tmp_path])
-        entries = catalogue.get("tasks", "p", "test"), catalogue.get("corpora", "p", "test")
-        compatibility.check_task(catalogue, "p", *entries)
+        check_splits(Catalogue([tmp_path]), ExperimentConfig.model_validate(chosen), "p", "files")
 
     if sentence is None:
         return check()
     with pytest.raises(UserError) as caught:
         check()
     assert sentence in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/tasks.yaml:")
+
+
+def test_a_split_that_another_task_reads_may_have_any_name(tmp_path):
+    corpus = f"{OF_TEXTS}, files: {{format: csv, splits: {{train: a, dev: b}}}}, carve: {{validation: 0.1, test: 0.2}}"
+    usual = "corpus: p, target: label, type: classification, metrics: [accuracy]"
+    tasks = f"  p: {{{usual}}}\n  q: {{{usual}, validation: dev}}\n"
+    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n{tasks}subsets:\n  all: {{}}\n")
+    chosen = {"experiment": "mine", "title": "mine", "tasks": ["p"], "encoders": ["e"], "strategies": ["full"]}
+    experiment = ExperimentConfig.model_validate(chosen | {"seeds": [1], "outputs": ["main_table"]})
+    check_splits(Catalogue([tmp_path]), experiment, "p", "files")

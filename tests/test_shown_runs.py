@@ -39,6 +39,9 @@ def test_an_ensemble_is_on_the_tasks_that_its_members_are_run_on(home):
     sets = {"tasks": ["acceptability", "similarity"], "strategies": ["full"], "heads": ["wang", "linear_mean"]}
     no_head = planned(home, **sets, ensembles={"two": {"members": [member | {"head": "wang"}]}})
     assert set(no_head.jobs["ensemble"]) == {"acceptability/all/two"}, "wang has no head for a regression"
+    named = {"two": {"members": [member], "tasks": ["entities"]}}
+    with pytest.raises(UserError, match="ensembles.two: not all its members are run on entities; leave the task out"):
+        planned(home, ensembles=named, only={"full": ["acceptability"]})
 
 
 def test_a_merge_takes_no_run_that_only_rules_out(home):

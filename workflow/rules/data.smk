@@ -10,7 +10,7 @@ SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its fi
 """
 
 # The network may answer at the second time; a mistake in a file is there at the second time too.
-RETRIES = int(PLAN.downloads)
+FROM_THE_HUB = PLAN.steps_that_download
 
 
 rule prepare:
@@ -23,7 +23,7 @@ rule prepare:
     log:
         "<logs>/prepare/{corpus}.log",
     priority: 20  # what everything waits for comes first
-    retries: RETRIES
+    retries: int("prepare" in FROM_THE_HUB)
     localrule: True
     conda:
         "../envs/thaw.yaml"
@@ -44,7 +44,7 @@ rule fetch:
     log:
         "<logs>/fetch/{encoder}.log",
     priority: 20  # what everything waits for comes first
-    retries: RETRIES
+    retries: int("fetch" in FROM_THE_HUB)
     localrule: True
     conda:
         "../envs/thaw.yaml"

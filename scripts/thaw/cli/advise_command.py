@@ -32,7 +32,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, results_folder
 from thaw.planning.jobs import Result
 from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
@@ -52,7 +52,7 @@ def main(words: list[str]) -> None:
     given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
     config = configuration(given.configfile, given.config)
-    results = config.get("pathvars", {}).get("results", "results")
+    results = results_folder(config)
     plan = load_plan(config, HOME, results, given.configfile)
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")

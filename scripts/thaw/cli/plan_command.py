@@ -42,16 +42,18 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def print_jobs(plan: Plan) -> None:
-    """Print how many jobs each step has that has any, and how many of their results are not there or outdated.
+    """Print how many jobs each step has that has any, and how many of them have no result, or an outdated one.
 
-    What is shown is outdated wherever something is computed, since all of it may be read.
+    Outputs carry no digest: all are drawn where something is computed, the report where anything else is drawn. That a
+    title or label was edited is not seen.
     """
     print("jobs")
-    computed = 0
-    for step, jobs in plan.jobs.items():
+    computed = drawn = 0
+    for step, jobs in plan.jobs.items():  # outputs are the last ones, the report the last of them
         if step in OUTPUTS:
-            there = not computed and all(Path(file).exists() for key in jobs for file in plan.files(step, key))
-            to_do = 0 if there else len(jobs)
+            missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
+            to_do = len(jobs) if computed or (step == "report" and drawn) else missing
+            drawn += to_do
         else:
             to_do = sum(not plan.is_current(step, key) for key in jobs)
             computed += to_do

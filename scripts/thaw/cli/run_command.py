@@ -26,6 +26,7 @@ from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig, ExperimentConfig
 
 PROFILE = "--workflow-profile"
+OF_KEYS = ("--config", "-C")  # options that keys with their values follow
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
 STARTING = {"--cores", "-c", "--config", "-C", "--configfile", "--keep-going", "-k", "--printshellcmds", "-p"}
@@ -54,8 +55,14 @@ def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
         for word in further:
             if word.endswith(SUFFIXES) and "=" not in word and Path(word).is_file():
                 raise UserError(f"{word}: the experiment comes first, as thaw run {word} {further[0]} ...")
-    if files and further and (mistake := _no_option(further[0])):
-        raise UserError(f"{further[0]}: {mistake}")
+    if files and further and _is_file_of_here(further[0]):
+        what = "is a file of yours, and only options and results follow the experiment; thaw new task reads data"
+        raise UserError(f"{further[0]}: {what}")
+    option = ""
+    for word in further:
+        option = word if word.startswith("-") else option
+        if word.partition("=")[0] in ExperimentConfig.model_fields and "=" in word and option not in OF_KEYS:
+            raise UserError(f"{word}: is a key with its value; write --config '{word}'")
     for word in further:
         option = word.partition("=")[0]
         if option.startswith("--") and (key := _key_of(option.removeprefix("--").replace("-", "_"))):
@@ -63,15 +70,8 @@ def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
             raise UserError(f"{option}: is a key of an experiment and no option; write --config '{key}={value}'")
 
 
-def _no_option(word: str) -> str | None:
-    """Return what is right where a word after the experiment is neither an option nor a result that can be made."""
-    if word.startswith("-"):
-        return None
-    if "=" in word:
-        return f"is a key with its value; write --config '{word}'"
-    if Path(word).is_file() and Path(word).resolve().parent == Path.cwd():
-        return "is a file of yours, and only options and results follow the experiment; thaw new task reads data"
-    return None
+def _is_file_of_here(word: str) -> bool:
+    return not word.startswith("-") and Path(word).is_file() and Path(word).resolve().parent == Path.cwd()
 
 
 def _no_experiment(word: str) -> str:
@@ -103,7 +103,6 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
     config = configuration([*files, *given.configfile], given.config)
-    check_results(Path(config.get("pathvars", {}).get("results", "results")))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ.update({"PATH": path, "THAW_RUN": "1"})
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
@@ -122,15 +121,6 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
     arguments = snakemake_arguments(files, further)
     sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
     snakemake(arguments)
-
-
-def check_results(folder: Path) -> None:
-    """Raise UserError where no result can be written to a folder, or to the first one above it that is there."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise UserError(f"{there}: is a file, and results are written to a folder of this name; move it away")
-    if not os.access(there, os.W_OK):
-        raise UserError(f"{there}: you may not write here, and results are written to {folder}")
 
 
 def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:

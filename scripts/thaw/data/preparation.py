@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +27,6 @@ def _rows_are_no_garbage():
     finally:
         if looking:
             gc.enable()
-
-
-def check(spec: dict, data_dir: Path) -> None:
-    """Raise UserError for whatever would stop `prepare`; nothing stays written. Args: as of `prepare`."""
-    with tempfile.TemporaryDirectory() as folder:
-        prepare(spec, data_dir, Path(folder, "out"))
 
 
 @_rows_are_no_garbage()

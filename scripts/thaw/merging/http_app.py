@@ -4,6 +4,7 @@ GET /health, GET /tasks, POST /predict {"texts": [...], "tasks": [...], "probabi
 FastAPI and uvicorn are the optional extra `serve`.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -140,12 +141,14 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise UserError(f"{host}:{port}: {os.strerror(error.errno)}; name another with --port or --host") from error
+        reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+        raise UserError(f"{host}:{port}: {reason}; name another with --port or --host") from error
     print(f"http://{host}:{port}/predict", flush=True)
     # uvicorn counts connections, those without a request among them, and its refusal is no JSON
     limit = CONNECTIONS + concurrent
     config = uvicorn.Config(server, log_level="warning", access_log=False, limit_concurrency=limit)
-    uvicorn.Server(config).run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # by which it is ended
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _characters(text) -> int:

@@ -25,8 +25,6 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
 from thaw.schema.strategy import StrategyConfig
 
-OTHER_NAMES_OF_VALIDATION = {"dev", "development", "val", "valid"}  # in published data sets
-
 
 def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus: CorpusConfig) -> None:
     """Find out whether a task's target and type fit its corpus."""
@@ -37,7 +35,6 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus: Corpus
         )
     for metric in filter(plugins.is_plugin, task.metrics):
         catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
-    _check_splits(catalogue, name, task, corpus)
     kind, expected = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
     if kind != expected:
         raise UserError(f"{place}: type {task.type} expects a target of kind {expected}; {task.target} is a {kind}")
@@ -49,24 +46,6 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus: Corpus
         words = {0: "a words column", 1: "one text", 2: "two texts"}
         place = catalogue.place("tasks", name, "type")
         raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
-
-
-def _check_splits(catalogue: Catalogue, name: str, task: TaskConfig, corpus: CorpusConfig) -> None:
-    """Find out whether a corpus has the splits that a task is scored on, and none under another name for validation."""
-    named = {split for source in filter(None, (corpus.files, corpus.hub)) for split in source.splits}
-    if not named:  # Thaw writes it, with all splits
-        return
-    there = {*named, *corpus.join, *corpus.carve}
-    for key, split in (("validation", task.validation), *(("test", split) for split in task.test)):
-        if split not in there:
-            has = f"corpus {task.corpus} has no split '{split}'; it has {', '.join(sorted(there))}"
-            raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
-    read = {task.validation, *task.test, *(part for parts in corpus.join.values() for part in parts)}
-    if unread := sorted(there & OTHER_NAMES_OF_VALIDATION - read):
-        place, split = catalogue.place("corpora", task.corpus), unread[0]
-        raise UserError(
-            f"{place}: no task reads split '{split}'; call it validation, or say validation: {split} in the task"
-        )
 
 
 def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:

@@ -31,6 +31,8 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     the shipped catalogues; results, the folder of all results; files, from which config was merged, to say where a
     mistake is. Raises UserError for any mistake in them.
     """
+    if Path(results).exists() and not Path(results).is_dir():
+        raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
     experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
     for experiment in experiments:
         _check_folders(experiment)
@@ -50,6 +52,12 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
         said += absent + left_out
     _check_shared(planned, catalogue)
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
+
+
+def results_folder(config: dict) -> str:
+    """Return the folder of all results that a configuration names, as Snakemake has it."""
+    named = config.get("pathvars")
+    return str((isinstance(named, dict) and named.get("results")) or "results")
 
 
 def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:

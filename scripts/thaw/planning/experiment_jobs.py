@@ -18,6 +18,7 @@ from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_jobs import RunJobs, result_of
 from thaw.planning.run_plan import RunPlan
+from thaw.planning.split_checks import check_splits
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
@@ -67,6 +68,7 @@ class ExperimentJobs:
             other = self.upstream.task(transfer.task, place)
             if other.type != task.type:
                 raise UserError(f"{place}: {transfer.task} is of type {other.type}; expected {task.type}, as here")
+        check_splits(self.catalogue, self.experiment, name, self.table.job("prepare", task.corpus).spec["source"])
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:

@@ -61,11 +61,15 @@ def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner:
         raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
     named = [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
     subset = experiment.subsets[0]
-    return [
+    run_on = [
         task
         for task in named
         if all(None not in _members(member, task, subset, experiment, planner, place) for member in entry.members)
     ]
+    if (entry.tasks or not run_on) and run_on != named and not experiment.scale_down:
+        lacking = next(task for task in named if task not in run_on)
+        raise UserError(f"{place}: not all its members are run on {lacking}; leave the task out, or add the runs")
+    return run_on
 
 
 def _members(

@@ -148,12 +148,11 @@ class Plan:
         return max(experiment.compute.threads for experiment in self.experiments)
 
     @property
-    def downloads(self) -> bool:
-        """Whether a dataset or an encoder comes from the Hub."""
-        entries = [job.spec["entry"] for job in self.jobs["fetch"].values()]
-        return any("hub" in entry for entry in entries) or any(
-            job.spec["source"] == "hub" for job in self.jobs["prepare"].values()
-        )
+    def steps_that_download(self) -> set[str]:
+        """Which of prepare and fetch has a job that reads from the Hub."""
+        datasets = any(job.spec["source"] == "hub" for job in self.jobs["prepare"].values())
+        encoders = any("hub" in job.spec["entry"] for job in self.jobs["fetch"].values())
+        return {step for step, asked in (("prepare", datasets), ("fetch", encoders)) if asked}
 
     @property
     def data_dir(self) -> str:

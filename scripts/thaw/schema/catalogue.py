@@ -217,6 +217,7 @@ class Catalogue:
 
 
 def _trained(values: dict) -> list:
-    """Return what the phases of an entry train, as its file says it."""
+    """Return what the phases of an entry train and how, as far as a sentence about it may say so."""
     phases = values.get("phases")
-    return [phase.get("train") for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []
+    phases = [phase for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []
+    return [[phase.get(key) for key in ("train", "insert", "optimizer", "objective")] for phase in phases]

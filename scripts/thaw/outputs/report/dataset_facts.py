@@ -38,14 +38,14 @@ def _task(id: str, spec: dict, results) -> dict:
         return facts
     card = read_json(path)
     splits = card["splits"]
-    tests = [splits[name] for name in entry["test"]]
+    held, tests = splits.get(entry["validation"], {}), [splits[name] for name in entry["test"]]
     return facts | {
         "prepared": True,
         "synthetic": card["synthetic"],
         "classes": card["labels"].get(entry["target"], []),
         "train": splits["train"]["rows"],
-        "validation": splits[entry["validation"]]["rows"],
-        "carved": splits[entry["validation"]]["carved_from"] is not None,
+        "validation": held.get("rows", 0),  # none where each subset holds out its own
+        "carved": held.get("carved_from") is not None,
         "test": [split["rows"] for split in tests],
         "duplicates": sum(split["duplicates"] for split in splits.values()),
         "overlap": [split.get("overlap_train", {"rows": 0, "share": 0.0}) for split in tests],

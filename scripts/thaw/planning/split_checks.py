@@ -1,0 +1,42 @@
+"""Whether a corpus has the splits that an experiment's runs are chosen and tested on. No torch."""
+
+from thaw.core.errors import UserError
+from thaw.declarations.splits import PARTS_OF_TRAIN
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.corpora import CorpusConfig, TaskConfig
+from thaw.schema.experiment import ExperimentConfig
+
+OTHER_NAMES_OF_VALIDATION = {"dev", "development", "val", "valid"}  # in published data sets
+
+
+def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, source: str) -> None:
+    """Raise UserError for a split that a task reads and its corpus lacks, or for one that nobody reads.
+
+    Args: a task of the experiment; which of its sources the corpus comes from.
+    """
+    task = catalogue.get("tasks", name, "tasks")
+    corpus = catalogue.get("corpora", task.corpus, "corpora")
+    if source == "synthetic":  # with all splits
+        return
+    joined = {part for parts in corpus.join.values() for part in parts}
+    there = {*set(getattr(corpus, source).splits) - joined, *corpus.join, *corpus.carve}
+    for subset in experiment.subsets:
+        read = catalogue.get("subsets", subset, "subsets").of_runs(task)
+        for key, split in (("validation", read.validation), *(("test", split) for split in read.test)):
+            if split not in there and split not in PARTS_OF_TRAIN:
+                has = f"corpus {task.corpus} has no split '{split}'; it has {', '.join(sorted(there))}"
+                raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
+    if task.validation in corpus.carve:
+        _check_unread(catalogue, task, corpus, there)
+
+
+def _check_unread(catalogue: Catalogue, task: TaskConfig, corpus: CorpusConfig, there: set[str]) -> None:
+    """Raise UserError where validation is held out from train though there is a split for it under another name."""
+    known = (catalogue.get("tasks", other, "tasks") for other in catalogue.ids("tasks"))
+    read = {split for other in known if other.corpus == task.corpus for split in (other.validation, *other.test)}
+    if unread := sorted(there & OTHER_NAMES_OF_VALIDATION - read):
+        place, split = catalogue.place("corpora", task.corpus, "carve"), unread[0]
+        raise UserError(
+            f"{place}: validation is held out from train, and no task reads split '{split}'; call it validation in "
+            "splits, and carve none"
+        )
