@@ -41,6 +41,10 @@ IN_AN_EXPERIMENT = {
     ("[reviews]", "reviews"): "mine.yaml:4: tasks: expected a list, as [reviews] (it is 'reviews')",
     ("minilm", "minilmm"): "mine.yaml:5: encoders: no 'minilmm' in encoders; did you mean 'minilm'?",
     ("minilm", "bert"): "mine.yaml:5: encoders: no 'bert' in encoders; it is called 'bert_base_uncased' here",
+    (
+        "experiment: mine",
+        "experiment: my exp/1",
+    ): "mine.yaml:1: experiment: an id has only a-z, 0-9 and _, at most 60 of them, as my_exp_1 (it is 'my exp/1')",
     ("minilm", "google/bert-base"): "mine.yaml:5: encoders.0: an id has only a-z, 0-9 and _, at most 60 of them, as "
     "bert_base (it is 'google/bert-base')",
     ("- frozen", "- linear_probe"): "mine.yaml:7: strategies: no 'linear_probe' in strategies; it is called 'frozen' "
