@@ -127,7 +127,7 @@ MODE = {
         """        if strategy.head_of:
             if strategy.start:
                 raise UserError(f"{place}: after gives a head already; leave out head_of")
-            earlier = self._run((task, subset, encoder, head, strategy.head_of, None, seed), (*asked, name))
+            earlier = self._run(cell._replace(strategy=strategy.head_of, value=None), (*asked, name))
             needs.append(Need("head", earlier))
         if weights.further:
 """,
