@@ -3,14 +3,15 @@
 thaw advise my.yaml --config data_dir=path/to/data
 
 Without a file it advises on config/config.yaml of this folder, else on the demo. Further options are Snakemake's own,
-as --cores 4. For each task of the experiment its strategies that fit a head on the
-frozen encoder, as `frozen` and `frozen_all_layers`, run with the first seed, and the first one that trains the whole
-encoder, as `full`; so do its baselines majority, bag_of_words and cosine. The best on validation is taken, with a 95 %
-interval of its difference to the next (a bootstrap of validation rows), and its test score alone is printed. Where a
-baseline scores as much, none is taken. On the grid this took 1.5 full trainings on average, 1.2 to 1.8 by task, where
-nothing else had run, and no cheaper rule that was tried there lost less (docs/results/grid.md); what it lost is printed
-for an experiment of that encoder, head, strategies and number of rows. What was trained stays, and `thaw run` continues
-from it.
+as --cores 4.
+
+For each task of the experiment its strategies that fit a head on the frozen encoder, as `frozen` and
+`frozen_all_layers`, run with the first seed, and the first one that trains the whole encoder, as `full`; so do its
+baselines majority, bag_of_words and cosine. The best on validation is taken, with a 95 % interval of its difference to
+the next (a bootstrap of validation rows), and its test score alone is printed. Where a baseline scores as much, none is
+taken. On the grid this took 1.5 full trainings on average, 1.2 to 1.8 by task, where nothing else had run, and no
+cheaper rule that was tried there lost less (docs/results/grid.md); what it lost is printed for an experiment of that
+encoder, head, strategies and number of rows. What was trained stays, and `thaw run` continues from it.
 """
 
 import os

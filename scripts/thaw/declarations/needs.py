@@ -12,10 +12,10 @@ class NeedRole:
     """What a role means.
 
     step and file: which step's result is read, and which file of it; none where another argument of the step that
-    trains gives it already. digest: where in
-    the spec the digest of that result is, () where the spec names it elsewhere; what else the spec says of the need
-    is next to the digest. word: before what is needed, in a list of runs. gives_weights: the run goes on from the
-    weights of the one that is needed. costs: what the result took counts as cost of the run.
+    trains gives it already. digest: where in the spec the digest of that result is, () where the spec names it
+    elsewhere; what else the spec says of the need is next to the digest. word: before what is needed, in a list of
+    runs. gives_weights: the run goes on from the weights of the one that is needed. costs: what the result took counts
+    as cost of the run.
     """
 
     step: str = ""

@@ -43,15 +43,15 @@ def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tu
 def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tuple[str, list[RunPlan]]]:
     """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
     chosen = {}
-    for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
+    for name, entry in experiment.ensembles.items():
         place = experiment.place("ensembles", name)
-        if task not in ensemble_tasks(entry, experiment, planner, place):
-            continue
-        runs = [run for member in entry.members for run in _members(member, task, subset, experiment, planner, place)]
-        if len(runs) < 2 or len(set(runs)) < len(runs):
-            raise UserError(f"{place}: an ensemble needs two runs or more, each once")
-        _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
-        chosen[layout.key("ensemble", {"task": task, "subset": subset, "ensemble": name})] = (name, runs)
+        for task, subset in product(ensemble_tasks(entry, experiment, planner, place), experiment.subsets):
+            of_each = [_members(member, task, subset, experiment, planner, place) for member in entry.members]
+            runs = [run for members in of_each for run in members]
+            if len(runs) < 2 or len(set(runs)) < len(runs):
+                raise UserError(f"{place}: an ensemble needs two runs or more, each once")
+            _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
+            chosen[layout.key("ensemble", {"task": task, "subset": subset, "ensemble": name})] = (name, runs)
     return chosen
 
 
