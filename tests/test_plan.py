@@ -156,6 +156,14 @@ def test_overlays_replace_lists_and_merge_mappings(tmp_path):
     assert merged == {"seeds": [3], "store": {"dtype": "fp32", "max_gib": 4}}
 
 
+def test_a_configuration_that_is_changed_leaves_the_next_one_as_the_files_have_it(tmp_path):
+    (tmp_path / "a.yaml").write_text("seeds: [1, 2]\nstore: {dtype: fp32}\n")
+    config = read_config([tmp_path / "a.yaml"])
+    config["store"]["dtype"] = "bf16"
+    config["seeds"].append(9)
+    assert read_config([tmp_path / "a.yaml"]) == {"seeds": [1, 2], "store": {"dtype": "fp32"}}
+
+
 def test_schemas_are_those_of_the_settings(home):
     from thaw.schema.json_schema import schemas
 

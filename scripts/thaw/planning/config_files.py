@@ -1,5 +1,7 @@
 """The files of a configuration, merged as Snakemake merges them."""
 
+from copy import deepcopy
+
 from thaw.schema.yaml_files import read_yaml
 
 
@@ -12,9 +14,9 @@ def read_config(paths: list[str], overrides: dict | None = None) -> dict:
 
 
 def merged(below: dict, above: dict) -> dict:
-    """Return `below` overlaid with `above`, mappings key by key."""
-    config = dict(below)
+    """Return `below` overlaid with `above`, mappings key by key: a copy, since documents are kept for the next plan."""
+    config = deepcopy(below)
     for key, value in above.items():
         both = isinstance(value, dict) and isinstance(config.get(key), dict)
-        config[key] = merged(config[key], value) if both else value
+        config[key] = merged(config[key], value) if both else deepcopy(value)
     return config
