@@ -24,6 +24,7 @@ from thaw.cli.byte_sizes import readable
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.runtime import run_step
+from thaw.core.steps import COMPUTING
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -57,7 +58,7 @@ def needs(by_name: dict[str, Plan]) -> str:
     """Return a table of what each experiment needs."""
     lines = ["| experiment | runs with trials | jobs | store | GPU days |", "|:--|--:|--:|--:|--:|"]
     for name, plan in by_name.items():
-        steps = [(step, key) for step in cost_estimate.COMPUTING for key in plan.jobs[step]]
+        steps = [(step, key) for step in COMPUTING for key in plan.jobs[step]]
         days = sum(cost_estimate.operations(plan, step, key) for step, key in steps) / RATE / DAY
         store = readable(sum(store.bytes for store in cost_estimate.stores(plan)))
         jobs = sum(map(len, plan.jobs.values()))

@@ -11,21 +11,21 @@ import argparse
 
 from thaw.core.code_digests import RECORD, step_digest
 from thaw.core.files import read_json, write_json
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 
 
 def main() -> None:
     """Record the digests of the steps named on the command line and print what that says of their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", help="names of steps; all where none is given")
-    steps = parser.parse_args().steps or list(VERSIONS)
+    steps = parser.parse_args().steps or list(STEPS)
     for step in steps:
-        if step not in VERSIONS:
-            parser.error(f"{step} is no step; there are {', '.join(VERSIONS)}")
+        if step not in STEPS:
+            parser.error(f"{step} is no step; there are {', '.join(STEPS)}")
     record = read_json(RECORD) if RECORD.exists() else {}
-    record = {step: entry for step, entry in record.items() if step in VERSIONS}
+    record = {step: entry for step, entry in record.items() if step in STEPS}
     for step in steps:
-        before, now = record.get(step), {"code": step_digest(step), "version": VERSIONS[step]}
+        before, now = record.get(step), {"code": step_digest(step), "version": STEPS[step].version}
         record[step] = now
         print(f"{step}: {_said(before, now)}")
     write_json(RECORD, record)

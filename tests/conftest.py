@@ -13,7 +13,7 @@ import invented
 from browser import Browser
 from thaw.core import plugins
 from thaw.core.digests import canonical
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import spec_of
@@ -138,7 +138,7 @@ def minilm(tmp_path_factory, catalogue) -> Path:
     """The packaged MiniLM as `fetch` writes it."""
     folder = tmp_path_factory.mktemp("encoders") / "minilm"
     entry = spec_of(catalogue.get("encoders", "minilm", "test"))
-    spec = {"version": VERSIONS["fetch"], "encoder": "minilm", "entry": entry}
+    spec = {"version": STEPS["fetch"].version, "encoder": "minilm", "entry": entry}
     run_step("fetch", "--spec", canonical(spec), "--out", folder)
     assert json.loads((folder / "card.json").read_text())["layers"] == 6
     return folder

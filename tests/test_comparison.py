@@ -89,6 +89,17 @@ def test_scores_are_compared_by_their_distance():
     assert TARGET_KINDS["label_set"].credit(np.array([]), ["B"]) == 0.0
 
 
+def test_a_baseline_is_compared_as_a_run_is(tmp_path):
+    run = write(tmp_path / "results", "full", {1: [2]}, 1e-4)
+    baseline = tmp_path / "results/baselines/odd/all/majority"
+    baseline.parent.mkdir(parents=True)
+    write(tmp_path / "results", "other", {1: [0, 1, 2]}, 1e-4).joinpath("seed1").rename(baseline)
+    found = run_comparison.flips(
+        run_comparison.compared(*map(run_comparison.ComparedRun.open, (baseline, run)), "test")
+    )
+    assert (found["first"], found["second"]) == (0, 2)
+
+
 def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):
     other = write(tmp_path / "results", "full", {1: []}, 1e-4, TASK | {"id": "even"})
     with pytest.raises(UserError, match="is of task odd, .* of even"):

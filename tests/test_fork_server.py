@@ -15,6 +15,7 @@ from transformers import conversion_mapping
 
 from thaw.cli import run_command
 from thaw.core import fork_server, home, runtime
+from thaw.core.steps import STEPS
 from thaw.outputs import templates
 
 HOME = Path(__file__).resolve().parents[1]
@@ -44,7 +45,8 @@ def main():
 """
 HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # wherever the tests run
 ASK = (
-    HEARS_CTRL_C + "import sys; from thaw.core import fork_client; sys.exit(fork_client.ask('some_job', sys.argv[1:]))"
+    HEARS_CTRL_C
+    + "import sys; from thaw.core import fork_client; sys.exit(fork_client.ask('some_job', sys.argv[1:], 'prepare'))"
 )
 START = (
     HEARS_CTRL_C
@@ -156,7 +158,7 @@ def test_jobs_run_side_by_side(server, tmp_path):
     "other", [{"OMP_NUM_THREADS": "2"}, {"OF_ANOTHER": "conda environment"}, {"THAW_FORK_SERVER": "/none"}]
 )
 def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, other):
-    code = "from thaw.core import fork_client; print(fork_client.ask('some_job', ['facts']))"
+    code = "from thaw.core import fork_client; print(fork_client.ask('some_job', ['facts'], 'prepare'))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "None\n", done.stderr
@@ -221,9 +223,8 @@ def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
                 threads = re.search(r"^ *threads: (.+)", rule, re.MULTILINE)
                 asked.setdefault(step[1], set()).add(threads[1] if threads else "1")
     asked.pop("latency")  # which times predictions in processes of its own
-    for step in fork_server.OWN_THREADS:
-        asked.pop(step)
-    found = {step: {"PLAN.threads"} if step in fork_server.WITH_MODELS else {"1"} for step in asked}
+    asked = {step: threads for step, threads in asked.items() if not STEPS[step].own_threads}
+    found = {step: {"PLAN.threads"} if STEPS[step].libraries == "models" else {"1"} for step in asked}
     assert asked == found and len(asked) > 12
 
 
@@ -240,8 +241,8 @@ def test_what_a_server_works_out_before_it_forks_is_there_and_kept():
 
 def test_a_step_that_says_how_many_threads_it_has_may_have_any_number_of_cores():
     one, two = fork_server.environment_of_jobs("scripts", 1), fork_server.environment_of_jobs("scripts", 2)
-    assert fork_server.serves("fetch", one, two) and not fork_server.serves("train", one, two)
-    assert fork_server.serves("train", one | {"PWD": "/here"}, one | {"PWD": "/there"})
+    assert fork_server.serves(STEPS["fetch"], one, two) and not fork_server.serves(STEPS["train"], one, two)
+    assert fork_server.serves(STEPS["train"], one | {"PWD": "/here"}, one | {"PWD": "/there"})
 
 
 def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):

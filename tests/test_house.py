@@ -16,7 +16,7 @@ import pytest
 from thaw.core import code_digests, layout
 from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, sources, step_digest
 from thaw.core.files import read_json
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
@@ -60,7 +60,7 @@ API = {"api"}
 # The command line reads everything, and nothing knows of it.
 CLI = {"cli"}
 
-STEPS = {path.stem for path in (PACKAGE / "steps").glob("*.py")} - {"__init__", "__main__"}
+MODULES_OF_STEPS = {path.stem for path in (PACKAGE / "steps").glob("*.py")} - {"__init__", "__main__"}
 HEAVY = (
     "torch",
     "pandas",
@@ -263,7 +263,7 @@ def test_only_prepare_and_fetch_reach_for_the_network():
         reach.setdefault(path, set()).update(
             {name.partition(".")[0] for name in names if name != "urllib.parse"} & NETWORK
         )
-    for step in STEPS - WITH_NETWORK:
+    for step in STEPS.keys() - WITH_NETWORK:
         for module in closure(f"thaw.steps.{step}"):
             wrong += [f"{step} leads to {module}, which imports {name}" for name in reach[path_of(module)]]
     assert sorted(wrong) == []
@@ -274,7 +274,7 @@ def test_each_rule_has_a_step_a_version_and_their_name():
     # A rule that is written in a loop is called <step>_<what it loops over>.
     names = re.findall(r"^ *rule (\w+):", rules, re.MULTILINE) + re.findall(r'name:\s+.*f"([a-z]+)_\{', rules)
     run = re.findall(r"python -m thaw\.steps (\w+)", rules)
-    assert sorted(set(names) - WITHOUT_STEP) == sorted(set(run)) == sorted(VERSIONS) == sorted(STEPS)
+    assert sorted(set(names) - WITHOUT_STEP) == sorted(set(run)) == sorted(STEPS) == sorted(MODULES_OF_STEPS)
     assert {step for step in run if run.count(step) > 1} == {"train"}, "of one seed, and of several"
 
 
@@ -375,18 +375,18 @@ def test_what_the_documents_point_to_exists():
     assert missing == []
 
 
-@pytest.mark.parametrize("step", VERSIONS)
+@pytest.mark.parametrize("step", STEPS)
 def test_code_of_each_step_is_signed_off(step):
     """Results must not change unnoticed, and no change of code may make all of them again in silence."""
     sign_off = f"run: python scripts/sign_off.py {step}"
     signed = (read_json(RECORD) if RECORD.exists() else {}).get(step)
     assert signed, f"tests/digests.json lacks {step}; when the step is finished, {sign_off}"
-    assert signed["version"] == VERSIONS[step], (
-        f"VERSION of {step} went from {signed['version']} to {VERSIONS[step]}; if you mean to make all its "
+    assert signed["version"] == STEPS[step].version, (
+        f"VERSION of {step} went from {signed['version']} to {STEPS[step].version}; if you mean to make all its "
         f"results again, {sign_off}"
     )
     assert signed["code"] == step_digest(step), (
-        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/versions.py, or of one "
+        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/steps.py, or of one "
         "kind of probe alone its `version` in thaw/declarations/probes.py; "
         f"if they stay as they are, leave it. Then {sign_off}"
     )

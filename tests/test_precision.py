@@ -12,7 +12,7 @@ from conftest import run_step
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical, digest
 from thaw.core.files import read_json
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.data.corpus import Corpus
 from thaw.features.store import FeatureStore
 from thaw.schema.entry import spec_of
@@ -27,7 +27,8 @@ def stored(folder, catalogue, minilm, dtype: str):
     """Prepare the corpus once and return (corpus, store) with boundaries 3 and 5 in a storage type."""
     data = folder / "similarity"
     entry = spec_of(catalogue.get("corpora", "similarity", "test"))
-    spec = {"version": VERSIONS["prepare"], "corpus": "similarity", "entry": entry, "source": "synthetic", "files": {}}
+    spec = {"version": STEPS["prepare"].version, "corpus": "similarity", "entry": entry, "source": "synthetic"}
+    spec["files"] = {}
     if not (data / "card.json").exists():
         run_step("prepare", "--spec", canonical(spec), "--data-dir", folder, "--out", data)
     encoder = read_json(minilm / "card.json")["digest"]

@@ -5,9 +5,10 @@ import re
 import pytest
 
 from thaw.core.home import HOME
+from thaw.core.steps import COMPUTING
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.cost_estimate import COMPUTING, operations
+from thaw.planning.cost_estimate import operations
 from thaw.planning.start_order import MOST, operations_left, priorities
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.steps import giving
 from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.result_files import task_with_defaults
@@ -22,7 +23,7 @@ from thaw.evaluation.target_kinds import target_of
 from thaw.schema.keys import documented
 from thaw.schema.phases import PhaseConfig
 
-PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
+PREDICTED = giving("scores")  # steps that write predictions
 
 
 @dataclass

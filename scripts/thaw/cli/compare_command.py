@@ -3,7 +3,8 @@
 thaw compare results/runs/<task>/.../frozen/base results/runs/<task>/.../full/base
 thaw compare FIRST SECOND --split test --out flipped.csv
 
-A result is a run's folder (seed<n>), the folder above it for all its seeds, or one of external/ and ensembles/.
+A result is a run's folder (seed<n>), the folder above it for all its seeds, or one of baselines/, external/ and
+ensembles/.
 """
 
 from pathlib import Path

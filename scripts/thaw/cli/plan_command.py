@@ -18,6 +18,7 @@ from thaw.cli.selection import files_of, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
+from thaw.core.steps import COMPUTING, STEPS
 from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
@@ -27,7 +28,6 @@ from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.run_progress import duration
 
-OUTPUTS = ("collect", "table", "figure", "report")  # steps whose results carry no digest
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
@@ -50,7 +50,7 @@ def print_jobs(plan: Plan) -> None:
     print("jobs")
     computed = drawn = 0
     for step, jobs in plan.jobs.items():  # outputs are the last ones, the report the last of them
-        if step in OUTPUTS:
+        if STEPS[step].result == "output":
             missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
             to_do = len(jobs) if computed or (step == "report" and drawn) else missing
             drawn += to_do
@@ -79,7 +79,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    steps = cost_estimate.COMPUTING
+    steps = COMPUTING
     by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in steps}
     to_do = [(step, key) for step, keys in by_step.items() for key in keys]
     gain = cost_estimate.bf16_gain(plan, to_do, plan.threads)

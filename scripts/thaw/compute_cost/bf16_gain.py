@@ -42,4 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    fork_client.ask_or_run("thaw.compute_cost.bf16_gain", sys.argv[1:])
+    fork_client.ask_or_run("thaw.compute_cost.bf16_gain", sys.argv[1:], "train")

@@ -9,16 +9,18 @@ import signal
 import socket
 import sys
 
+from thaw.core.steps import STEPS
+
 ADDRESS = "THAW_FORK_SERVER"  # the folder of the servers' sockets, in the environment of jobs
 REFUSED, STARTED = b"r", b"s"
-# Steps that ask the server of models; all others that of outputs.
-WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
-WITH_MODELS += ("probe", "merge", "bf16_gain")
 
 
-def ask_or_run(module: str, arguments: list[str]) -> None:
-    """Run a module's `main` in a process of a server, whose exit status becomes this one's, or here where none is."""
-    status = ask(module, arguments)
+def ask_or_run(module: str, arguments: list[str], step: str) -> None:
+    """Run a module's `main` in a process of a server, whose exit status becomes this one's, or here where none is.
+
+    Args: the module with its arguments; the step that it is, or whose libraries it imports.
+    """
+    status = ask(module, arguments, step)
     if status is None:
         run(module, arguments)
     else:
@@ -36,15 +38,19 @@ def run(module: str, arguments: list[str]) -> None:
     run_step(imported.main)
 
 
-def ask(module: str, arguments: list[str]) -> int | None:
-    """Run a module's `main` in a process of a server; return its exit status, or None where no server takes it."""
+def ask(module: str, arguments: list[str], step: str) -> int | None:
+    """Run a module's `main` in a process of a server; return its exit status, or None where no server takes it.
+
+    Args: as of `ask_or_run`.
+    """
     connection = socket.socket(socket.AF_UNIX)
-    kind = "models" if module.split(".")[-1] in WITH_MODELS else "outputs"
+    kind = "models" if STEPS[step].libraries == "models" else "outputs"
     try:
         connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
     except OSError:
         return None
-    request = {"module": module, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    request = {"module": module, "step": step, "arguments": arguments}
+    request |= {"folder": os.getcwd(), "environment": dict(os.environ)}
     message = json.dumps(request).encode()
     with connection:
         socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])

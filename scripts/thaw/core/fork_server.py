@@ -23,7 +23,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from thaw.core.fork_client import ADDRESS, REFUSED, STARTED, WITH_MODELS, run
+from thaw.core.fork_client import ADDRESS, REFUSED, STARTED, run
+from thaw.core.steps import STEPS, Step
 
 LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which Snakemake says how many threads a job has
 OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM_THREADS" for name in LIMITED)
@@ -53,10 +54,7 @@ BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg"
 TEMPLATES = "thaw.outputs.templates:compile_all"
 # The servers: steps with models ask the first one, and others need not wait for its imports.
 LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES, "thaw.core.home:release")}
-WITH_PLOTS = ("figure", "report")
-NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
-# Steps that have any number of cores, and say themselves how many threads.
-OWN_THREADS = ("features", "fetch", "fit_heads", "merge", "search_heads")
+NEEDED = {"models": MODELS, "plots": PLOTS, "tables": TABLES}  # before a step starts, by its `libraries`
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
@@ -138,12 +136,12 @@ class Server:
         except (OSError, ValueError):  # who asked has gone
             connection.close()
             return None
-        step = request["module"].split(".")[-1]
+        step = STEPS[request["step"]]
         if not serves(step, request["environment"], self.environment):
             connection.send(REFUSED)
             _close(connection, *files)
             return None
-        for name in (request["module"], *NEEDED.get(step, TABLES)):
+        for name in (request["module"], *NEEDED[step.libraries]):
             _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         process = os.fork()
@@ -203,9 +201,9 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def serves(step: str, environment: dict[str, str], own: dict[str, str]) -> bool:
+def serves(step: Step, environment: dict[str, str], own: dict[str, str]) -> bool:
     """Return whether what a server imported in its own environment is what a step would import in another one."""
-    but = {*OF_A_JOB, *(OF_CORES if step in OWN_THREADS else ())}
+    but = {*OF_A_JOB, *(OF_CORES if step.own_threads else ())}
     return all(environment.get(name) == own.get(name) for name in {*environment, *own} - but)
 
 

@@ -48,7 +48,7 @@ class ProbeKind(Loaded):
     in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None;
     shown_in, the kinds of figures and tables that show it; of_runs, whether it reads finished runs with their heads and
     never the pretrained encoder; insert, the kind of insert that such runs must have; version, raised where the results
-    of this kind alone change (core/versions.py has that of the step).
+    of this kind alone change (core/steps.py has that of the step).
     """
 
     options: type[ProbeOptions]

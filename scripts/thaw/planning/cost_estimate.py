@@ -16,6 +16,7 @@ from thaw.core.boundaries import BYTES
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.home import PACKAGE
+from thaw.core.steps import STEPS
 from thaw.data.sources import count_texts
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
@@ -27,8 +28,6 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import boundaries_read
 from thaw.schema.phases import PhaseConfig
 
-TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
-COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted")
 MOST_TIMED = 8  # cores that are timed; the others count as much
 # Seconds of a job that do not grow with its texts, where a server has imported the libraries (fork_server); of heads
 # that are fitted to convergence all. Measured with MiniLM on two idle cores, as is the next line but one.
@@ -191,7 +190,7 @@ def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) 
 
 def job_seconds(step: str) -> float:
     """Return the seconds of a step's job that do not grow with its texts."""
-    return JOB_SECONDS.get(step, OTHER_SECONDS) if step in COMPUTING else SHOWN_SECONDS
+    return JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
 
 
 def seconds_on_gpu(operations: float, jobs: int) -> float:
@@ -274,6 +273,6 @@ def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
         return pretraining_operations(plan, job, gain)
     if step in ("features_adapted", "teach"):
         return extraction_operations(plan, _excerpt(plan, job)) / (gain if _in_bf16(job) else 1.0)
-    if step in TRAINING:
+    if STEPS[step].trains:
         return training_operations(plan, job.spec, store_of(plan, job), gain)
     return 0.0

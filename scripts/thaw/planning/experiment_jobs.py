@@ -7,7 +7,7 @@ from thaw.core import layout, plugins
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBED_TYPES
 from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.jobs import JobTable, Result
@@ -72,7 +72,7 @@ class ExperimentJobs:
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:
-                spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
+                spec = {"version": STEPS["baseline"].version, "task": task_spec(name, task), "baseline": baseline}
                 spec |= {"subset": self._subset(subset), "data": data, **plugins.in_spec(task.metrics)}
                 names = {"task": name, "subset": subset, "baseline": baseline}
                 self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})

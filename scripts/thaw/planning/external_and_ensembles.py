@@ -6,7 +6,7 @@ from pathlib import Path
 from thaw.core import layout, plugins
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError, suggestion
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import RunCell, RunPlan
@@ -34,7 +34,7 @@ def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tu
             if not path.is_file():
                 raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
             task = catalogue.get("tasks", asked, place)
-            spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
+            spec = {"version": STEPS["external"].version, "external": name, "task": task_spec(asked, task)}
             spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **plugins.in_spec(task.metrics)}
             jobs[layout.key("external", {"task": asked, "external": name})] = (task.corpus, file, spec)
     return jobs
@@ -108,7 +108,7 @@ def ensemble_spec(
     """Return the spec of an ensemble, without the digest of its corpus. Args: one of its members; digests of all."""
     task, subset = catalogue.get("tasks", member.task, "tasks"), catalogue.get("subsets", member.subset, "subsets")
     return {
-        "version": VERSIONS["ensemble"],
+        "version": STEPS["ensemble"].version,
         "ensemble": name,
         "task": task_spec(member.task, task),
         "subset": spec_of(subset),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError, suggestion
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.planning.paths import Paths
 
 
@@ -58,14 +58,14 @@ class JobTable:
 
     def __init__(self, results: str, seeds: set[int], previous_changes: dict[str, dict] | None = None):
         self.paths = Paths(results)
-        self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
+        self.jobs: dict[str, dict[str, Job]] = {step: {} for step in STEPS}
         self.boundaries: dict[str, list[int]] = {}
         self.vectors: dict[str, list[str]] = {}
         self.taught: dict[str, set[int | str]] = {}
         self.seeds = set(seeds)
         self.changes: dict[str, dict] = {}
         self.previous_changes = previous_changes or {}
-        self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in VERSIONS}
+        self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in STEPS}
 
     def has(self, step: str, key: str) -> bool:
         """Return whether a job is in the table."""

@@ -7,7 +7,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.core import layout
 from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError, suggestion
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.heads import EXPORTED
 from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.entry import spec_of
@@ -77,13 +77,13 @@ def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
     }
     chosen = {"choose": merge.entry.choose, "margin": merge.entry.margin, "seed": merge.seed}
     seeds = [run.seed for run in next(iter(merge.candidates.values()))[0].runs]
-    return {"version": VERSIONS["merge"], "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
+    return {"version": STEPS["merge"].version, "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
 
 
 def latency_spec(experiment: ExperimentConfig, merge: str) -> dict:
     """Return the spec of measuring a merge. Args: the digest of the merge."""
     settings = {"latency": spec_of(experiment.latency), "compute": spec_of(experiment.compute)}
-    return {"version": VERSIONS["latency"], "merge": merge, **settings}
+    return {"version": STEPS["latency"].version, "merge": merge, **settings}
 
 
 def _candidates(

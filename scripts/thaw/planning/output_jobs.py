@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.outputs import step_of
 from thaw.planning import bibliography, external_and_ensembles
 from thaw.planning.output_additions import additions
@@ -36,7 +36,7 @@ def specs(
     """
     experiment, catalogue = context.experiment, context.catalogue
     name, selection = experiment.experiment, _selection(context, baselines)
-    yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
+    yield "collect", name, {"version": STEPS["collect"].version, "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, context.runs), "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
     outputs, together = [], {}
@@ -54,8 +54,8 @@ def specs(
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         subsets = shown["labels"]["subsets"] | _draws_named(options.get("first_draws", {}), catalogue)
         named = {"labels": shown["labels"] | {"subsets": subsets}}
-        yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown, **named}
-    report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
+        yield step, f"{name}/{output}", {"version": STEPS[step].version, **options, **shown, **named}
+    report = {"version": STEPS["report"].version, "experiment": name, "outputs": outputs, **shown}
     report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
     said = {"left_out": list(left_out)} if left_out else {}
     if together:

@@ -6,7 +6,7 @@ from itertools import product
 
 from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.probes import PROBES, ProbeKind, plugin_kind
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
@@ -201,7 +201,7 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
         )
     of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}
     return {
-        "version": VERSIONS["probe"],
+        "version": STEPS["probe"].version,
         **({"kind_version": kind.version} if kind.version > 1 else {}),  # specs of version 1 have none
         "of": of | ({"run": probed.run} if probed.run else {}),
         "task": task_spec(probed.task, task),
@@ -224,7 +224,7 @@ def adapted_spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalo
     """
     task, encoder = catalogue.get("tasks", probed.task, "tasks"), catalogue.get("encoders", probed.encoder, "encoders")
     return {
-        "version": VERSIONS["features_adapted"],
+        "version": STEPS["features_adapted"].version,
         "task": task_spec(probed.task, task),
         "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),
         "rows": probed.rows,

@@ -3,7 +3,7 @@
 from thaw.core import layout
 from thaw.core.boundaries import coral_targets, stored_parts_read, taught_parts
 from thaw.core.errors import UserError
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.auxiliary import auxiliary_tasks
@@ -99,7 +99,7 @@ class RunJobs:
         task = self.planner.catalogue.get("tasks", run.task, "tasks")
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, [])
         subset = self.planner.catalogue.get("subsets", plan.rows, "subsets")
-        spec = {"version": VERSIONS["teach"], "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
+        spec = {"version": STEPS["teach"].version, "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
         spec |= {"run": self.table.digest(result), "dtype": self.planner.experiment.store.dtype}
         spec["compute"] = taught.spec["compute"]
         inputs["run"] = [self.table.paths.result(run.folder)]

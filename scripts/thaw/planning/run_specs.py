@@ -4,7 +4,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.adaptation.stages import phases_to_spec
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -31,7 +31,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     shape = planner.shape(run)
     phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
     return {
-        "version": VERSIONS[run.step],
+        "version": STEPS[run.step].version,
         "task": task_spec(run.task, task),
         "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
         "head": spec_of(head),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import SearchPlan
 from thaw.planning.run_specs import run_spec, spec_of_cell
@@ -13,7 +13,7 @@ from thaw.schema.entry import spec_of
 def heads_spec(search: SearchPlan, planner: RunPlanner) -> dict:
     """Return the spec of a choice for which the trials are trained, but for the digests of what was made before it."""
     base = replace(search.trials[0], settings={})
-    spec = run_spec(planner, base, spec_of_cell(planner, base)) | {"version": VERSIONS["search_heads"]}
+    spec = run_spec(planner, base, spec_of_cell(planner, base)) | {"version": STEPS["search_heads"].version}
     seeds = sorted({trial.seed for trial in search.trials})
     kept = {key: spec[key] for key in spec.keys() - {"seed"}}
     return kept | {"grid": list(search.grid), "seeds": seeds} | _penalty(search)
@@ -33,4 +33,4 @@ def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str
     task = task_spec(name, catalogue.get("tasks", name, "tasks"))
     subset = catalogue.get("subsets", search.trials[0].subset, "subsets")
     chosen_on = {"subset": spec_of(subset)} if subset.validation else {}
-    return {"version": VERSIONS["select"], "task": task, **chosen_on, "trials": trials, **_penalty(search)}
+    return {"version": STEPS["select"].version, "task": task, **chosen_on, "trials": trials, **_penalty(search)}

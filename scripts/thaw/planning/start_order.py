@@ -6,7 +6,8 @@ last and run alone while the other cores have nothing to do. Longest first keeps
 
 from functools import cache
 
-from thaw.planning.cost_estimate import COMPUTING, operations
+from thaw.core.steps import COMPUTING
+from thaw.planning.cost_estimate import operations
 from thaw.planning.job_request import first_of_cells
 from thaw.planning.plan import Plan
 

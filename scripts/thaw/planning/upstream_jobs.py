@@ -2,7 +2,7 @@
 
 from os.path import normpath
 
-from thaw.core.versions import VERSIONS
+from thaw.core.steps import STEPS
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning import compatibility
@@ -32,7 +32,7 @@ class UpstreamJobs:
             data_dir = self.experiment.data_dir
             source, files = find_source(task.corpus, corpus, self.experiment.sources, data_dir)
             kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
-            spec = {"version": VERSIONS["prepare"], "corpus": task.corpus, "entry": kept, "source": source}
+            spec = {"version": STEPS["prepare"].version, "corpus": task.corpus, "entry": kept, "source": source}
             spec["files"] = files
             inputs = {"files": [normpath(f"{data_dir}/{relative}") for relative in sorted(files)]}
             self.table.add("prepare", task.corpus, spec, inputs)
@@ -50,7 +50,7 @@ class UpstreamJobs:
                 self._pretrain(weights)
             else:
                 entry = self.catalogue.get("encoders", weights.encoder, "encoders")
-                spec = {"version": VERSIONS["fetch"], "encoder": weights.encoder, "entry": spec_of(entry)}
+                spec = {"version": STEPS["fetch"].version, "encoder": weights.encoder, "entry": spec_of(entry)}
                 if files := local_files(entry, f"encoders.{weights.encoder}"):
                     spec["files"] = files
                 self.table.add("fetch", key, spec, {})
@@ -61,7 +61,7 @@ class UpstreamJobs:
         fetched, card = self.encoder(InitialWeights(weights.encoder))
         entry = self.catalogue.get("further_pretraining", weights.further, "from")
         store = self.store(InitialWeights(weights.encoder), weights.corpus, entry.view)
-        spec = {"version": VERSIONS["pretrain"], "settings": spec_of(entry, frozenset({"view"}))}
+        spec = {"version": STEPS["pretrain"].version, "settings": spec_of(entry, frozenset({"view"}))}
         spec |= {"encoder": fetched.digest, "features": self.table.job("features", store).digest}
         spec["compute"] = spec_of(self.experiment.compute)
         self.table.add("pretrain", weights.key, spec, {"encoder": card, "tokens": [self.table.paths.tokens(store)]})
@@ -72,7 +72,7 @@ class UpstreamJobs:
         if not self.table.has("features", key):
             entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
             data, cards = self.data(corpus)
-            spec = {"version": VERSIONS["features"], "view": spec_of(entry), **self.experiment.store.states}
+            spec = {"version": STEPS["features"].version, "view": spec_of(entry), **self.experiment.store.states}
             spec |= {"data": data, "encoder": encoder.digest, "compute": spec_of(self.experiment.compute)}
             self.table.add("features", key, spec, {"data": cards, "encoder": card})
             self.table.boundaries[key], self.table.vectors[key] = [], []

@@ -8,4 +8,4 @@ import sys
 from thaw.core import fork_client
 
 if __name__ == "__main__":
-    fork_client.ask_or_run(f"thaw.steps.{sys.argv[1]}", sys.argv[2:])
+    fork_client.ask_or_run(f"thaw.steps.{sys.argv[1]}", sys.argv[2:], sys.argv[1])

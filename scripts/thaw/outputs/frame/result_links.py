@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from thaw.core import layout
+from thaw.core.steps import giving
 from thaw.outputs.frame.aggregate import ROW
 from thaw.outputs.frame.runs_frame import CELL
 
@@ -19,8 +20,6 @@ FILES = {
     "history": "history.csv",
     "cost": "cost.json",
 }
-STEPS = ("train", "fit_heads", "baseline", "external", "ensemble")  # whose results are scored
-RECORDS = ("probe", "merge", "latency")  # steps whose results are not: figures and tables read them directly
 
 
 def cell_anchor(task: str, key: dict) -> str:
@@ -49,13 +48,13 @@ def record_anchor(step: str, key: str) -> str:
 
 
 def record_names(path, results) -> tuple[str, dict[str, str]]:
-    """Return which step of RECORDS made a result, and the names in its path."""
-    for step in RECORDS:
+    """Return which step made a result that is a record, and the names in its path."""
+    for step in giving("record"):
         with contextlib.suppress(ValueError):
             return step, layout.names_in_folder(
                 step, Path(path).absolute().parent.relative_to(Path(results).absolute())
             )
-    raise ValueError(f"{path}: no result of {', '.join(RECORDS)}")
+    raise ValueError(f"{path}: no result of {', '.join(giving('record'))}")
 
 
 def relative(path, page_folder) -> str:
@@ -79,7 +78,7 @@ def files_of(folder: str, results, logs, page_folder) -> dict[str, str]:
 def _logs(folder: str) -> list[str]:
     """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
     logs = []
-    for step in (*STEPS, *RECORDS):
+    for step in (*giving("scores"), *giving("record")):
         with contextlib.suppress(ValueError):  # it is no result of this step
             logs.append(layout.log(step, layout.names_in_folder(step, folder)))
     return logs

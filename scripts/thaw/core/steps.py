@@ -1,0 +1,57 @@
+"""The steps of the workflow: the VERSION of each, and what is asked of a step by its name. No torch.
+
+A VERSION is raised by hand when a step's results change, never otherwise: it is in the spec of each job, so that
+raising it makes every result of that step again. A test keeps a digest of each step's code and asks for one or the
+other: raise the version, or sign the new code off as leaving results as they are (`python scripts/sign_off.py`).
+"""
+
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """What holds for all jobs of a step.
+
+    version: see above. libraries: what a job imports first, "models" (torch and transformers), "plots" or "tables".
+    own_threads: whether a job gets any number of cores and says itself how many threads it has. trains: whether it
+    changes weights by gradients. computes: whether it trains or runs an encoder's layers, which the forecast counts and
+    of which the longest starts first. result: "scores" where runs.csv has them, "record" for what tables and figures
+    read directly, "output" for what is drawn, which carries no digest; "" for all else.
+    """
+
+    version: int
+    libraries: str = "tables"
+    own_threads: bool = False
+    trains: bool = False
+    computes: bool = False
+    result: str = ""
+
+
+STEPS = {
+    "prepare": Step(1),
+    "fetch": Step(1, "models", own_threads=True),
+    "pretrain": Step(2, "models", trains=True, computes=True),
+    "features": Step(2, "models", own_threads=True, computes=True),
+    "fit_heads": Step(5, "models", own_threads=True, trains=True, computes=True, result="scores"),
+    "search_heads": Step(1, "models", own_threads=True, trains=True, computes=True),
+    "train": Step(5, "models", trains=True, computes=True, result="scores"),
+    "select": Step(1),
+    "teach": Step(1, "models", computes=True),
+    "baseline": Step(1, result="scores"),
+    "features_adapted": Step(1, "models", computes=True),
+    "probe": Step(2, "models", result="record"),
+    "external": Step(1, result="scores"),
+    "ensemble": Step(1, result="scores"),
+    "merge": Step(2, "models", own_threads=True, result="record"),
+    "latency": Step(3, result="record"),
+    "collect": Step(11, result="output"),
+    "table": Step(16, result="output"),
+    "figure": Step(14, "plots", result="output"),
+    "report": Step(15, "plots", result="output"),
+}
+
+COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
+
+
+def giving(result: str) -> tuple[str, ...]:
+    """Return the steps whose results are of a kind: "scores", "record" or "output"."""
+    return tuple(name for name, step in STEPS.items() if step.result == result)
