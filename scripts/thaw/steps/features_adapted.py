@@ -1,5 +1,7 @@
 """Step `features_adapted`: the hidden states that an encoder gives as a run left it, at all layers, on a few rows."""
 
+from argparse import Namespace
+
 from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
@@ -23,7 +25,7 @@ def main() -> None:
     run_relaxed_if_needed(lambda: execute(spec, arguments))
 
 
-def execute(spec: dict, folders) -> None:
+def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
@@ -33,10 +35,10 @@ def execute(spec: dict, folders) -> None:
     from thaw.training.rows_read import read_rows
 
     watch = Stopwatch()
-    (inputs,) = run_inputs.open_inputs(spec, folders)
-    adapted = AdaptedEncoder.of(folders.encoder, folders.run, spec["run"])
-    changes = {"digest": digest(spec), "weights": file_sha256(folders.run.parent / layout.ENCODER)}
-    store = write_excerpt(inputs.store, folders.out, read_rows(spec, inputs.corpus), changes)
+    (inputs,) = run_inputs.open_inputs(spec, arguments)
+    adapted = AdaptedEncoder.of(arguments.encoder, arguments.run, spec["run"])
+    changes = {"digest": digest(spec), "weights": file_sha256(arguments.run.parent / layout.ENCODER)}
+    store = write_excerpt(inputs.store, arguments.out, read_rows(spec, inputs.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
     encoder.states_precision = spec.get("precision", "fp32")
@@ -45,7 +47,7 @@ def execute(spec: dict, folders) -> None:
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
     card |= {"bytes": sum(fact["bytes"] for fact in facts.values())}
-    write_json(folders.out / "card.json", card)
+    write_json(arguments.out / "card.json", card)
     log(f"{len(numbers)} boundaries, {card['bytes'] / 2**20:.1f} MiB, {seconds:.1f} s")
 
 

@@ -6,6 +6,7 @@ and its bytes do not depend on which other seeds were asked for.
 """
 
 import math
+from argparse import Namespace
 
 from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
@@ -36,7 +37,7 @@ def main() -> None:
         run_relaxed_if_needed(lambda: train(spec, arguments, processes))
 
 
-def fit(spec: dict, folders) -> None:
+def fit(spec: dict, arguments: Namespace) -> None:
     """Fit the head in each view that the run reads, and write every seed's folder with the better one.
 
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
@@ -48,7 +49,7 @@ def fit(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, folders)]
+        runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, arguments)]
         for run in runs:
             prepare(run)
     with claimed(watch, True, operations(runs)) as device:
@@ -61,14 +62,14 @@ def fit(spec: dict, folders) -> None:
     cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
         log(f"pairs read {run.pairs}, chosen on {run.context.validation}")
-    for seed in folders.seeds:
+    for seed in arguments.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run.context, fitted, outcome, cost)
+        write_run(arguments.out / layout.of_seed(seed), spec | {"seed": seed}, run.context, fitted, outcome, cost)
         log_result(seed, run, outcome, cost)
 
 
-def train(spec: dict, folders, processes: Processes) -> None:
+def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.placing import hand_over, operations, prepare, send
@@ -78,16 +79,16 @@ def train(spec: dict, folders, processes: Processes) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (inputs,) = run_inputs.open_inputs(spec, folders)
-        settings = run_inputs.chosen(run_inputs.open_needs(spec, folders))
-        runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in folders.seeds]
+        (inputs,) = run_inputs.open_inputs(spec, arguments)
+        settings = run_inputs.chosen(run_inputs.open_needs(spec, arguments))
+        runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in arguments.seeds]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch, processes))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         seed, cost = run.spec["seed"], left.cost | shared
-        write_run(folders.out / layout.of_seed(seed), run.spec, run.context, left, left.outcome, cost)
+        write_run(arguments.out / layout.of_seed(seed), run.spec, run.context, left, left.outcome, cost)
         log_result(seed, run, left.outcome, cost)
 
 

@@ -3,6 +3,8 @@
 metrics.json is written last.
 """
 
+from argparse import Namespace
+
 from thaw.core.devices import look, run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
@@ -26,7 +28,7 @@ def main() -> None:
     run_relaxed_if_needed(lambda: probe(spec, arguments))
 
 
-def probe(spec: dict, folders) -> None:
+def probe(spec: dict, arguments: Namespace) -> None:
     """Probe and write the results. Args: spec; the parsed arguments, for their folders."""
     import pandas
 
@@ -36,10 +38,10 @@ def probe(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (pretrained,) = run_inputs.open_inputs(spec, folders)
-        adapted = run_inputs.open_adapted(spec, folders.adapted, folders.runs, pretrained)
+        (pretrained,) = run_inputs.open_inputs(spec, arguments)
+        adapted = run_inputs.open_adapted(spec, arguments.adapted, arguments.runs, pretrained)
         if look()[0]:  # else nobody waits, and not each probe needs it
-            import_code(folders.encoder)
+            import_code(arguments.encoder)
     log(f"{spec['of']['probe']}: layers {', '.join(map(str, spec['read']))}")
     with claimed(watch) as device:
         adapted = {seed: one.on(device) for seed, one in adapted.items()}
@@ -47,10 +49,10 @@ def probe(spec: dict, folders) -> None:
             rows, record = run(spec, pretrained.on(device), adapted)
         cost = measure_cost(watch, device)
     table = pandas.DataFrame(rows).to_csv(index=False, lineterminator="\n")
-    write_text(folders.out / "layers.csv", table)
-    write_json(folders.out / "cost.json", cost)
-    write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **record})
-    log(f"written to {folders.out}")
+    write_text(arguments.out / "layers.csv", table)
+    write_json(arguments.out / "cost.json", cost)
+    write_json(arguments.out / "metrics.json", {"spec": spec, "digest": digest(spec), **record})
+    log(f"written to {arguments.out}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Step `search_heads`: a head on frozen features, trained with all settings of a grid, and the choice among them."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from thaw.core.devices import run_relaxed_if_needed
@@ -18,7 +19,7 @@ def main() -> None:
     run_relaxed_if_needed(lambda: search(arguments.spec, arguments, processes))
 
 
-def search(spec: dict, folders, processes: Processes) -> None:
+def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train every trial with every seed, and write chosen.json, last, with the history and cost of all.
 
     Args: spec; the parsed arguments, for their folders; what shares the training.
@@ -32,7 +33,7 @@ def search(spec: dict, folders, processes: Processes) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (inputs,) = run_inputs.open_inputs(spec, folders)
+        (inputs,) = run_inputs.open_inputs(spec, arguments)
         grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for settings, seed in grid]
         prepare(runs[0])
@@ -53,9 +54,9 @@ def search(spec: dict, folders, processes: Processes) -> None:
     ]
     cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
     parameters = trained[0].cost["parameters"]
-    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | spent)
-    write_history(folders.out / "trials.csv", task, each, runs, trained)
-    write_json(folders.out / "chosen.json", choose_trial(spec, task, trials))
+    write_json(arguments.out / "cost.json", cost | {"parameters": parameters} | spent)
+    write_history(arguments.out / "trials.csv", task, each, runs, trained)
+    write_json(arguments.out / "chosen.json", choose_trial(spec, task, trials))
 
 
 def write_history(path: Path, task: dict, each: int, runs: list, trained: list) -> None:

@@ -1,5 +1,7 @@
 """Step `teach`: what a finished run gives on training rows, once for all students, temperatures and seeds."""
 
+from argparse import Namespace
+
 from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
@@ -26,7 +28,7 @@ def main() -> None:
     run_relaxed_if_needed(lambda: execute(spec, arguments))
 
 
-def execute(spec: dict, folders) -> None:
+def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the teacher. Args: spec; parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.digests import file_sha256
@@ -37,19 +39,19 @@ def execute(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (inputs,) = run_inputs.open_inputs(spec, folders)
-        teacher = Teacher(inputs, folders.run, spec["run"])
+        (inputs,) = run_inputs.open_inputs(spec, arguments)
+        teacher = Teacher(inputs, arguments.run, spec["run"])
         rows = read_rows(spec, inputs.corpus)["train"]
-        changes = {"digest": digest(spec), "weights": file_sha256(folders.run)}
-        store = write_excerpt(inputs.store, folders.out, {"train": rows}, changes)
-    parts = sorted(set(folders.boundaries), key=str)
+        changes = {"digest": digest(spec), "weights": file_sha256(arguments.run)}
+        store = write_excerpt(inputs.store, arguments.out, {"train": rows}, changes)
+    parts = sorted(set(arguments.boundaries), key=str)
     with claimed(watch) as device:
         with watch("train"):  # it counts as training of the students
             card, facts = teacher.write(store, rows, parts, spec["dtype"], device)
         cost = {"flops": teacher.flops(rows)} | measure_cost(watch, device)
     write_cards(store, teacher.model.encoder, spec["dtype"], facts, {"device": hardware(device)["device"]})
-    write_json(folders.out / "cost.json", cost)
-    write_json(folders.out / "card.json", {"spec": spec, "digest": digest(spec), **card})
+    write_json(arguments.out / "cost.json", cost)
+    write_json(arguments.out / "card.json", {"spec": spec, "digest": digest(spec), **card})
     log(f"logits of {len(rows)} rows, {len(parts)} boundaries, {cost['seconds']['total']:.1f} s")
 
 

@@ -38,19 +38,19 @@ def main() -> None:
         train_one(spec, arguments)
 
 
-def train_one(spec: dict, folders) -> None:
+def train_one(spec: dict, arguments: Namespace) -> None:
     """Train a run. Args: spec; the parsed arguments, for their folders."""
     set_threads(threads_of(spec))
-    run_relaxed_if_needed(lambda: execute(spec, folders))
-    retraining.end(folders.out)
+    run_relaxed_if_needed(lambda: execute(spec, arguments))
+    retraining.end(arguments.out)
 
 
-def train_missing(specs: list[dict], folders) -> None:
+def train_missing(specs: list[dict], arguments: Namespace) -> None:
     """Train the runs whose records are not there or of another spec. Args: specs; the parsed arguments.
 
     Raises UserError, after all of them, where some failed: out of memory, or by a mistake in what they read.
     """
-    runs = [run_folders(number, specs, folders) for number in range(len(specs))]
+    runs = [run_arguments(number, specs, arguments) for number in range(len(specs))]
     left = [(spec, run) for spec, run in zip(specs, runs, strict=True) if not is_done(run.out, spec)]
     for _, run in left:  # at once: else one of an older spec stays where this job is killed
         retraining.begin(run.out)
@@ -69,10 +69,10 @@ def train_missing(specs: list[dict], folders) -> None:
         raise UserError(f"{len(failed)} of {len(specs)} runs failed ({seeds}); the others are there")
 
 
-def run_folders(number: int, specs: list[dict], folders) -> Namespace:
+def run_arguments(number: int, specs: list[dict], arguments: Namespace) -> Namespace:
     """Return the arguments of one of several runs: its own folder, and its own file of each need that has several."""
-    need = [[role, *(files[number : number + 1] if len(files) > 1 else files)] for role, *files in folders.need]
-    return Namespace(**{**vars(folders), "need": need, "out": folders.out / layout.of_seed(specs[number]["seed"])})
+    need = [[role, *(files[number : number + 1] if len(files) > 1 else files)] for role, *files in arguments.need]
+    return Namespace(**{**vars(arguments), "need": need, "out": arguments.out / layout.of_seed(specs[number]["seed"])})
 
 
 def is_done(folder: Path, spec: dict) -> bool:
@@ -82,7 +82,7 @@ def is_done(folder: Path, spec: dict) -> bool:
     return there and read_json(record).get("digest") == digest(spec)
 
 
-def execute(spec: dict, folders) -> None:
+def execute(spec: dict, arguments: Namespace) -> None:
     """Train a run and write its folder. Args: spec; the parsed arguments, for their folders.
 
     A device is claimed for the training alone: imports and opening come before it, writing after it.
@@ -98,20 +98,20 @@ def execute(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (inputs,) = run_inputs.open_inputs(spec, folders)
-        needs = run_inputs.open_needs(spec, folders)
+        (inputs,) = run_inputs.open_inputs(spec, arguments)
+        needs = run_inputs.open_needs(spec, arguments)
         run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs), taught(spec, needs, inputs))
         prepare(run)
     with claimed(watch) as device:
-        progress = Progress(folders.out, spec, watch, device)
+        progress = Progress(arguments.out, spec, watch, device)
         (left,) = hand_over([run], train([send(run, device)], watch, progress))
         cost = left.cost | measure_cost(watch, device)
     if spec["keep"]:
-        note = {BASE: read_json(folders.encoder / "card.json")["sha256"]} | (
+        note = {BASE: read_json(arguments.encoder / "card.json")["sha256"]} | (
             left.inserts.note() if left.inserts else {}
         )
-        save_tensors(folders.out / layout.ENCODER, left.encoder, note)
-    write_run(folders.out, spec, run.context, left, left.outcome, cost)
+        save_tensors(arguments.out / layout.ENCODER, left.encoder, note)
+    write_run(arguments.out, spec, run.context, left, left.outcome, cost)
     log(result_line(run.context.task, left.outcome, cost["seconds"]["total"]))
     progress.end()
 

@@ -3,6 +3,7 @@
 Nothing is opened that was made for another spec than the run was planned with.
 """
 
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,36 +80,36 @@ class Inputs:
         ]
 
 
-def open_inputs(spec: dict, folders) -> list[Inputs]:
-    """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
+def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
+    """Open what the parsed arguments name, one Inputs for each view that the run reads.
 
     No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again.
     Raises UserError for a folder that was made for another spec.
     """
-    plugins.verify_plugins(spec, folders.catalogues)
+    plugins.verify_plugins(spec, arguments.catalogues)
     digests = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
-    check_digest(folders.data / "card.json", spec["data"])
-    check_digest(folders.encoder / "card.json", spec["encoder"])
-    corpus = Corpus(folders.data)
+    check_digest(arguments.data / "card.json", spec["data"])
+    check_digest(arguments.encoder / "card.json", spec["encoder"])
+    corpus = Corpus(arguments.data)
     target = spec["task"]["target"]
     rows = read_rows(spec, corpus)
     stores = [
-        _store(folder, expected, spec, folders.encoder, rows)
-        for folder, expected in zip(folders.features, digests, strict=True)
+        _store(folder, expected, spec, arguments.encoder, rows)
+        for folder, expected in zip(arguments.features, digests, strict=True)
     ]
-    views = [Inputs(corpus, store, folders.encoder) for store in stores]
-    data, tokens = _by_digest(folders.also_data), _by_digest(folders.also_tokens)
+    views = [Inputs(corpus, store, arguments.encoder) for store in stores]
+    data, tokens = _by_digest(arguments.also_data), _by_digest(arguments.also_tokens)
     targets = coral_targets(spec.get("phases", []))
     for entry in spec.get("also", []):
         other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())
         for inputs, expected in zip(views, entry["features"], strict=True):
-            inputs.transfer_sets.append((other, _store(tokens(expected), expected, spec, folders.encoder, read)))
+            inputs.transfer_sets.append((other, _store(tokens(expected), expected, spec, arguments.encoder, read)))
     for entry in spec.get("auxiliary", []):
         read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
         for inputs, expected in zip(views, entry["features"], strict=True):
-            store = _store(tokens(expected), expected, spec, folders.encoder, read)
-            inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, folders.encoder)
+            store = _store(tokens(expected), expected, spec, arguments.encoder, read)
+            inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, arguments.encoder)
     return views
 
 
@@ -144,12 +145,12 @@ def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) 
     return by_seed
 
 
-def open_needs(spec: dict, folders) -> dict[str, Path]:
+def open_needs(spec: dict, arguments: Namespace) -> dict[str, Path]:
     """Return the file of all that a run needs of other jobs, by role.
 
     Args: the run's spec; the parsed arguments. Raises UserError for what is missing, or was made for another spec.
     """
-    given, needs = {role: [Path(file) for file in files] for role, *files in folders.need}, {}
+    given, needs = {role: [Path(file) for file in files] for role, *files in arguments.need}, {}
     for role, expected in stated_needs(spec).items():
         if not given.get(role):
             raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
