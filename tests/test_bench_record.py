@@ -21,7 +21,7 @@ def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):
     write_json(options.part("lengths"), common | {"part": "lengths", "lengths": each})
     record.keep(["growth", "lengths"], options)
     read = {path.stem: path.read_text() for path in (tmp_path / "kept/tables").glob("*.md")}
-    assert "| varied | from, to | ours |" in read["growth"] and "| seeds | 1, 4 | 8, 16; 0.50 |" in read["growth"]
+    assert "| seeds | 4 | 16 |\n| seeds | exponent | 0.50 |" in read["growth"]
     assert "| side | 14 tokens | 64 tokens |" in read["lengths_seconds"]
     assert "| ours | 14 | 64 |" in read["lengths_seconds"] and "| ours | 7 | 32 |" in read["lengths_engine"]
 

@@ -5,8 +5,13 @@ from pathlib import Path
 from thaw.outputs.figures.figure_style import GREY, MARKERS, grid, legend, style
 from thaw.outputs.figures.panels import write_pictures
 
-LINES = {"ours": "o", "default": "s", "tuned": "D"}
-NAMES = {"ours": "Thaw", "default": "Trainer, defaults", "tuned": "Trainer, tuned"}
+LINES = {"ours": "o", "default": "s", "tuned_side_by_side": "D", "boundary_loop": "^"}
+NAMES = {
+    "ours": "Thaw",
+    "default": "Trainer, defaults",
+    "tuned_side_by_side": "Trainer, tuned",
+    "boundary_loop": "torch loop, states in memory",
+}
 
 
 def goals(summary: dict, named: dict, prefix: Path) -> None:
@@ -27,7 +32,7 @@ def goals(summary: dict, named: dict, prefix: Path) -> None:
 
 
 def growth(found: dict[str, dict], prefix: Path) -> None:
-    """Draw seconds against examples, layers, seeds and strategies with fitted exponents; write SVG, PNG and PDF."""
+    """Draw seconds against examples, layers, seeds and strategies; write SVG, PNG and PDF."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     with style():
@@ -36,9 +41,6 @@ def growth(found: dict[str, dict], prefix: Path) -> None:
         for axis, (name, one) in zip(axes, found.items(), strict=True):
             for i, (side, seconds) in enumerate(one["seconds"].items()):
                 (line,) = axis.plot(one["points"], seconds, f"{LINES[side]}-", color=f"C{i}", label=NAMES[side])
-                end, power = (one["points"][-1], seconds[-1]), f"$n^{{{one['exponents'][side]:.2f}}}$"
-                look = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
-                axis.annotate(power, end, color=f"C{i}", **look)
                 handles[side] = line
             axis.set_xscale("log")
             axis.set_yscale("log")

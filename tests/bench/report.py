@@ -216,15 +216,14 @@ def _leaves(found, path: str = ""):
 
 
 def growth(found: dict[str, dict]) -> list[str]:
-    """Return by axis the seconds at the smallest and the largest value, and the exponents in between, by side."""
+    """Return by axis the seconds at each value, and the exponent of a line through them, by side."""
     sides = list(next(iter(found.values()))["seconds"])
-    lines = ["| varied | from, to | " + " | ".join(sides) + " |", "|:--|:--|" + "--:|" * len(sides)]
+    lines = ["| varied | value | " + " | ".join(sides) + " |", "|:--|--:|" + "--:|" * len(sides)]
     for axis, one in found.items():
-        ends = f"{one['points'][0]}, {one['points'][-1]}"
-        cells = [
-            f"{number(one['seconds'][s][0])}, {number(one['seconds'][s][-1])}; {one['exponents'][s]:.2f}" for s in sides
-        ]
-        lines.append(f"| {axis} | {ends} | " + " | ".join(cells) + " |")
+        points = [f"{point:,}" for point in one["points"]] + ["exponent"]
+        columns = [[*map(number, one["seconds"][s]), f"{one['exponents'][s]:.2f}"] for s in sides]
+        cells = zip(points, *columns, strict=True)
+        lines += [f"| {axis} | {point} | " + " | ".join(row) + " |" for point, *row in cells]
     return lines
 
 
