@@ -154,7 +154,8 @@ MISTAKES = {
     "nothing": (b"\n", "is empty"),
     "prose": (b"".join(b"word%d stands here.\n" % i for i in range(30)), "of no format that Thaw reads"),
     "utf-16": ("text\tlabel\n".encode("utf-16"), "is UTF-16"),
-    "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20"),
+    "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20 rows"),
+    "a header alone": (b"text,label\n", "has 1 line, a row or a header; expected at least 20 rows"),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
@@ -288,8 +289,14 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
 def test_an_encoder_without_weights_is_refused(place):
     (place / "bare").mkdir()
     (place / "bare/config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 8}')
-    with pytest.raises(UserError, match="bare: has a config and no weights; expected model.safetensors"):
+    with pytest.raises(UserError, match="bare has no weights: neither model.safetensors nor pytorch_model.bin"):
         new_command.main(["encoder", "bare"])
+    tiny_encoder("bert", place / "mute")
+    for file in place.glob("mute/*token*"):
+        file.unlink()
+    (place / "mute/vocab.txt").unlink(missing_ok=True)
+    with pytest.raises(UserError, match="mute has no tokenizer: tokenizer.json, vocab.txt"):
+        new_command.main(["encoder", "mute"])
     assert not (place / "my").exists()
 
 

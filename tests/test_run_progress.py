@@ -32,7 +32,7 @@ def record(event: str | None = None, msg: str | None = None, **facts) -> logging
 
 def started(seconds: dict[int, float], lines: list[str], clock: Clock) -> RunProgress:
     """Return the handler when it has its estimate."""
-    progress = RunProgress(lambda: seconds, lines.append, clock)
+    progress = RunProgress(lambda: seconds, lines.append, clock, untimed=0)
     progress.estimating.join()
     return progress
 
@@ -77,7 +77,7 @@ def test_no_job_waits_for_the_estimate():
         timed.wait(10)
         return {1: 600.0, 2: 600.0}
 
-    progress = RunProgress(estimate, lines.append, clock)
+    progress = RunProgress(estimate, lines.append, clock, untimed=0)
     finish(progress, 1, 1, 2)
     assert lines == ["1 of 2 jobs"]
     timed.set()
@@ -141,7 +141,7 @@ def test_a_machine_that_cannot_be_timed_stops_nothing():
     def estimate() -> dict[int, float]:
         raise OSError("no such program")
 
-    progress = RunProgress(estimate, lines.append, clock)
+    progress = RunProgress(estimate, lines.append, clock, untimed=0)
     progress.estimating.join()
     finish(progress, 1, 1, 2)
     assert lines == ["how long the jobs will take is not known: no such program", "1 of 2 jobs"]

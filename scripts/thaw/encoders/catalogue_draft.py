@@ -10,8 +10,6 @@ from thaw.core.errors import UserError
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
 from thaw.schema.entry import free_id
 
-WEIGHTS = (".safetensors", ".bin")
-
 
 @dataclass
 class EncoderDraft:
@@ -35,14 +33,17 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     """
     from transformers import AutoConfig, AutoTokenizer
 
+    from thaw.encoders.conversion import check_tokenizer, published_weights
+
     folder = Path(source).is_dir()
     try:
         config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
     except Exception as error:  # of many kinds, from several libraries
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(f"{source}: no config can be read, as of a folder or a Hub id ({reason})") from error
-    if folder and not any(path.suffix in WEIGHTS for path in Path(source).iterdir()):
-        raise UserError(f"{source}: has a config and no weights; expected model.safetensors or pytorch_model.bin")
+    if folder:  # as fetch will
+        published_weights(Path(source))
+        check_tokenizer(Path(source))
     layers, width = (getattr(config, key, None) for key in ("num_hidden_layers", "hidden_size"))
     if not layers or not width:
         raise UserError(f"{source}: its config states no num_hidden_layers or no hidden_size; is it a text encoder?")

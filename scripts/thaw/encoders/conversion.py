@@ -25,7 +25,7 @@ def assemble(source: Path, target: Path, expected: str | None) -> None:
             shutil.copyfile(source / name, target / name)
     for name in (*SETTINGS, "tokenizer_config.json"):
         _forget_code(target / name)
-    _check_tokenizer(source)
+    check_tokenizer(source)
     weights = published_weights(source)
     check_sum(weights, expected)
     if weights.name == WEIGHTS:
@@ -61,7 +61,7 @@ def _check_config(path: Path) -> None:
         raise UserError(f"{path}: quantised weights; Thaw needs them in full precision")
 
 
-def _check_tokenizer(source: Path) -> None:
+def check_tokenizer(source: Path) -> None:
     """Refuse a folder without a vocabulary: transformers would make up an empty one."""
     from importlib.util import find_spec
 

@@ -10,7 +10,7 @@ from thaw.planning.config_files import merged
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
-from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.keys import unknown_key
 from thaw.schema.selection_files import SelectionFiles
@@ -120,7 +120,13 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             name = named_points(item)[0]
             if block == "heads" and name in catalogue.ids("head_sets"):
                 continue
-            catalogue.get(block, name, experiment.place(key, item=name))
+            try:
+                catalogue.get(block, name, experiment.place(key, item=name))
+            except UserError as error:
+                if file := _unread(experiment, block, name):
+                    hint = f"{file} has it: name its folder at catalogues:"
+                    raise UserError(f"{experiment.place(key, item=name)}: no {name!r} in {block}; {hint}") from error
+                raise
     known = [named_points(item)[0] for kind in KINDS_OF_PARTS for item in getattr(experiment, kind)]
     anywhere = {name for kind in KINDS_OF_PARTS for name in catalogue.ids(kind)}
     for name in (name for part, others in experiment.only.items() for name in (part, *others)):
@@ -129,6 +135,15 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             raise UserError(
                 f"{place}: {name} is no task, encoder, head or strategy of the experiment{suggestion(name, known)}"
             )
+
+
+def _unread(experiment: ExperimentConfig, block: str, name: str) -> Path | None:
+    """Return the file near an experiment's own that has an id, where no catalogue that is read has it."""
+    for folder in experiment.folders:
+        for file in (folder / BLOCKS[block][0], *sorted(folder.glob(f"*/{BLOCKS[block][0]}"))):
+            if file.is_file() and name in (read_yaml(file).content.get(block) or {}):
+                return file
+    return None
 
 
 def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:

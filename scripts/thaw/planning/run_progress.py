@@ -12,6 +12,7 @@ from thaw.planning.plan import Plan
 from thaw.planning.start_order import operations_of_jobs
 
 SPACING = 5.0  # seconds between two lines
+UNTIMED = 15.0  # seconds until the machine is timed, which takes half a second of both cores from the first jobs
 TRUST = 0.1  # of the estimate: so much of it is as good as time that was measured
 GOES_WELL = ("job_info", "job_started", "job_finished", "progress")  # events of a job that Snakemake speaks of
 DEFAULT_LIMIT = (100, 1)  # jobs, in seconds
@@ -27,11 +28,17 @@ class RunProgress(logging.Handler):
     fail it notes the logs.
     """
 
-    def __init__(self, estimate: Callable[[], dict[int, float]], write: Callable[[str], None], clock=time.monotonic):
+    def __init__(
+        self,
+        estimate: Callable[[], dict[int, float]],
+        write: Callable[[str], None],
+        clock=time.monotonic,
+        untimed: float = UNTIMED,
+    ):
         """Start now.
 
-        Args: `estimate()`, seconds by number of the job, which runs in a thread of its own, since it times this machine
-        for seconds in which the first jobs may start; what takes a line; a clock in seconds.
+        Args: `estimate()`, seconds by number of the job, which runs in a thread of its own, since it times this
+        machine; what takes a line; a clock in seconds; seconds until the estimate, which a shorter run does without.
         """
         super().__init__()
         self.seconds: dict[int, float] = {}  # none as long as the estimate is not there
@@ -39,7 +46,8 @@ class RunProgress(logging.Handler):
         self.failed: dict[int, list[str]] = {}  # by number of the job its logs
         self.write, self.clock = write, clock
         self.start, self.written = clock(), -SPACING
-        self.estimating = threading.Thread(target=self._keep, args=(estimate,), daemon=True)
+        self.estimating = threading.Timer(untimed, self._keep, (estimate,))
+        self.estimating.daemon = True
         self.estimating.start()
 
     def _keep(self, estimate: Callable[[], dict[int, float]]) -> None:

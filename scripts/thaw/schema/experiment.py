@@ -1,5 +1,6 @@
 """What is wanted: the store, what the numbers depend on besides the method, and the experiment."""
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
@@ -188,6 +189,11 @@ class ExperimentConfig(ConfigModel):
         """Return the experiment, which now knows where its keys were written."""
         self._written = files
         return self
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders of the files that it was written in."""
+        return list(dict.fromkeys(Path(file).parent for file in self._written.files))
 
     def meet(self, *parts: str) -> bool:
         """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
