@@ -100,7 +100,12 @@ def test_processes_side_by_side_share_the_cells_and_take_as_long_as_the_slowest(
     parts = rivals.shared(cells, 2)
     assert sorted(map(str, parts[0] + parts[1])) == sorted(map(str, cells)), "each cell once"
     assert [{cell["seed"] for cell in part} for part in parts] == [{1, 3}, {2, 4}]
-    assert len(rivals.shared(cells[:1], 8)) == 1
+    of_one_seed = [{"task": "t", "seed": 1, "phases": phases} for phases in (["a"], ["b"], ["a", "c"], ["d"])]
+    assert [[cell["phases"] for cell in part] for part in rivals.shared(of_one_seed, 2)] == [
+        [["a"], ["a", "c"], ["d"]],
+        [["b"]],
+    ], "what begins with the same phase stays together"
+    assert len(rivals.shared(of_one_seed[:1], 8)) == 1
     records = [
         {
             "wall": wall,

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from test_plan import planned
-from thaw.core.digests import canonical
+from thaw.core.digests import canonical, file_sha256
 from thaw.data import sources
 from thaw.planning import cost_estimate
 from thaw.schema.corpora import CorpusConfig
@@ -23,12 +23,16 @@ def counted(folder, content: str, **files):
     (folder / "a.csv").write_text(content, encoding="utf-8")
     entry = ENTRY | {"files": {"format": "csv", "splits": {"train": "a.csv"}, **files}}
     entry = canonical(spec_of(CorpusConfig.model_validate(entry)))
-    return sources.count_texts("mine", entry, ("a.csv",), str(folder))
+    return sources.count_texts("mine", entry, (("a.csv", file_sha256(folder / "a.csv")),), str(folder))
 
 
 def test_rows_and_words_of_a_file_are_counted(tmp_path):
     size = counted(tmp_path, 'text,label\n"one, two three.",a\nfour,b\n')
     assert size.examples == 2 and size.tokens == round(sources.PIECES * 6) + 2 * 2
+
+
+def test_a_file_that_was_edited_is_counted_again(tmp_path):
+    assert [counted(tmp_path, "text,label\n" + "one,a\n" * rows).examples for rows in (1, 2)] == [1, 2]
 
 
 def test_a_file_that_cannot_be_read_has_no_size_yet(tmp_path):

@@ -20,7 +20,8 @@ from thaw.outputs import templates
 
 HOME = Path(__file__).resolve().parents[1]
 JOB = """
-import atexit, json, os, sys, time
+import atexit, json, os, sys, tempfile, time
+tempfile.gettempdir()  # as torch asks while it is imported
 os.environ.setdefault("OF_A_LIBRARY", "as torch writes TORCHINDUCTOR_CACHE_DIR")
 from thaw.core.errors import UserError
 
@@ -28,7 +29,7 @@ def main():
     told = sys.argv[1]
     if told == "facts":
         facts = {"folder": os.getcwd(), "argv": sys.argv, "parent": os.getppid(), "group": os.getpgrp() == os.getpid()}
-        facts |= {"library": "OF_A_LIBRARY" in os.environ}
+        facts |= {"library": "OF_A_LIBRARY" in os.environ, "temporary": tempfile.gettempdir()}
         print(json.dumps(facts | {"asked": os.environ["ASKED"], "imported": "pandas" in sys.modules}))
         print("a log line", file=sys.stderr)
     elif told == "crash":
@@ -162,6 +163,24 @@ def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, 
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "None\n", done.stderr
+    (name,) = other
+    said = f"imports its libraries for itself: {name} is not as where the workflow was started\n"
+    assert done.stderr == (said if name != "THAW_FORK_SERVER" else "")
+
+
+def test_a_job_has_its_own_folder_of_temporary_files(server, tmp_path):
+    done = asked(server[0] | {"TMPDIR": str(tmp_path)}, tmp_path, "facts")
+    assert json.loads(done.stdout)["temporary"] == str(tmp_path), done.stderr
+
+
+def test_a_job_dies_with_its_server(tmp_path):
+    """Snakemake hears that it failed, and may start it again."""
+    for environment, _ in started(tmp_path):
+        client, job = waiting(environment, tmp_path)
+        parent = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(parent, signal.SIGKILL)
+        assert client.wait(30) == 1
+        until(lambda job=job: not lives(job))
 
 
 def test_what_a_shell_changes_in_its_environment_is_no_other_environment(tmp_path):
@@ -241,8 +260,9 @@ def test_what_a_server_works_out_before_it_forks_is_there_and_kept():
 
 def test_a_step_that_says_how_many_threads_it_has_may_have_any_number_of_cores():
     one, two = fork_server.environment_of_jobs("scripts", 1), fork_server.environment_of_jobs("scripts", 2)
-    assert fork_server.serves(STEPS["fetch"], one, two) and not fork_server.serves(STEPS["train"], one, two)
-    assert fork_server.serves(STEPS["train"], one | {"PWD": "/here"}, one | {"PWD": "/there"})
+    assert fork_server.other_variable(STEPS["fetch"], one, two) is None
+    assert fork_server.other_variable(STEPS["train"], one, two) == "GOTO_NUM_THREADS"
+    assert fork_server.other_variable(STEPS["train"], one | {"PWD": "/here"}, one | {"PWD": "/there"}) is None
 
 
 def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):

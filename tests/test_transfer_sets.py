@@ -43,7 +43,8 @@ def entry(there: Bench, **rename) -> dict:
 
 def inputs(bench: Bench, there: Bench) -> Inputs:
     """Return what a run reads that is scored on the other corpus too."""
-    transfer = TransferSet.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
+    names = {} if there is bench else {"yes": "right", "no": "wrong"}
+    transfer = TransferSet.of(entry(there, **names), there.corpus, bench.corpus.labels("label"))
     return Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(transfer, there.store)])
 
 
@@ -65,6 +66,17 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
     assert outcome["scores"]["other/test"]["accuracy"] == pytest.approx(
         np.mean([a == g for a, g in zip(predicted, gold, strict=True)])
     )
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+def test_a_transfer_set_of_the_same_corpus_is_scored_on_rows_of_its_own(bench, optimizer):
+    spec = bench.spec({"train": ["head"], "optimizer": optimizer}) | {"subset": {"rows": 24, "scored": 5}}
+    if optimizer == "lbfgs":
+        fit = HeadFit(spec, inputs(bench, bench))
+        outcome = fit.outcome(fit.run(Stopwatch()), 1)
+    else:
+        outcome = train([TrainingRun(spec, inputs(bench, bench))], Stopwatch())[0].outcome
+    assert outcome["rows"]["other/test"] == 8 and outcome["rows"]["test"] == 5
 
 
 def test_pooled_states_of_both_corpora_give_what_the_states_of_tokens_give(bench, there):

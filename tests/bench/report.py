@@ -52,6 +52,7 @@ PEERS = {
     "default": "Trainer, defaults",
     "tuned": "Trainer, tuned",
     "trainer_tuned": "Trainer, tuned",
+    "trainer_tuned_side_by_side": "Trainer, tuned, two processes",
     "tuned_side_by_side": "Trainer, tuned, two processes",
     "peft_side_by_side": "Trainer with PEFT, two processes",
     "boundary_loop": "torch loop that keeps frozen layers' states",

@@ -9,7 +9,8 @@ from .measuring import has_bf16, timed
 from .options import HOME, Options
 from .texts import Texts
 
-SETTINGS = {"THP_MEM_ALLOC_ENABLE": "1"}  # as thaw run gives it to its jobs; how threads wait is torch's default
+# As thaw run gives them to its jobs: how memory is paged, and how long threads spin before they sleep.
+SETTINGS = {"THP_MEM_ALLOC_ENABLE": "1", "GOMP_SPINCOUNT": "10000"}
 
 
 def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threads: int | None = None, **job) -> dict:
@@ -33,9 +34,9 @@ def trainer(recipe: str, folder: Path, options: Options, tasks: dict[str, dict],
     return ask("trainer", folder / recipe, options, tasks, cells=cells, **_recipe(recipe) | job)
 
 
-def trainers(recipe: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
+def trainers(recipe: str, folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], **job) -> dict:
     """Run the same in processes side by side."""
-    return side_by_side("trainer", folder / f"{recipe}_side_by_side", options, tasks, cells, **_recipe(recipe))
+    return side_by_side("trainer", folder / f"{recipe}_side_by_side", options, tasks, cells, **_recipe(recipe) | job)
 
 
 def boundary_loops(folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
@@ -67,11 +68,16 @@ def side_by_side(peer: str, folder: Path, options: Options, tasks: dict[str, dic
 def shared(cells: list[dict], count: int) -> list[list[dict]]:
     """Return the cells of each of at most so many processes: those of a task and seed together, in turn.
 
-    Where the processes divide the number of seeds, all have as much to do.
+    Where the processes divide the number of seeds, all have as much to do. With fewer of these than processes, cells
+    stay together that begin with the same phase, which is trained once.
     """
-    groups = list(dict.fromkeys((cell["task"], cell["seed"]) for cell in cells))
+    places = [(cell["task"], cell["seed"]) for cell in cells]
+    if len(set(places)) < count:
+        places = [(*place, json.dumps(cell["phases"][0])) for place, cell in zip(places, cells, strict=True)]
+    groups = list(dict.fromkeys(places))
     count = min(count, len(groups))
-    return [[cell for cell in cells if groups.index((cell["task"], cell["seed"])) % count == n] for n in range(count)]
+    turns = [groups.index(place) % count for place in places]
+    return [[cell for cell, turn in zip(cells, turns, strict=True) if turn == n] for n in range(count)]
 
 
 def merged(records: list[dict]) -> dict:

@@ -44,7 +44,7 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
     Args: as of `ask_or_run`.
     """
     connection = socket.socket(socket.AF_UNIX)
-    kind = "models" if STEPS[step].libraries == "models" else "outputs"
+    kind = "models" if STEPS[step].libraries in ("encoders", "models") else "outputs"
     try:
         connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
     except OSError:
@@ -60,9 +60,12 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
             if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
         }
-        if connection.recv(1) == STARTED:
-            status = connection.recv(1)
+        answer = connection.recv(200)
+        if answer[:1] == STARTED:
+            status = answer[1:] or connection.recv(1)
             return status[0] if status else 1
+        if name := answer[1:].decode():
+            print(f"imports its libraries for itself: {name} is not as where the workflow was started", file=sys.stderr)
     for number, handler in before.items():
         signal.signal(number, handler)
     return None

@@ -24,6 +24,7 @@ import threading
 from pathlib import Path
 
 from thaw.core.fork_client import ADDRESS, REFUSED, STARTED, run
+from thaw.core.processes import die_with_parent
 from thaw.core.steps import STEPS, Step
 
 LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which Snakemake says how many threads a job has
@@ -35,9 +36,8 @@ OF_A_JOB |= {"PS1", "PS2", "PS4", "IFS", "OPTIND", "SHELLOPTS"}  # `activate` ex
 # What steps import only where it is needed, in an order in which none waits long for another. With a colon a function
 # whose result is kept in its process, and so in all that are forked from it.
 TABLES = ("pandas", "pyarrow.parquet", "pyarrow.dataset")
-MODELS = (
+ENCODERS = (
     "torch",
-    *TABLES,
     "transformers.modeling_utils",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto",
@@ -45,6 +45,7 @@ MODELS = (
     "thaw.encoders.folders",
     "thaw.encoders.loading:read_conversions",
 )
+MODELS = (*ENCODERS, *TABLES)
 # What the first step need not wait for.
 LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
 LATER += ("thaw.features.extract", "thaw.training.head_fitting", "thaw.training.training_run", "thaw.training.placing")
@@ -54,7 +55,8 @@ BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg"
 TEMPLATES = "thaw.outputs.templates:compile_all"
 # The servers: steps with models ask the first one, and others need not wait for its imports.
 LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES, "thaw.core.home:release")}
-NEEDED = {"models": MODELS, "plots": PLOTS, "tables": TABLES}  # before a step starts, by its `libraries`
+# What a step waits for before it starts, by its `libraries`.
+NEEDED = {"encoders": ENCODERS, "models": MODELS, "plots": PLOTS, "tables": TABLES}
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
@@ -137,8 +139,8 @@ class Server:
             connection.close()
             return None
         step = STEPS[request["step"]]
-        if not serves(step, request["environment"], self.environment):
-            connection.send(REFUSED)
+        if name := other_variable(step, request["environment"], self.environment):
+            connection.send(REFUSED + name.encode())
             _close(connection, *files)
             return None
         for name in (request["module"], *NEEDED[step.libraries]):
@@ -146,6 +148,7 @@ class Server:
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         process = os.fork()
         if process == 0:
+            die_with_parent()
             gc.enable()
             self.waiting.close()
             _close(self.listener, connection, *self.jobs, *(end for _, end in self.jobs.values()))
@@ -201,10 +204,10 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def serves(step: Step, environment: dict[str, str], own: dict[str, str]) -> bool:
-    """Return whether what a server imported in its own environment is what a step would import in another one."""
-    but = {*OF_A_JOB, *(OF_CORES if step.own_threads else ())}
-    return all(environment.get(name) == own.get(name) for name in {*environment, *own} - but)
+def other_variable(step: Step, environment: dict[str, str], own: dict[str, str]) -> str | None:
+    """Return a variable for which what a server imported may not be what a step would import; None without one."""
+    names = {*environment, *own} - {*OF_A_JOB, *(OF_CORES if step.own_threads else ())}
+    return next((name for name in sorted(names) if environment.get(name) != own.get(name)), None)
 
 
 def _close(*those) -> None:
@@ -227,6 +230,7 @@ def main() -> None:
     by_libraries = {name: os.environ[name] for name in {*os.environ} - {*server.environment}}
     os.environ.clear()
     os.environ.update(by_libraries | request["environment"])
+    tempfile.tempdir = None  # torch has asked for it; the job may have another TMPDIR
     os._exit(_status(request["module"], request["arguments"]))
 
 

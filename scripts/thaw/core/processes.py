@@ -23,6 +23,12 @@ MOST = 16  # processes, each with its own batches in memory; on a machine of 128
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
+def die_with_parent() -> None:
+    """Let this process, a fork, be killed where the one that forked it ends; on Linux alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+
+
 class Processes:
     """How many processes of a job compute at the same time, each with some threads.
 
@@ -66,8 +72,7 @@ class Processes:
 
     def _work(self, work: Callable[[int], Result], share: int, pipe: Connection) -> None:
         """Send what a share gives and its seconds, or what it raised."""
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
         begin = time.monotonic()
         if share:
             hide_progress()

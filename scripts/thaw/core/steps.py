@@ -11,11 +11,12 @@ from typing import NamedTuple
 class Step(NamedTuple):
     """What holds for all jobs of a step.
 
-    version: see above. libraries: what a job imports first, "models" (torch and transformers), "plots" or "tables".
-    own_threads: whether a job gets any number of cores and says itself how many threads it has. trains: whether it
-    changes weights by gradients. computes: whether it trains or runs an encoder's layers, which the forecast counts and
-    of which the longest starts first. result: "scores" where runs.csv has them, "record" for what tables and figures
-    read directly, "output" for what is drawn, which carries no digest; "" for all else.
+    version: see above. libraries: what a job imports first, "encoders" (torch and transformers), "models" (these and
+    what reads tables), "plots" or "tables". own_threads: whether a job gets any number of cores and says itself how
+    many threads it has. trains: whether it changes weights by gradients. computes: whether it trains or runs an
+    encoder's layers, which the forecast counts and of which the longest starts first. result: "scores" where runs.csv
+    has them, "record" for what tables and figures read directly, "output" for what is drawn, which carries no digest;
+    "" for all else.
     """
 
     version: int
@@ -28,7 +29,7 @@ class Step(NamedTuple):
 
 STEPS = {
     "prepare": Step(1),
-    "fetch": Step(1, "models", own_threads=True),
+    "fetch": Step(1, "encoders", own_threads=True),
     "pretrain": Step(2, "models", trains=True, computes=True),
     "features": Step(2, "models", own_threads=True, computes=True),
     "fit_heads": Step(5, "models", own_threads=True, trains=True, computes=True, result="scores"),

@@ -57,14 +57,15 @@ def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str
 
 
 @functools.cache
-def count_texts(name: str, entry: str, files: tuple[str, ...], data_dir: str) -> SizeConfig | None:
+def count_texts(name: str, entry: str, files: tuple[tuple[str, str], ...], data_dir: str) -> SizeConfig | None:
     """Return how many examples local files hold, and about how many tokens; None for files that are large or broken.
 
-    Args: id and entry of the corpus, as JSON; its files below data_dir. Words and marks are counted; an encoder parts
-    some words into several tokens (PIECES). A broken file is said by `prepare`, with its line.
+    Args: id and entry of the corpus, as JSON; its files below data_dir, each with its sha256. Words and marks are
+    counted; an encoder parts some words into several tokens (PIECES). A broken file is said by `prepare`, with its
+    line.
     """
     corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
-    if sum((folder / file).stat().st_size for file in files) > MOST_BYTES:
+    if sum((folder / file).stat().st_size for file, _ in files) > MOST_BYTES:
         return None
     from thaw.data.readers import read
 
@@ -85,7 +86,7 @@ def count_texts(name: str, entry: str, files: tuple[str, ...], data_dir: str) ->
 def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) -> None:
     """Read local files as `prepare` will, unless they are large; one that is broken or lacks a column is a UserError.
 
-    Args: as of `count_texts`.
+    Args: id and entry of the corpus, as JSON; its files below data_dir.
     """
     from thaw.data.readers import read
 

@@ -109,7 +109,7 @@ def _size(plan: Plan, corpus: str) -> SizeConfig | None:
     spec = plan.job("prepare", corpus).spec
     if spec["source"] != "files":
         return None
-    return count_texts(corpus, canonical(spec["entry"]), tuple(spec["files"]), plan.experiments[0].data_dir)
+    return count_texts(corpus, canonical(spec["entry"]), tuple(spec["files"].items()), plan.experiments[0].data_dir)
 
 
 def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:

@@ -72,20 +72,19 @@ class Reader:
     def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
         """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.
 
-        `known` holds the vectors that were read already, by folder of the store and split.
+        `known` holds the vectors that were read already, by folder of the store, split and rows.
         """
         self.encoder = encoder and encoder.eval()
         self.head, self.boundaries, self.device = head.eval(), boundaries, device
         self.known: dict[tuple, Vectors] = {} if known is None else known
 
     def __call__(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return the vectors of some rows, in their order; a split must be read with the same rows each time.
-
-        `words` are their word counts, None for texts.
-        """
-        if (store.folder, split) not in self.known:
-            self.known[store.folder, split] = self._read(store, split, rows, words)
-        return self.known[store.folder, split]
+        """Return the vectors of some rows, in their order; `words` are their word counts, None for texts."""
+        # a task and its transfer set may be of one dataset, and score other rows of a split
+        place = store.folder, split, rows.tobytes()
+        if place not in self.known:
+            self.known[place] = self._read(store, split, rows, words)
+        return self.known[place]
 
     @torch.no_grad()
     def _read(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:

@@ -15,7 +15,7 @@ from ..texts import tasks
 from .table import TUNED
 
 ADDED = {"bench_top_3_slow": {"label": "Top 3, slow", "phases": [work.phase(["head", {"top": 3}], 1e-4)]}}
-PEERS = ("tuned", "tuned_side_by_side", "boundary_loop")
+PEERS = ("tuned", "boundary_loop")  # one run: one process with all cores
 
 
 def measure(options: Options) -> dict:

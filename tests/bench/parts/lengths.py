@@ -11,7 +11,7 @@ from ..texts import joined, tasks
 from .table import TUNED, compare
 
 LENGTHS = (14, 64, 128, 512)
-PEERS = ("tuned", "boundary_loop")  # with one seed there is one process of each
+PEERS = ("tuned_side_by_side", "boundary_loop")
 USUAL = 25  # tokens of a sentence of SST-2
 
 

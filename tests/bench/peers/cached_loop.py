@@ -33,7 +33,7 @@ def fit(cell: dict, splits: dict, classes: int) -> torch.nn.Module:
     model = head(vectors.shape[1], classes, cell["head"] == "mlp").to(device())
     (phase,) = cell["phases"]
     epochs, size = sum(stage["epochs"] for stage in phase["stages"]), cell["batch_size"]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=phase["rate"], weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=phase["rate"], weight_decay=0.0, fused=True)
     steps = epochs * -(-len(labels) // size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
     for _ in range(epochs):

@@ -8,6 +8,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from threadpoolctl import threadpool_limits
 
 from .common import Clock, compute, read_rows, run
 
@@ -45,7 +46,8 @@ def main(job: dict, clock: Clock) -> dict:
         with clock("features"), compute(job):
             splits = {split: vectors(model, task, split) for split in ("train", "validation", "test")}
         for what, head in heads(job):
-            with clock("train"):
+            # for matrices this small all cores take longer than one
+            with clock("train"), threadpool_limits(1):
                 head.fit(*splits["train"])
             with clock("evaluate"):
                 scores = {split: head.score(*splits[split]) for split in ("validation", "test")}
