@@ -53,6 +53,10 @@ def test_only_the_parts_that_are_named_are_kept(tmp_path, monkeypatch, capsys):
         write_json(options.part(name), part | {"part": name, "seconds": {"ours": 1.0}})
     with pytest.raises(SystemExit, match="steps was not measured: there is no "):
         record.keep(["probes", "steps"], options)
+    uncommitted = {"machine": MACHINE | {"thaw": "0.9.0 (12ab34cd-dirty)"}, "part": "table"}
+    write_json(options.part("table"), part | uncommitted)
+    with pytest.raises(SystemExit, match=r"table was measured by 0.9.0 \(12ab34cd-dirty\); commit the changes"):
+        record.keep(["probes", "table"], options)
     assert not (tmp_path / "kept").exists()
     monkeypatch.setattr(sys, "argv", ["bench", "record", "probes", "--out", str(tmp_path)])
     command.main()

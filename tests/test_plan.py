@@ -152,6 +152,8 @@ def test_an_incomplete_selection_is_an_error(home):
 def test_a_catalogue_whose_folder_is_not_named_is_pointed_to(home, tmp_path):
     (tmp_path / "my").mkdir()
     (tmp_path / "my/encoders.yaml").write_text("encoders: {mine: {hub: a/b, layers: 2, width: 8}}\n")
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another/encoders.yaml").write_text("encoders: [\n")
     (tmp_path / "mine.yaml").write_text("encoders: [mine]\n")
     files = [str(home / "tests/base.yaml"), str(tmp_path / "mine.yaml")]
     with pytest.raises(

@@ -24,11 +24,15 @@ def keep(names: list[str], options: Options) -> None:
     """Copy some parts as they were last measured, and write the tables of all parts that are kept.
 
     A part that is kept with another number of rows stays, and this one is kept next to it, as table_1000. Prints with
-    what they were measured. Exits with a message, and keeps nothing, where one was not measured.
+    what they were measured. Exits with a message, and keeps nothing, where one was not measured, or by code that no
+    commit has.
     """
     if missing := [name for name in names if not options.part(name).exists()]:
         sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
     parts = {name: read_json(options.part(name)) for name in names}
+    for name, part in parts.items():
+        if "-dirty" in part["machine"].get("thaw", ""):
+            sys.exit(f"{name} was measured by {part['machine']['thaw']}; commit the changes and measure it again")
     for name, part in parts.items():
         write_json(_place(name, part["options"]["rows"]), part)
     for line in report.machines(parts):

@@ -1,5 +1,6 @@
 """From configuration files to a plan: selections are merged, read and, where asked, scaled down."""
 
+import contextlib
 from itertools import product
 from pathlib import Path
 
@@ -141,8 +142,9 @@ def _unread(experiment: ExperimentConfig, block: str, name: str) -> Path | None:
     """Return the file near an experiment's own that has an id, where no catalogue that is read has it."""
     for folder in experiment.folders:
         for file in (folder / BLOCKS[block][0], *sorted(folder.glob(f"*/{BLOCKS[block][0]}"))):
-            if file.is_file() and name in (read_yaml(file).content.get(block) or {}):
-                return file
+            with contextlib.suppress(UserError, KeyError, TypeError):  # it is not there, or of another program
+                if name in read_yaml(file).content[block]:
+                    return file
     return None
 
 
