@@ -64,7 +64,8 @@ def test_ratios_are_those_of_medians():
     ours, theirs = ([{"wall": wall} for wall in walls] for walls in ([2, 100, 4], [30, 40, 20]))
     assert times_faster(ours, theirs) == 30 / 4
     record = {"wall": 20, "found": {"cells": [{"seconds": {"load": 1, "train": 3}}, {"seconds": {"train": 6}}]}}
-    assert grid.scaled(record, 40) == 10 + 5 * 40
+    assert grid.scaled(record, 40, 20) == 10 + 5 * 40 and grid.scaled(record, 40, 15, "load") == 6 + 4.5 * 40
+    assert grid.scaled(record | {"processes": 2}, 40, 20) == 15 + 5 * 20
     assert growth.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
 
 

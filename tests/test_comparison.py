@@ -98,6 +98,8 @@ def test_a_baseline_is_compared_as_a_run_is(tmp_path):
         run_comparison.compared(*map(run_comparison.ComparedRun.open, (baseline, run)), "test")
     )
     assert (found["first"], found["second"]) == (0, 2)
+    with pytest.raises(UserError, match="all has no predictions"):
+        run_comparison.ComparedRun.open(baseline.parent)
 
 
 def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):

@@ -1,5 +1,6 @@
 """The fork server: a job in it is as one that a shell starts, and where it cannot be, the step runs by itself."""
 
+import contextlib
 import importlib
 import json
 import os
@@ -103,7 +104,10 @@ def until(true, seconds: float = 30) -> None:
 
 
 def lives(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+    """Return whether a process is there and no zombie, which it may stay where nobody waits for it."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_who_asked(server, tmp_path):
@@ -245,6 +249,10 @@ def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
     asked = {step: threads for step, threads in asked.items() if not STEPS[step].own_threads}
     found = {step: {"PLAN.threads"} if STEPS[step].libraries == "models" else {"1"} for step in asked}
     assert asked == found and len(asked) > 12
+
+
+def test_fetch_waits_for_nothing_that_reads_tables():
+    assert not set(fork_server.NEEDED[STEPS["fetch"].libraries]) & set(fork_server.TABLES)
 
 
 def test_what_a_server_works_out_before_it_forks_is_there_and_kept():

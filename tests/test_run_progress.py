@@ -135,6 +135,14 @@ def test_training_in_bf16_counts_as_much_less_as_it_was_timed_to_be_faster(monke
     assert taken[1.0] - constant == pytest.approx(4 * (taken[4.0] - constant)) and taken[4.0] > constant
 
 
+def test_a_short_run_does_not_time_the_machine():
+    lines, timed = [], []
+    progress = RunProgress(lambda: timed.append(1) or {1: 600.0}, lines.append)
+    finish(progress, 1, 1, 2)
+    assert not timed and lines == ["1 of 2 jobs"]
+    progress.estimating.cancel()
+
+
 def test_a_machine_that_cannot_be_timed_stops_nothing():
     clock, lines = Clock(), []
 

@@ -40,7 +40,7 @@ class ComparedRun:
         if not Path(folder).is_dir():
             raise UserError(f"{folder}: no such folder")
         folder = Path(folder).resolve()
-        folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
+        folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
         if not folders or layout.results_folder(folder, PREDICTED) is None:
             known = ",".join(layout.top_folders(PREDICTED))

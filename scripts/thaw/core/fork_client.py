@@ -64,7 +64,7 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
         if answer[:1] == STARTED:
             status = answer[1:] or connection.recv(1)
             return status[0] if status else 1
-        if name := answer[1:].decode():
+        if name := answer[1:].decode(errors="replace"):
             print(f"imports its libraries for itself: {name} is not as where the workflow was started", file=sys.stderr)
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -140,7 +140,8 @@ class Server:
             return None
         step = STEPS[request["step"]]
         if name := other_variable(step, request["environment"], self.environment):
-            connection.send(REFUSED + name.encode())
+            with contextlib.suppress(OSError):  # who asked has gone
+                connection.send(REFUSED + name.encode(errors="replace")[:199])
             _close(connection, *files)
             return None
         for name in (request["module"], *NEEDED[step.libraries]):
@@ -158,7 +159,8 @@ class Server:
             return request
         _close(*files)
         os.setpgid(process, process)  # here too: a signal may come before the process has begun
-        connection.send(STARTED)
+        with contextlib.suppress(OSError):  # who asked has gone, which `pass_on` sees
+            connection.send(STARTED)
         end = os.pidfd_open(process)
         self.jobs[connection] = process, end
         self.waiting.register(connection, selectors.EVENT_READ)

@@ -76,7 +76,8 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
     profile, name = profile_file(path), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
-        rows = "1 line, a row or a header" if profile.rows == 1 else f"{profile.rows} rows"
+        one = "1 line, a row or a header" if profile.keys["format"] in ("csv", "tsv") else "1 row"
+        rows = one if profile.rows == 1 else f"{profile.rows} rows"
         raise UserError(
             f"{path}: has {rows}; expected at least {FEWEST_ROWS} rows, since validation and test are held out"
         )

@@ -33,7 +33,7 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    from thaw.encoders.conversion import check_tokenizer, published_weights
+    from thaw.encoders.conversion import check_config, check_tokenizer, published_weights
 
     folder = Path(source).is_dir()
     try:
@@ -42,6 +42,7 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(f"{source}: no config can be read, as of a folder or a Hub id ({reason})") from error
     if folder:  # as fetch will
+        check_config(Path(source, "config.json"))
         published_weights(Path(source))
         check_tokenizer(Path(source))
     layers, width = (getattr(config, key, None) for key in ("num_hidden_layers", "hidden_size"))

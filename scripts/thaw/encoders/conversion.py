@@ -19,7 +19,7 @@ def assemble(source: Path, target: Path, expected: str | None) -> None:
 
     expected: the sha256 of the published weights file.
     """
-    _check_config(source / "config.json")
+    check_config(source / "config.json")
     for name in (*SETTINGS, *TOKENIZER):
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
@@ -47,7 +47,7 @@ def randomise(folder: Path) -> None:
     _save(model.state_dict(), folder / WEIGHTS)
 
 
-def _check_config(path: Path) -> None:
+def check_config(path: Path) -> None:
     """Refuse a model that is defined by code of its own, and one whose weights are quantised."""
     from transformers import CONFIG_MAPPING
 

@@ -33,15 +33,13 @@ def measure(options: Options) -> dict:
         some = work.grid_cells(text.name, [next(turns)])
         some = some[:: len(some) // 2] if options.quick else some
         record = rivals.trainer("tuned", place.folder, options, told, some, splits=["validation"])
-        return record | {"scaled": scaled(record, CELLS), "engine": rivals.engine(record) * CELLS / len(some)}
+        return record | of_all(record)
 
     def side_by_side() -> dict:
         some = work.grid_cells(text.name, seeds[:2])
         some = [some[0], some[-1]] if options.quick else some
         record = rivals.trainers("tuned", place.folder, options, told, some, splits=["validation"])
-        processes = record["processes"]
-        engine = rivals.engine(record) * CELLS / len(some)
-        return record | {"scaled": scaled(record, CELLS, processes), "engine": engine}
+        return record | of_all(record)
 
     def whole(peer: str) -> dict:
         record = rivals.ask(peer, place.folder / peer, options, told, cells=cells, bf16=has_bf16())
@@ -73,13 +71,21 @@ def measure(options: Options) -> dict:
     }
 
 
-def scaled(record: dict, cells: int, processes: int = 1) -> float:
-    """Return what a peer would take for so many cells: its start and texts, and the mean cell so often.
+def of_all(record: dict) -> dict[str, float]:
+    """Return the seconds of all cells, from start to end and of the engine alone. Args: what some of them took."""
+    whole = scaled(record, CELLS, record["wall"])
+    return {"scaled": whole, "engine": scaled(record, CELLS, rivals.engine(record), without="load")}
 
-    Args: what it took; the cells; its processes, which have as many cells each.
+
+def scaled(record: dict, cells: int, seconds: float, without: str = "") -> float:
+    """Return what a peer would take for so many cells: what is done once, and the mean cell so often.
+
+    Args: what it took for some cells, each of its processes for as many; the cells; the seconds; a part of a cell's
+    seconds that is not in them.
     """
-    each = [sum(cell["seconds"].values()) for cell in record["found"]["cells"]]
-    return record["wall"] + (statistics.mean(each) * cells - sum(each)) / processes
+    every = (cell["seconds"].items() for cell in record["found"]["cells"])
+    each = [sum(value for part, value in parts if part != without) for parts in every]
+    return seconds + (statistics.mean(each) * cells - sum(each)) / record.get("processes", 1)
 
 
 def _quality(place: Place, rounds: dict[str, list[dict]]) -> dict:

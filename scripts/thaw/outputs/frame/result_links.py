@@ -71,7 +71,8 @@ def files_of(folder: str, results, logs, page_folder) -> dict[str, str]:
     paths = {what: Path(results, folder, name) for what, name in FILES.items()}
     if logs:
         written = [path for name in _logs(folder) if (path := Path(logs, name)).exists()]
-        paths |= {"log": written[-1]} if written else {}
+        # a cell that changed may have a log of each step that has made it
+        paths |= {"log": max(written, key=lambda path: path.stat().st_mtime)} if written else {}
     return {what: relative(path, page_folder) for what, path in paths.items() if path.exists()}
 
 
