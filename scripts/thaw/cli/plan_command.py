@@ -79,8 +79,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    steps = COMPUTING
-    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in steps}
+    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in COMPUTING}
     to_do = [(step, key) for step, keys in by_step.items() for key in keys]
     gain = cost_estimate.bf16_gain(plan, to_do, plan.threads)
     for step, missing in by_step.items():

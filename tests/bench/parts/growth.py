@@ -2,7 +2,7 @@
 
 Each axis changes one thing and leaves the rest at one seed and one strategy. The exponent is the slope of a line
 through the logarithms: 0 is a constant cost, 1 is in proportion. All sides compute in bf16 where the processor has it.
-One run has all cores; of several seeds each side has as many processes as there are cores.
+One run has all cores; of several, each side has as many processes as there are cores.
 """
 
 import math
