@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas
 import pytest
 
 from shown import Shown
@@ -54,6 +55,15 @@ def test_validation_that_never_moves(shown):
     shown.train("still", HEAD | STILL | {"epochs": 4, "pick": "best"})
     assert "validation_flat" in shown.flags("still")
     assert wording.flag_label("validation_flat") in shown.table("still")
+
+
+def test_a_plateau_that_never_comes_leaves_the_rate_as_it_is(tmp_path):
+    found = other(tmp_path, "regression")
+    found.train("rising", HEAD | {"epochs": 4, "schedule": "plateau", "warmup": 0.0, "rate": 1e-3})
+    history = pandas.read_csv(tmp_path / "results/runs/t/all/e/linear/rising/base/seed1/history.csv")
+    scores = history["validation_pearson"].dropna()
+    assert len(scores) == 4 and scores.is_monotonic_increasing and history["rate"].nunique() == 1
+    assert "rate_stuck" not in found.flags("rising")
 
 
 def test_a_rate_of_zero_is_refused(shown):

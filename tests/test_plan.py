@@ -255,6 +255,19 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
 
 
+def test_experiments_of_a_plan_make_what_both_name_alike(home, tmp_path):
+    shutil.copytree(home / "config", tmp_path / "config")
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": [{"top_k": [2]}], "seeds": [1, 2]}
+    asked = {"merges": {"near": {"strategies": [{"top_k": [2]}]}}, "outputs": ["main_table"]}
+    for name, changes in (("one", {}), ("other", {"seeds": [1]}), ("third", {"title": "As one"})):
+        text = yaml.safe_dump(base | asked | {"experiment": name} | changes)
+        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
+    said = r"other\.yaml:\d+: merges: merges/all/minilm/near is made for another experiment too, with other seeds, tasks;"
+    with pytest.raises(UserError, match=said):
+        load_plan({"experiments": ["one", "other"]}, tmp_path)
+    assert len(load_plan({"experiments": ["one", "third"]}, tmp_path).jobs["merge"]) == 1
+
+
 def test_experiments_of_a_plan_have_one_folder_of_data(home, tmp_path):
     shutil.copytree(home / "config", tmp_path / "config")
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}

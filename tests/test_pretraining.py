@@ -288,7 +288,14 @@ def test_what_cannot_be_a_beginning_is_refused(tmp_path, strategies, changes, me
 
 
 @pytest.mark.parametrize(
-    ("phase", "message"), [("{pick: best}", "checkpoint .pick. has no meaning"), ("{optimizer: lbfgs}", "adamw")]
+    ("phase", "message"),
+    [
+        ("{pick: best}", "checkpoint .pick. has no meaning"),
+        ("{optimizer: lbfgs}", "adamw"),
+        ("{coral: {to: weight}}", "coral has no meaning"),
+        ("{distil: {logits: {}}}", "distil has no meaning"),
+        ("{schedule: plateau}", "schedule plateau follows validation scores"),
+    ],
 )
 def test_a_phase_says_nothing_that_has_no_meaning_here(tmp_path, phase, message):
     (tmp_path / "encoders.yaml").write_text(f"further_pretraining: {{mine: {{phase: {phase}}}}}")

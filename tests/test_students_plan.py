@@ -42,6 +42,34 @@ def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
     assert all(job.spec["keep"] for job in teachers) and len(teachers) == 2
 
 
+def test_a_teacher_keeps_its_encoder_for_a_student_that_only_an_ensemble_has(home, tmp_path):
+    members = {"two": {"members": [{"strategy": "mine"}, {"strategy": "full"}]}}
+    entry = f"  mine: {{{LOW}, teacher: full, {TRAIN}}}\n"
+    plan = planned(home, tmp_path, ["full", "frozen"], entry, ensembles=members)
+    teachers = [job for key, job in plan.jobs["train"].items() if "/full/" in key]
+    assert len(plan.jobs["teach"]) == len(teachers) == 2 and all(job.spec["keep"] for job in teachers)
+
+
+def test_probed_runs_have_the_order_of_the_seeds_though_another_run_needs_one_of_them_first(home, tmp_path):
+    entry = f"  mine: {{teacher: {{strategy: full, seed: 2}}, {TRAIN}}}\n"
+    probes = {"adapted": ["full"], "probes": ["linear"], "outputs": ["main_table", "probe_curves"]}
+    plan = planned(home, tmp_path, ["mine", "full"], entry, **probes)
+    (probe,) = (job for key, job in plan.jobs["probe"].items() if "full.base" in key)
+    assert probe.spec["seeds"] == [1, 2]
+    for name in ("runs", "adapted"):
+        assert [f"/seed{seed}/" in file for seed, file in zip((1, 2), probe.inputs[name], strict=True)] == [True, True]
+
+
+def test_a_run_that_only_a_student_needs_answers_no_claim(home, tmp_path, shared_data):
+    entry = f"  mine: {{teacher: budget_full, {TRAIN}}}\n"
+    config = {"tasks": ["sst2_sentences"], "data_dir": str(shared_data), "outputs": ["findings"], "seeds": [1]}
+    plan = planned(home, tmp_path, ["grid_frozen", "mine", "budget_full"], entry, **config)
+    (finding,) = (one for one in plan.job("table", "demo/findings").spec["findings"] if "tests" in one)
+    assert [term[2] for term in finding["tests"][0]["terms"]] == ["budget_full", "grid_frozen"]
+    with pytest.raises(UserError, match="findings cannot be drawn: .* of no claim .* has all strategies"):
+        planned(home, tmp_path, ["grid_frozen", "mine"], entry, **config)
+
+
 def test_a_teacher_may_have_another_encoder(home, tmp_path):
     """Then a smaller encoder of the catalogue is the student, and learns logits; tokens and widths are others."""
     of = "teacher: {strategy: full, encoder: bert_base_uncased}"

@@ -162,8 +162,7 @@ def bf16(plan: Plan) -> Iterator[Line]:
     flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
     seen = devices.look()[0]
     cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
-    specs = [job.spec for jobs in plan.jobs.values() for job in jobs.values()]
-    asked = any(part.get("precision") == "bf16" for spec in specs for part in (spec, *spec.get("phases", [])))
+    asked = any(job.in_bf16 for jobs in plan.jobs.values() for job in jobs.values())
     if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
         yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase, or in store:, makes use of that"
     elif asked and seen:

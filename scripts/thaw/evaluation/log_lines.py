@@ -17,14 +17,18 @@ def epoch_line(place: str, losses: list[float], metric: str, scores: list[float 
 
 
 def result_line(task: dict, outcome: dict, seconds: float) -> str:
-    """Return `test MCC 17.9, 27 s`: the main metric on each test split, of a trial on validation; and the seconds.
+    """Return `test MCC 17.9, 27 s`: the test scores and the seconds. Args: as of `test_scores`; the seconds."""
+    return f"{test_scores(task, outcome)}, {seconds:.{0 if seconds >= 10 else 1}f} s"
+
+
+def test_scores(task: dict, outcome: dict) -> str:
+    """Return `test MCC 17.9`: the main metric on each test split, of a trial on validation.
 
     Args: a task with its defaults; an outcome as `evaluate` gives it.
     """
     metric, scores = task["metrics"][0], outcome["scores"]
     splits = [split for split in task["test"] if split in scores] or [task["validation"]]
-    shown = [f"{split} {scored(metric, scores[split][metric])}" for split in splits]
-    return f"{', '.join(shown)}, {seconds:.{0 if seconds >= 10 else 1}f} s"
+    return ", ".join(f"{split} {scored(metric, scores[split][metric])}" for split in splits)
 
 
 def scored(metric: str, value: float | None) -> str:

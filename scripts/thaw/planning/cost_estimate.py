@@ -161,7 +161,7 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
     Args: step and key of each job; threads of a job here. A process of its own times it, with torch, which the
     plan does not import.
     """
-    one = next((one for one in jobs if _in_bf16(plan.job(*one))), None)
+    one = next((one for one in jobs if plan.job(*one).in_bf16), None)
     if one is None:
         return 1.0
     store = one[1] if one[0] == "features" else store_of(plan, plan.job(*one))
@@ -173,13 +173,6 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
         return float(timed.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return 1.0
-
-
-def _in_bf16(job: Job) -> bool:
-    """Return whether a job computes hidden states in bf16, or trains in it in one of its phases."""
-    if "settings" in job.spec:
-        return FurtherPretrainingConfig.model_validate(job.spec["settings"]).phase.precision == "bf16"
-    return any(part.get("precision") == "bf16" for part in (job.spec, *job.spec.get("phases", [])))
 
 
 def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
@@ -268,11 +261,11 @@ def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
     """
     job = plan.job(step, key)
     if step == "features":
-        return extraction_operations(plan, _store(plan, key)) / (gain if _in_bf16(job) else 1.0)
+        return extraction_operations(plan, _store(plan, key)) / (gain if job.in_bf16 else 1.0)
     if step == "pretrain":
         return pretraining_operations(plan, job, gain)
     if step in ("features_adapted", "teach"):
-        return extraction_operations(plan, _excerpt(plan, job)) / (gain if _in_bf16(job) else 1.0)
+        return extraction_operations(plan, _excerpt(plan, job)) / (gain if job.in_bf16 else 1.0)
     if STEPS[step].trains:
         return training_operations(plan, job.spec, store_of(plan, job), gain)
     return 0.0

@@ -1,6 +1,6 @@
 """The jobs of one experiment, from the data up to its report. No torch, no pandas."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from thaw.core import layout, plugins
@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBED_TYPES
 from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
-from thaw.planning.jobs import JobTable, Result
+from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
@@ -23,6 +23,10 @@ from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import BASELINES, ExperimentConfig
+
+# The key of an experiment that asks for a step's results, of those which no run reads.
+SELECTED_BY = {"baseline": "baselines", "external": "external", "ensemble": "ensembles", "merge": "merges"}
+SELECTED_BY |= {"latency": "latency", "probe": "probes"}
 
 
 class ExperimentJobs:
@@ -47,12 +51,15 @@ class ExperimentJobs:
         self._add_external()
         self.selected, self.baseline_runs = list(self.planner.runs()), self.planner.baseline_runs()
         self.runs = [*self.selected, *(run for _, run in self.baseline_runs)]
+        # All runs are known before the first job of one: whether it keeps its encoder follows from those that read it.
         merges = list(merge_plan.merges(experiment, self.planner))
         for run in (run for merge in merges for run in merge.runs if run.seed == merge.seed):
             self.planner.mark_kept(run)
+        ensembles = external_and_ensembles.ensembles(experiment, self.planner)
         for run in self.runs:
             self._runs.add(run)
-        self._add_ensembles()
+        for key, (name, members) in ensembles.items():
+            self._add_ensemble(key, name, members)
         self.merges = [result for merge in merges for result in self._add_merge(merge)]
         self.probes = list(self._add_probes())
         self._add_outputs(left_out)
@@ -79,8 +86,18 @@ class ExperimentJobs:
 
     def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, names: list[Result] | None = None) -> None:
         """Add a result that is no run of the grid: it needs none, or puts several together."""
-        self.table.add(step, key, spec, inputs, names or ())
+        self._add(step, key, spec, inputs, names or ())
         self.extra_results[result_folder(step, key)] = (step, key)
+
+    def _add(self, step: str, key: str, spec: dict, inputs: dict, names: Iterable[Result]) -> Job:
+        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
+        known = self.table.job(step, key).spec if self.table.has(step, key) else spec
+        if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
+            raise UserError(
+                f"{self.experiment.place(SELECTED_BY[step])}: {result_folder(step, key)} is made for another "
+                f"experiment too, with other {', '.join(differs)}; give both the same, or one another folder of results"
+            )
+        return self.table.add(step, key, spec, inputs, names)
 
     def _subset(self, name: str) -> dict:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
@@ -90,17 +107,16 @@ class ExperimentJobs:
             data, cards = self.upstream.data(corpus)
             self._add_extra("external", key, spec | {"data": data}, {"data": cards, "predictions": [file]})
 
-    def _add_ensembles(self) -> None:
-        """Add the ensembles, and those of their runs that the experiment does not show."""
-        for key, (name, runs) in external_and_ensembles.ensembles(self.experiment, self.planner).items():
-            for run in runs:
-                self._runs.add(run)
-            members = [result_of(run) for run in runs]
-            digests = [self.table.digest(member) for member in members]
-            spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
-            data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
-            inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
-            self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
+    def _add_ensemble(self, key: str, name: str, runs: list[RunPlan]) -> None:
+        """Add an ensemble of runs, and those of them that the experiment does not show."""
+        for run in runs:
+            self._runs.add(run)
+        members = [result_of(run) for run in runs]
+        digests = [self.table.digest(member) for member in members]
+        spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
+        data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
+        inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
+        self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
 
     def _add_merge(self, merge: MergePlan) -> Iterator[Result]:
         """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
@@ -109,12 +125,12 @@ class ExperimentJobs:
         names = [result_of(run) for run in merge.runs]
         digests = {run.folder: self.table.digest(name) for run, name in zip(merge.runs, names, strict=True)}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
-        job = self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
+        job = self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
         yield Result("merge", merge.key)
         if self.experiment.latency:
             spec = merge_plan.latency_spec(self.experiment, job.digest)
             inputs = {"merge": self.table.files("merge", merge.key)}
-            self.table.add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
+            self._add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
             yield Result("latency", merge.key)
 
     def _add_probes(self):
@@ -131,7 +147,7 @@ class ExperimentJobs:
                 spec.setdefault("adapted", {})[str(run.seed)] = self.table.digest(states)
                 inputs.setdefault("adapted", []).extend(self.table.files(states.step, states.key))
                 inputs.setdefault("runs", []).append(self.table.paths.result(run.folder))
-            self.table.add("probe", probed.key, spec, inputs, names)
+            self._add("probe", probed.key, spec, inputs, names)
             yield probed.key
 
     def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:
@@ -169,7 +185,7 @@ class ExperimentJobs:
         context = OutputContext(
             self.experiment, self.catalogue, self.planner, self.selected, origins, probed, self._merged()
         )
-        self.shown = list(context.runs_in_outputs())
+        self.shown = context.runs
         for step, key, spec in output_jobs.specs(context, self.baseline_runs, every, left_out):
             more = {}
             if step == "collect" and self.experiment.partial:

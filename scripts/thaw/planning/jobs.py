@@ -40,6 +40,13 @@ class Job:
         """The spec as the one params string of a rule."""
         return canonical(self.spec)
 
+    @property
+    def in_bf16(self) -> bool:
+        """Whether it computes hidden states in bf16, or trains in it in some phase."""
+        settings = self.spec.get("settings", {})
+        parts = (self.spec, *self.spec.get("phases", []), settings.get("phase", {}))
+        return any(part.get("precision") == "bf16" for part in parts)
+
     @cached_property
     def digest(self) -> str:
         """The digest under which later specs name this job's result."""

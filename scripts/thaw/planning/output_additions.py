@@ -72,7 +72,7 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
 def _students(entry: OutputConfig, context: OutputContext) -> dict:
     """Return the points that are students: those with a shape or a teacher, each with its layers, in order."""
     points: dict[tuple, dict] = {}
-    for run in context.runs_in_outputs():
+    for run in context.runs:
         layers, teacher = context.students(run)
         if layers is not None:
             point = {"encoder": run.encoder, "strategy": run.strategy, "variant": run.variant}

@@ -1,6 +1,5 @@
 """What the plan of an output reads: an experiment with all that was planned for it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,15 +12,16 @@ from thaw.schema.experiment import ExperimentConfig
 
 @dataclass(frozen=True)
 class OutputContext:
-    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs.
+    """An experiment, the catalogues, its runs, from which kind of source each corpus comes, its probes' jobs.
 
-    merged: by step, merge and latency, the digests of the results of merges by key.
+    selected: the runs that it shows, and those that are there because these need them. merged: by step, merge and
+    latency, the digests of the results of merges by key.
     """
 
     experiment: ExperimentConfig
     catalogue: Catalogue
     planner: RunPlanner
-    runs: list[RunPlan]
+    selected: list[RunPlan]
     origins: dict[str, str]
     probed: list[Job]
     merged: dict[str, dict[str, str]]
@@ -30,15 +30,15 @@ class OutputContext:
     def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
         """The runs that are shown, without trials and what others start from, by (task, subset, encoder, head)."""
         by_cell: dict[tuple, list[RunPlan]] = {}
-        for run in self.runs:
+        for run in self.selected:
             if self.planner.is_shown(run):
                 by_cell.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
         return by_cell
 
-    def runs_in_outputs(self) -> Iterator[RunPlan]:
-        """Yield the runs that tables and figures show."""
-        for runs in self.cells.values():
-            yield from runs
+    @cached_property
+    def runs(self) -> list[RunPlan]:
+        """The runs that tables and figures show, and none that only others need."""
+        return [run for runs in self.cells.values() for run in runs]
 
     def is_frozen(self, run: RunPlan) -> bool:
         """Return whether a run trains its head alone."""

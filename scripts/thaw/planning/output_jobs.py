@@ -37,7 +37,7 @@ def specs(
     experiment, catalogue = context.experiment, context.catalogue
     name, selection = experiment.experiment, _selection(context, baselines)
     yield "collect", name, {"version": STEPS["collect"].version, "experiment": name, "digest": digests, **selection}
-    shown = {"labels": _labels(experiment, catalogue, context.runs), "order": _order(context), "digest": digests}
+    shown = {"labels": _labels(experiment, catalogue, context.selected), "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
     outputs, together = [], {}
     for output in experiment.outputs:
@@ -56,7 +56,7 @@ def specs(
         named = {"labels": shown["labels"] | {"subsets": subsets}}
         yield step, f"{name}/{output}", {"version": STEPS[step].version, **options, **shown, **named}
     report = {"version": STEPS["report"].version, "experiment": name, "outputs": outputs, **shown}
-    report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
+    report["preparatory"] = len(context.selected) + len(baselines) - len(context.runs)
     said = {"left_out": list(left_out)} if left_out else {}
     if together:
         together["draw_labels"] = _draws_named(together["first_draws"], catalogue)
@@ -73,7 +73,7 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
     cells: dict[tuple, dict[str, list[RunPlan]]] = {}
-    for run in context.runs_in_outputs():
+    for run in context.runs:
         cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
     grid = []
     for encoder in experiment.encoders:
@@ -211,7 +211,7 @@ def _start_tasks(context: OutputContext) -> dict:
     """Return for strategies that start from a run on one of the tasks which that is: they are not run on it."""
     starts = {
         id: context.catalogue.get("strategies", id, "strategies").start
-        for id in dict.fromkeys(run.strategy for run in context.runs)
+        for id in dict.fromkeys(run.strategy for run in context.selected)
     }
     tasks = {id: start.task for id, start in starts.items() if start and start.task in context.experiment.tasks}
     return {"start_tasks": tasks} if tasks else {}

@@ -44,7 +44,7 @@ def _sizes(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _search(entry: OutputConfig, context: OutputContext) -> str:
-    if any(context.catalogue.get("strategies", run.strategy, "strategies").search for run in context.runs_in_outputs()):
+    if any(context.catalogue.get("strategies", run.strategy, "strategies").search for run in context.runs):
         return ""
     return (
         "it draws what a search is worth, and no strategy of the experiment has a search: of its own; name one that "
@@ -55,7 +55,7 @@ def _search(entry: OutputConfig, context: OutputContext) -> str:
 def _gradients(entry: OutputConfig, context: OutputContext) -> str:
     if not context.experiment.gradients:
         return "this figure draws what runs note on request alone; say gradients: true"
-    if all(run.step != "train" for run in context.runs_in_outputs()):
+    if all(run.step != "train" for run in context.runs):
         return "it draws gradients by layer, and no strategy of the experiment trains a layer; add one, as full"
     return ""
 
@@ -85,7 +85,7 @@ def _levels(entry: OutputConfig, context: OutputContext) -> str:
     experiment = context.experiment
     sizes = [context.catalogue.get("subsets", name, "subsets").rows for name in experiment.subsets]
     orders: dict[str, set[int | None]] = {}
-    for run in context.runs_in_outputs():
+    for run in context.runs:
         if "order" in context.catalogue.get("strategies", run.strategy, "strategies").sweep:
             orders.setdefault(run.strategy, set()).add(run.value)
     if len(experiment.seeds) > 1 or len(set(sizes)) < len(sizes) or any(len(points) > 1 for points in orders.values()):
@@ -99,7 +99,10 @@ def _levels(entry: OutputConfig, context: OutputContext) -> str:
 def _claims(entry: OutputConfig, context: OutputContext) -> str:
     if claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs):
         return ""
-    return "it answers papers' claims, and none of findings.yaml is about a task of the experiment"
+    return (
+        "it answers papers' claims, and of no claim in findings.yaml the experiment has all strategies; add those that "
+        "one compares, as grid_frozen and budget_full"
+    )
 
 
 def _sides(entry: OutputConfig, context: OutputContext) -> str:

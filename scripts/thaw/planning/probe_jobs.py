@@ -106,7 +106,9 @@ def _of_encoder(
         if not kind_of(one.probe, catalogue).of_runs:
             yield Probed(one.task, one.subset, one.encoder, one.probe, rows)
     for seeds in cells.values():
-        yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(seeds))
+        # In the order of the spec's seeds: a run that another needs comes before that one, and not in its own place.
+        in_order = sorted(seeds, key=lambda run: experiment.seeds.index(run.seed))
+        yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(in_order))
 
 
 def _of_insert(insert: str | None, runs: list[RunPlan], catalogue: Catalogue) -> list[RunPlan]:

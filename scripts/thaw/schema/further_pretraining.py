@@ -10,8 +10,11 @@ from thaw.schema.phases import PhaseConfig
 from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import keys_of_a_phase
 
-ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience", "stop", "pick", "frozen_dropout", "l2"}
-ABSENT |= {"judge"}  # nothing is scored but the loss on held-out rows, after each epoch or tenth of the updates
+# The keys of a phase that further pretraining reads. Everything trains, and nothing is scored but the loss on held-out
+# rows, after each epoch or tenth of the updates.
+READ = {"optimizer", "betas", "rate", "head_rate", "layer_decay", "layer_rates", "weight_decay", "l2_to_start"}
+READ |= {"schedule", "warmup", "warmup_of", "cut_frac", "ratio", "clip", "clip_each", "precision"}
+READ |= {"epochs", "updates", "batch_size", "order"}
 
 
 def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
@@ -75,8 +78,10 @@ class FurtherPretrainingConfig(CatalogueEntry):
     @field_validator("phase")
     @classmethod
     def _everything_trains_to_the_last_epoch(cls, phase: PhaseConfig) -> PhaseConfig:
-        for key in sorted(phase.model_fields_set & ABSENT):
+        for key in sorted(phase.model_fields_set - READ):
             raise ValueError(f"{both_names(PhaseConfig, key)} has no meaning in further pretraining; leave it out")
+        if phase.schedule == "plateau":
+            raise ValueError("schedule plateau follows validation scores, and there are none here; take linear")
         if phase.optimizer == "lbfgs":
             raise ValueError("optimizer lbfgs fits a head alone; take adamw")
         return phase

@@ -81,8 +81,11 @@ def of_phase(notes: list[dict], number: int | str) -> list[dict]:
 
 
 def _stuck(entry: dict, notes: list[dict]) -> bool:
-    """Tell whether the learning rate of a phase stayed constant although its schedule varies it."""
-    moves = entry.get("schedule", "linear") != "constant"
+    """Tell whether the learning rate of a phase stayed constant although its schedule varies it.
+
+    That of `plateau` does where each validation score is better than those before.
+    """
+    moves = entry.get("schedule", "linear") not in ("constant", "plateau")
     return moves and len(notes) > 2 and len({note["rate"] for note in notes}) == 1
 
 
