@@ -1,5 +1,6 @@
 """The contract of an output, tried for every kind that is declared: a new kind is tried without a line here."""
 
+import copy
 import json
 import os
 import subprocess
@@ -120,6 +121,21 @@ def test_missing_runs_leave_the_rest(records, kind):
     numbers = ["value", "train_seconds", "after_seconds", "extraction_seconds", "flops", "trained_parameters"]
     frame.loc[gone, numbers] = float("nan")
     assert_drawn(built(records, kind, runs=frame))
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_no_two_panels_have_the_same_words(records, kind):
+    """Of two subsets, which the runs have; the probes are shown as if they were of another one too."""
+    data = records.data(kind)
+    if records.probes(kind):
+        others = [copy.deepcopy(probe) for probe in data.probes]
+        for probe in others:
+            probe.of["subset"] = "more" if probe.of["subset"] == "few" else "few"
+        data.probes += others
+    axes = OUTPUTS[kind].load()(data, records.spec(kind)).drawn.get_axes()
+    named = [axis for axis in axes if axis.get_title("left")]  # a scale of colours is none
+    titles = [(axis.get_title("left"), axis.get_xlabel(), axis.get_ylabel()) for axis in named]
+    assert len(titles) == len(set(titles)) > 0
 
 
 @pytest.fixture(scope="module")

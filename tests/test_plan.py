@@ -262,7 +262,7 @@ def test_experiments_of_a_plan_make_what_both_name_alike(home, tmp_path):
     for name, changes in (("one", {}), ("other", {"seeds": [1]}), ("third", {"title": "As one"})):
         text = yaml.safe_dump(base | asked | {"experiment": name} | changes)
         (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    said = r"other\.yaml:\d+: merges: merges/all/minilm/near is made for another experiment too, with other seeds, tasks;"
+    said = r"other\.yaml:\d+: merges: merges/all/minilm/near is made for another experiment too, with other seeds, "
     with pytest.raises(UserError, match=said):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     assert len(load_plan({"experiments": ["one", "third"]}, tmp_path).jobs["merge"]) == 1

@@ -7,7 +7,7 @@ from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
-PANEL = ["task", "encoder", "run"]
+PANEL = ["task", "subset", "encoder", "run"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -29,7 +29,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in last.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join([names.of("task", cell["task"]), *names.several(cell, "encoder", "run")])
+        title = "\n".join([names.of("task", cell["task"]), *names.several(cell, *PANEL[1:])])
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))

@@ -30,10 +30,10 @@ def build(data, spec: dict) -> panels.Figure:
         panels.layer_axis(axis, int(rows["layer"].max()))
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
 
-    drawn = [
-        panels.Panel(f"{names.of('task', task)}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows))
-        for (task, _, kind), rows in frame.groupby(PANEL, sort=False)
-    ]
+    drawn = []
+    for (task, subset, kind), rows in frame.groupby(PANEL, sort=False):
+        title = ", ".join([names.of("task", task), *names.several({"subset": subset}, "subset")])
+        drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)
         for line, mark in marks.items()

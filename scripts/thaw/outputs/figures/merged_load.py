@@ -8,6 +8,7 @@ from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.printed_names import Names
 
 MOST = 16  # tasks that closed forms are drawn up to
 LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices of d x d (Hu et al. 2021)
@@ -59,9 +60,9 @@ def build(data, spec: dict) -> panels.Figure:
     """Return three panels for each merge against the number of tasks: layers, stored parameters, measured time."""
     import pandas
 
-    drawn, rows = [], []
+    drawn, rows, titles = [], [], _titles(list(data.merges), spec)
     for (subset, encoder, name), record in data.merges.items():
-        title = spec["merges"].get(name, name)
+        title = titles[subset, encoder, name]
         for unit, (what, factor, counted) in COUNTS.items():
             values = {tasks: counted(record, tasks) for tasks in range(1, MOST + 1)}
             lines = {way: [factor * values[tasks][way] for tasks in values] for way in values[1]}
@@ -99,11 +100,23 @@ def build_storage(data, spec: dict) -> panels.Figure:
                 label = wording.strategy_name(spec["labels"], strategy, variant)
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
+    titles = _titles(list(data.merges), spec)
     drawn = [
-        panels.Panel(spec["merges"].get(key[2], key[2]), partial(_storage, rows=part), partial(_labels, rows=part))
+        panels.Panel(titles[key], partial(_storage, rows=part), partial(_labels, rows=part))
         for key, part in frame.groupby(["subset", "encoder", "merge"], sort=False)
     ]
     return panels.compose(drawn, panels.csv_of(frame))
+
+
+def _titles(merges: list[tuple[str, str, str]], spec: dict) -> dict[tuple[str, str, str], str]:
+    """Return the title of each merge: its name, with rows and encoder where they differ. Args: subset, encoder, id."""
+    import pandas
+
+    cells = pandas.DataFrame(merges, columns=["subset", "encoder", "merge"])
+    names = Names(spec, cells)
+    several = [names.several(cell, "subset", "encoder") for cell in cells.to_dict("records")]
+    titles = [", ".join([spec["merges"].get(key[2], key[2]), *more]) for key, more in zip(merges, several, strict=True)]
+    return dict(zip(merges, titles, strict=True))
 
 
 def _stored(runs, encoder: dict) -> float:

@@ -19,8 +19,10 @@ def build(data, spec: dict) -> panels.Figure:
     frame = scaled(points(data.probes, spec["split"])[0], spec["labels"])
     runs = run_names(data.probes, spec["labels"])
     names = Names(spec, frame, runs)
-    rows = frame.to_dict("records")
-    titles = ["; ".join([names.of("run", row["run"]), *names.several(row, "encoder", "probe")]) for row in rows]
+    titles = [
+        "; ".join([names.of("run", row["run"]), *names.several(row, "subset", "encoder", "probe")])
+        for row in frame.to_dict("records")
+    ]
     frame = frame.assign(panel=titles)
     marks = figure_style.marks(frame["line"])
 

@@ -66,7 +66,8 @@ def _rows(runs: dict[str, dict[str, list[TextCell]]], shown: list[str]) -> list[
 def _group(place: tuple, groups: dict, labels: dict) -> str:
     """Return the parts of a cell that differ between groups, in print."""
     task, subset, encoder = place
-    names = (wording.task_name(labels, task), subset, wording.label(labels, "encoders", encoder))
+    rows = wording.label(labels, "subsets", subset)
+    names = (wording.task_name(labels, task), rows, wording.label(labels, "encoders", encoder))
     return ", ".join(name for n, name in enumerate(names) if len({key[n] for key in groups}) > 1)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
+from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
@@ -16,16 +17,18 @@ def build(data, spec: dict) -> TextTable:
 
     Raises UserError where no probe of kind head_removal has a result.
     """
+    import pandas
+
     records = [one for one in data.probes if one.entry["kind"] == "head_removal" and one.value("layers")]
     if not records:
         raise UserError("a head_removal_table needs a probe of kind head_removal on encoders that runs have adapted")
-    names, groups, lines = run_names(records, spec["labels"]), [], []
+    cells, groups, lines = pandas.DataFrame([record.cell for record in records]), [], []
+    names = Names(spec, cells, run_names(records, spec["labels"]))
     for record in records:
-        of_record = _lines(record)
-        cell = record.cell
-        metric = wording.metric_name(spec["labels"], record.task["metrics"][0])
-        name = f"{wording.task_name(spec['labels'], cell['task'])}, {metric}: {names[cell['run']]}"
-        groups.append(Group(name, [], _rows(of_record)))
+        of_record, cell = _lines(record), record.cell
+        words = [names.of("task", cell["task"]), *names.several(cell, "subset", "encoder")]
+        words.append(wording.metric_name(spec["labels"], record.task["metrics"][0]))
+        groups.append(Group(f"{', '.join(words)}: {names.of('run', cell['run'])}", [], _rows(of_record)))
         lines += [[*(cell[key] for key in ("task", "subset", "encoder", "run")), *line] for line in of_record]
     titles = ["Least important first", "In random order", "Parameters, M", "Time, %"]
     return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Heads removed")
