@@ -125,12 +125,12 @@ def test_missing_runs_leave_the_rest(records, kind):
 
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_no_two_panels_or_groups_have_the_same_words(records, kind):
-    """Of two subsets, which the runs have; the probes are shown as if they were of another one too."""
+    """Of two subsets, which the runs have; the probes are shown as if they were of others too."""
     data = records.data(kind)
     if records.probes(kind):
         others = [copy.deepcopy(probe) for probe in data.probes]
         for probe in others:
-            probe.of["subset"] = "another"
+            probe.of["subset"] += "_too"
         data.probes += others
     made = OUTPUTS[kind].load()(data, records.spec(kind))
     if isinstance(made, Table):
