@@ -14,7 +14,7 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.encoders.parity import check_resume
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import extract
+from thaw.features.extract import StatesFormat, extract
 from thaw.features.later_payloads import remake
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -74,7 +74,7 @@ def test_extraction_writes_what_the_cpu_writes(dtype, apart, corpus, tmp_path):
     bench = Bench(tmp_path, "bert", corpus, "classification", dtype=dtype)
     before = load_file(bench.store.payload_path(3))
     with pretended() as device:
-        extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [0, 3], dtype, device)
+        extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [0, 3], StatesFormat(dtype), device)
     after = load_file(bench.store.payload_path(3))
     assert set(after) == set(before) and all(torch.allclose(after[n], before[n], atol=apart) for n in after)
 

@@ -17,6 +17,7 @@ from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
 from thaw.features.excerpt import write_excerpt
+from thaw.features.extract import StatesFormat
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
@@ -154,10 +155,10 @@ def test_a_teacher_gives_the_cpus_logits(benches, teacher, tmp_path):
     bench, rows_read = benches["classification"], np.arange(8)
     folders = [tmp_path / "here", tmp_path / "there"]
     stores = [write_excerpt(bench.store, folder, {"train": rows_read}, {}) for folder in folders]
-    digest = read_json(teacher)["digest"]
-    Teacher(bench.inputs(), teacher, digest).write(stores[0], rows_read, [], "fp32", torch.device("cpu"))
+    digest, form = read_json(teacher)["digest"], StatesFormat("fp32")
+    Teacher(bench.inputs(), teacher, digest).write(stores[0], rows_read, [], form, torch.device("cpu"))
     with pretended() as device:
-        Teacher(inputs_of(bench, device), teacher, digest).write(stores[1], rows_read, [], "fp32", device)
+        Teacher(inputs_of(bench, device), teacher, digest).write(stores[1], rows_read, [], form, device)
     here, there = (load_file(folder / LOGITS)["logits"] for folder in folders)
     assert torch.allclose(here, there, atol=1e-5)
 

@@ -17,6 +17,7 @@ from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.features.excerpt import write_excerpt
+from thaw.features.extract import StatesFormat
 from thaw.features.store import FeatureStore
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
@@ -355,7 +356,7 @@ def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
         teacher.model.train(mode)
         store = write_excerpt(taught.bench.store, tmp_path / str(mode), {"train": rows}, {})
         torch.manual_seed(1)
-        teacher.write(store, rows, [], "fp32", torch.device("cpu"))
+        teacher.write(store, rows, [], StatesFormat("fp32"), torch.device("cpu"))
         taken[mode] = load_file(store.folder / LOGITS)["logits"]
     assert torch.equal(taken[False], load_file(taught.card.parent / LOGITS)["logits"])
     assert not torch.allclose(taken[True], taken[False], atol=1e-3)

@@ -89,9 +89,10 @@ def test_dropout_left_on_in_the_frozen_part(planted, bench, tmp_path, monkeypatc
 
 def extract_again(bench, parts=(2, 3)) -> None:
     """Extract the features of a bench once more, beside those that it has."""
-    from thaw.features.extract import extract
+    from thaw.features.extract import StatesFormat, extract
 
-    extract(FeatureStore(bench.features), Encoder.load(bench.encoder), list(parts), "fp32", torch.device("cpu"))
+    store, encoder = FeatureStore(bench.features), Encoder.load(bench.encoder)
+    extract(store, encoder, list(parts), StatesFormat("fp32"), torch.device("cpu"))
 
 
 def test_features_shifted_by_one_layer(planted, bench, monkeypatch):

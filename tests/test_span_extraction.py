@@ -256,14 +256,14 @@ def test_cached_equals_uncached_and_again(strategy, benches):
 
 def test_some_rows_have_the_states_that_they_have_among_all(benches, tmp_path):
     from thaw.encoders.transformers import Encoder
-    from thaw.features.extract import extract
+    from thaw.features.extract import StatesFormat, extract
 
     bench = benches["2.0"]
     for name in ("tokens.json", "tokens.parquet"):
         (tmp_path / name).write_bytes((bench.features / name).read_bytes())
     some = FeatureStore(tmp_path)
     masks = {split: np.arange(len(some.lengths(split))) % 5 == 1 for split in some.splits}
-    facts = extract(some, Encoder.load(bench.encoder), [2], "fp32", torch.device("cpu"), rows=masks)
+    facts = extract(some, Encoder.load(bench.encoder), [2], StatesFormat("fp32"), torch.device("cpu"), rows=masks)
     (tmp_path / "b2.json").write_text(json.dumps(json.loads((bench.features / "b2.json").read_text()) | facts[2]))
     chosen = np.flatnonzero(masks["train"])
     batches = some.batch("train", chosen), bench.store.batch("train", chosen)

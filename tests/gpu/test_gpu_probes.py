@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import test_device_probes as probes
 from thaw.core.files import read_json, write_json
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import extract
+from thaw.features.extract import StatesFormat, extract
 from thaw.features.later_payloads import remake
 from thaw.features.store import FeatureStore
 from thaw.probes.registry import run
@@ -55,7 +55,7 @@ def fresh(tmp_path):
 
 def extracted(bench: Bench, dtype: str, device) -> dict[str, torch.Tensor]:
     """Extract boundary 3 on a device, write what its card then says, and return the payload."""
-    facts = extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [3], dtype, device)
+    facts = extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [3], StatesFormat(dtype), device)
     card = bench.features / "b3.json"
     write_json(card, read_json(card) | facts[3])
     return load_file(bench.store.payload_path(3))

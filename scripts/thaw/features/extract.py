@@ -6,6 +6,7 @@ S sequences, T tokens of the longest, N tokens of a split, d width.
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +29,18 @@ from thaw.features.store import FeatureStore
 ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
 
 
+class StatesFormat(NamedTuple):
+    """How states are stored and computed: each "fp32" or "bf16", the latter computed under autocast."""
+
+    dtype: str
+    precision: str = "fp32"
+
+    @classmethod
+    def of(cls, entry: dict) -> "StatesFormat":
+        """Return what a spec asks for, or a card says."""
+        return cls(entry["dtype"], entry.get("precision", "fp32"))
+
+
 @dataclass(frozen=True)
 class Listener:
     """What else is made of the states of a pass: `take(rows, batch, states)`, with those at the boundaries `reads`."""
@@ -40,7 +53,7 @@ def extract(
     store: FeatureStore,
     encoder: Encoder,
     names: list[int | str],
-    dtype: str,
+    form: StatesFormat,
     device,
     *,
     expected: dict[int | str, dict] | None = None,
@@ -51,8 +64,8 @@ def extract(
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
-    They are computed in the encoder's precision and stored as `dtype`, bf16 or fp32. Memory does not grow with the
-    corpus. With `expected`, their cards, no file is kept unless all that have the rows on their card agree with it.
+    The encoder keeps the precision of `form`. Memory does not grow with the corpus. With `expected`, their cards, no
+    file is kept unless all that have the rows on their card agree with it.
     `device` may be a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
@@ -62,11 +75,13 @@ def extract(
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
         with given as place:
-            check_precision(encoder.states_precision, place, "store:")
+            check_precision(form.precision, place, "store:")
+            encoder.states_precision = form.precision
             encoder, alone = encoder.to(place).eval(), listener or not processes
             processes = Processes(torch.get_num_threads()) if alone else processes.on(place)
             read, by_split = _batches_to_read(store, encoder, rows, place, processes)
-            written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
+            kept, dtype = kept or {}, form.dtype
+            written = {n: Written.open(store, encoder, n, paths[n], dtype, read, kept.get(n)) for n in names}
             one_pass = Pass(store, encoder, place, by_split, written, listener)
             one_pass.run(processes)
             torch.set_num_threads(processes.threads)
@@ -86,11 +101,13 @@ def extract(
     return facts
 
 
-def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[int | str, dict], shared: dict) -> None:
+def write_cards(
+    store: FeatureStore, encoder: Encoder, form: StatesFormat, facts: dict[int | str, dict], shared: dict
+) -> None:
     """Write the cards of some parts. Args: what `extract` returned for them; what each card has in addition."""
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")} | shared
-    shared |= {"dtype": dtype, "width": encoder.width}
-    shared |= {"precision": encoder.states_precision} if encoder.states_precision != "fp32" else {}
+    shared |= {"dtype": form.dtype, "width": encoder.width}
+    shared |= {"precision": form.precision} if form.precision != "fp32" else {}
     for part, own in facts.items():
         which = {"boundary": part} if isinstance(part, int) else {"part": part}
         which |= {"layers": encoder.layers} if part in VECTORS else {}

@@ -9,7 +9,7 @@ from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
-from thaw.features.extract import extract
+from thaw.features.extract import StatesFormat, extract
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 
@@ -52,8 +52,8 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
             set_threads(store.card["threads"])
         expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
         card, rows = next(iter(cards.values())), row_sets.union(*missing)
-        encoder.states_precision = card.get("precision", "fp32")
-        facts = extract(store, encoder, names, card["dtype"], device, expected=expected, rows=rows, kept=kept)
+        form = StatesFormat.of(card)
+        facts = extract(store, encoder, names, form, device, expected=expected, rows=rows, kept=kept)
     finally:
         set_threads(threads)
     seconds = round(time.monotonic() - begin, 3)

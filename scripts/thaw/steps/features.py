@@ -99,20 +99,19 @@ def write_parts(
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
-    from thaw.features.extract import extract, write_cards
+    from thaw.features.extract import StatesFormat, extract, write_cards
     from thaw.features.row_sets import masks_of
     from thaw.features.store import FeatureStore
 
-    store, encoder = FeatureStore(out), Encoder.load(folder)
-    encoder.states_precision = spec.get("precision", "fp32")
+    store, encoder, form = FeatureStore(out), Encoder.load(folder), StatesFormat.of(spec)
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
     masks = None if wanted is None else masks_of(store, wanted)
-    facts = extract(store, encoder, parts, spec["dtype"], claimed(watch), rows=masks, processes=processes)
+    facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
     seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
-    write_cards(store, encoder, spec["dtype"], facts, shared)
+    write_cards(store, encoder, form, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 

@@ -30,7 +30,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
-    from thaw.features.extract import extract, write_cards
+    from thaw.features.extract import StatesFormat, extract, write_cards
     from thaw.training.adapted import AdaptedEncoder
     from thaw.training.rows_read import read_rows
 
@@ -41,9 +41,9 @@ def execute(spec: dict, arguments: Namespace) -> None:
     store = write_excerpt(inputs.store, arguments.out, read_rows(spec, inputs.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
-    encoder.states_precision = spec.get("precision", "fp32")
-    facts = extract(store, encoder, numbers, spec["dtype"], claimed(watch))
-    write_cards(store, encoder, spec["dtype"], facts, {})
+    form = StatesFormat.of(spec)
+    facts = extract(store, encoder, numbers, form, claimed(watch))
+    write_cards(store, encoder, form, facts, {})
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
     card |= {"bytes": sum(fact["bytes"] for fact in facts.values())}

@@ -20,7 +20,7 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import check_digest, read_json, save_tensors
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch, pieces
-from thaw.features.extract import Listener, extract
+from thaw.features.extract import Listener, StatesFormat, extract
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
@@ -63,12 +63,12 @@ class Teacher:
         return encoder_flops(self.context.shape_below(self.model.head), lengths)
 
     def write(
-        self, store: FeatureStore, rows: np.ndarray, parts: list[int | str], dtype: str, device: torch.device
+        self, store: FeatureStore, rows: np.ndarray, parts: list[int | str], form: StatesFormat, device: torch.device
     ) -> tuple[dict, dict[int | str, dict]]:
         """Write logits and hidden states of some rows of train, in one pass, into the folder of their excerpt.
 
-        Args: the excerpt; the rows; boundaries and attention that students read, and their dtype; device. Returns what
-        the card says of the logits, and of each part its bytes and sha256.
+        Args: the excerpt; the rows; boundaries and attention that students read, and their format; device. Returns
+        what the card says of the logits, and of each part its bytes and sha256.
         """
         head = self.model.head.to(device)
         outputs = [torch.zeros(0, head.outputs)] * len(rows)  # those of a row without tokens
@@ -81,7 +81,7 @@ class Teacher:
                 outputs[place_of[row]] = logits[index]
 
         listener = Listener(head.combination.read, take)
-        facts = extract(store, self.model.encoder, parts, dtype, device, listener=listener)
+        facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
         return self._write_logits(store.folder, rows, outputs), facts
 
     def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:
