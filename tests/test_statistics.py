@@ -156,13 +156,11 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
     rng = np.random.default_rng(7)
     full = np.full(500, 0.8)
     by_k = {0: np.full(500, 0.5), 1: 0.72 + rng.normal(0, 0.01, 500), 2: np.full(500, 0.79)}
-    found = bootstrap.least_interval(1, by_k, full, 0.9)
-    assert (found["value"], found["low"], found["high"], found["never"]) == (1, 1, 2, 0.0)
+    assert bootstrap.least_interval(by_k, full, 0.9) == (1, 2)
     assert aggregation.least({1: 0.73, 2: 0.5, 3: 0.74}, 0.8, 0.9) == 1, "the first"
     assert aggregation.least_lasting({1: 0.73, 2: 0.5, 3: 0.74, 4: 0.75}, 0.8, 0.9) == 3, "and all after it"
     assert aggregation.least_lasting({1: 0.73, 2: 0.5}, 0.8, 0.9) is None
-    never = bootstrap.least_interval(None, {0: by_k[0]}, full, 0.9)
-    assert never == {"value": None, "low": None, "high": None, "never": 1.0}
+    assert bootstrap.least_interval({0: by_k[0]}, full, 0.9) == (None, None)
 
 
 def sign_flip(differences) -> float:

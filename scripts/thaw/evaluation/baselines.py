@@ -36,8 +36,8 @@ class Baseline:
 def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
     """Fit a baseline to some training rows and predict others.
 
-    Args: name, of BASELINES in settings; a whole task; rows of train that may be learnt from; the rows that are wanted,
-    by split.
+    Args: its name, one of thaw.schema.experiment.BASELINES; a whole task; rows of train that may be learnt from; the
+    rows that are wanted, by split.
     """
     if name == "majority":
         return _majority(task, corpus, rows, wanted)

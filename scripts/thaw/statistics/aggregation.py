@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from thaw.core.errors import UserError
 
+FAILED = 0.9  # a score of at most this share of the best one (code of Lee et al. 2019)
+
 
 def mean(scores: Iterable[float]) -> float | None:
     """Return the mean of some scores; None without any."""
@@ -11,10 +13,10 @@ def mean(scores: Iterable[float]) -> float | None:
     return sum(scores) / len(scores) if scores else None
 
 
-def without_failed(scores: Iterable[float], share: float = 0.9) -> list[float]:
-    """Return the scores that are neither 0 nor at most `share` of the best one (code of Lee et al. 2019)."""
+def without_failed(scores: Iterable[float]) -> list[float]:
+    """Return the scores that are neither 0 nor at most the share `FAILED` of the best one."""
     scores = [score for score in scores if score != 0]
-    return [score for score in scores if score > share * max(scores)]
+    return [score for score in scores if score > FAILED * max(scores)]
 
 
 def mean_without_failed(scores: Iterable[float]) -> float | None:

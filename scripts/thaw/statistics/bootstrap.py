@@ -181,17 +181,15 @@ def student_interval(values) -> tuple[float | None, float | None, float | None]:
     return mean, mean - half, mean + half
 
 
-def least_interval(value, by_k: dict[int, np.ndarray], full: np.ndarray, share: float, level: float = LEVEL) -> dict:
-    """Return the interval of the least k from which on every k reaches a share of full quality.
+def least_interval(by_k: dict[int, np.ndarray], full: np.ndarray, share: float) -> tuple[int | None, int | None]:
+    """Return the ends of the 95 % CI of the least k from which on every k reaches a share of full quality.
 
-    Args: the least k of the scores themselves, None where none reaches it; draws of the score by k; draws of the full
-    model. Returns value, low, high (None above the largest k that was run), and never: the share of draws in which no k
-    reaches it. Draws in which the full model has no score above 0 are left out.
+    Args: draws of the score by k; draws of the full model. An end is None above the largest k that was run. Draws in
+    which the full model has no score above 0 are left out.
     """
     usable = np.flatnonzero(full > 0)
     least_k = [least_lasting({k: draws[d] for k, draws in by_k.items()}, full[d], share) for d in usable]
     beyond = max(by_k) + 1
     filled = np.sort([beyond if k is None else k for k in least_k])
-    ends = [filled[min(int(q * len(filled)), len(filled) - 1)] for q in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = (None if k == beyond else int(k) for k in ends)
-    return {"value": value, "low": low, "high": high, "never": sum(k is None for k in least_k) / len(least_k)}
+    low, high = (filled[min(int(q * len(filled)), len(filled) - 1)] for q in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return None if low == beyond else int(low), None if high == beyond else int(high)

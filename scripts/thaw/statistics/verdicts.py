@@ -29,9 +29,7 @@ class Verdict:
     effect: float | None = None
 
 
-def verdicts(
-    contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict], alpha: float = ALPHA
-) -> list[Verdict]:
+def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict]) -> list[Verdict]:
     """Return the verdicts of a family of tests.
 
     A claim holds or fails only where the test over seeds and the 95 % CI over seeds and test rows agree: the p of many
@@ -41,16 +39,16 @@ def verdicts(
     """
     ways = [_ways(contrast, margin) for contrast, margin in zip(contrasts, margins, strict=True)]
     tests = adjusted([way for ends in ways for way in ends])
-    tested, left = iter(tests), sum(p > alpha for _, p in tests)
+    tested, left = iter(tests), sum(p > ALPHA for _, p in tests)
     results = []
     for ends, mean, margin in zip(ways, means, margins, strict=True):
         pairs = [(way, next(tested)[1]) for way in ends]
         way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
         values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
         borne_out = values.mean() > 0
-        decided = p <= alpha and len(values) >= FEWEST_SEEDS and _on_one_side(ci, margin, borne_out)
+        decided = p <= ALPHA and len(values) >= FEWEST_SEEDS and _on_one_side(ci, margin, borne_out)
         answer = (HOLDS if borne_out else FAILS) if decided else UNDECIDED
-        lacks = None if decided else needed(abs(values.mean()), mean.spread, alpha, max(1, left))
+        lacks = None if decided else needed(abs(values.mean()), mean.spread, ALPHA, max(1, left))
         results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results
 

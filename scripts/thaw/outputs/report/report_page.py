@@ -1,6 +1,6 @@
 """The report: one self-contained page that reads like a paper's results section.
 
-What it reads of its spec (the other steps' specs are in the docstrings of `collection`, `summary` and `tables`):
+What it reads of its spec (those of the other steps are in the docstrings of `collection` and of each table and figure):
     experiment, title
     outputs      [{id, kind, step, caption, label}] in order; step, table or figure, decides the folder of its file
     labels       {tasks|encoders|heads|subsets|strategies|external: {id: name in print}}

@@ -142,10 +142,9 @@ class Measured:
             return None
         lasting = least_lasting({k: mean(rows["value"]) for k, rows in points.items()}, mean(full["value"]), share)
         by_rule = least({k: rule(rows["value"]) for k, rows in points.items()}, rule(full["value"]), share)
-        values = [lasting, by_rule]
         drawn = {k: self.predictions.draws(rows, *at[5:]) for k, rows in points.items()}
-        ci = least_interval(values[0], drawn, whole, share)
-        beyond = [np.nan if value is None else float(value) for value in (*values, ci["low"], ci["high"])]
+        ends = least_interval(drawn, whole, share)
+        beyond = [np.nan if value is None else float(value) for value in (lasting, by_rule, *ends)]
         behind = {anchor: cell for rows in (full, *points.values()) for anchor, cell in _behind(rows).items()}
         return Reproduced(*beyond, len(full), behind=behind)
 
