@@ -78,7 +78,7 @@ def test_loss_and_gradients_are_those_of_transformers_model(name, phase, bench):
     batches = (run.rows[n : n + 4] for n in range(20))
     rows = next(rows for rows in batches if objective.drawn(rows)[0].context.task["id"] == name)
     task, drawn = objective.drawn(rows)
-    found = objective.loss(trainer.model, rows, *trainer.feed("train", rows))
+    found = objective.loss(trainer.model, rows, *trainer.loader("train", rows))
     model = AutoModel.from_pretrained(bench.encoder).eval()
     expected = written_out(model, run.head, bench, rows)
     expected = expected + 0.5 * written_out(model, task.head, bench.others[name], drawn)

@@ -134,7 +134,7 @@ def test_why_a_run_is_not_there(tmp_path):
     names = dict(zip(layout.RUN, ("a", "all", "e", "h", "full", "base", 2), strict=True))
     unrun = CollectedResult("train", names, {})
     spec = {"experiment": "mine", "budget": "2h"}
-    write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "pruned, 9"}})
+    write_json(tmp_path / "outputs/mine/budget.json", {"pruned": {"runs/a/all/e/h/frozen/base": "pruned, 9"}})
     told = missing_results.budget(spec, tmp_path)
     assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
     unrun = CollectedResult("train", names | {"strategy": "frozen"}, {})

@@ -21,14 +21,14 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.objectives import Supervised
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 
 WIDTH, LENGTHS = 6, [2, 5, 3, 4]
 KINDS = [(kind, *case) for kind in HEAD_KINDS for case in cases(HeadConfig(kind=kind))]
 ROWS = np.arange(len(LENGTHS))
 
 
-class OneBatch(Feed):
+class OneBatch(BatchLoader):
     """Feeds one made-up batch, from the CPU, as a store would: states at boundaries 0 to 2."""
 
     def __init__(self, head, device):
@@ -91,7 +91,7 @@ def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: boo
     for _ in range(2):
         losses = update(single, made, phase.clip_each)
     words = [3] * len(ROWS) if head.words else None
-    return head, losses, single.model.predict(single.feed, "train", ROWS, words)
+    return head, losses, single.model.predict(single.loader, "train", ROWS, words)
 
 
 @pytest.mark.parametrize("kind, task_type, separate_encoding", KINDS)

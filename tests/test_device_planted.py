@@ -24,7 +24,7 @@ from thaw.training import batched_heads, head_vectors
 from thaw.training.objectives import Supervised
 from thaw.training.progress import Progress
 from thaw.training.run_state import RunState
-from thaw.training.task_model import Feed
+from thaw.training.task_model import BatchLoader
 
 bench = test_device_resume.bench
 CPU = torch.device("cpu")
@@ -151,7 +151,7 @@ def logits_read_by_numpy(plant):
 
 def states_that_are_not_sent(plant):
     plant(
-        Feed,
+        BatchLoader,
         "__call__",
         lambda self, split, rows: (
             (batch := self.store.batch(split, rows)).to(self.device),

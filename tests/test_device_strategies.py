@@ -25,7 +25,7 @@ from thaw.schema.strategy import StrategyConfig
 from thaw.schema.yaml_files import read_yaml
 from thaw.training.head_fitting import HeadFit
 from thaw.training.seeds_together import train_heads
-from thaw.training.taught import LOGITS, Taught, Teacher
+from thaw.training.taught import LOGITS, Teacher, TeacherOutputs
 from thaw.training.training_run import Start, TrainingRun, train
 from tiny_corpus import Bench, quick, rows, tiny_corpus
 from tiny_students import teach, with_parts, with_transfer_set
@@ -136,7 +136,7 @@ def trained_by(name: str, bench: Bench, teacher: Path, folder: Path, device):
     entry, start, taught = CATALOGUE.get("strategies", name, "test"), None, None
     spec = with_parts(bench, entry, bench.spec(*SHIPPED[name]))
     if entry.teacher:
-        taught = Taught(teach(bench, teacher, spec["phases"], folder / "taught"), taught_parts(spec["phases"]))
+        taught = TeacherOutputs(teach(bench, teacher, spec["phases"], folder / "taught"), taught_parts(spec["phases"]))
     if entry.after:
         before = finished(bench, bench.spec({"train": ["head", {"top": "k"}]}), device)
         start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))

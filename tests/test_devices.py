@@ -13,7 +13,15 @@ import torch
 import forked
 from conftest import HOME
 from thaw.core import devices
-from thaw.core.devices import native_bf16, promised, refusal, relax, run_relaxed_if_needed, supported, unsupported
+from thaw.core.devices import (
+    allow_nondeterministic,
+    gpu_evidence,
+    missing_gpu,
+    native_bf16,
+    run_nondeterministic_if_needed,
+    supported,
+    unsupported,
+)
 from thaw.core.errors import UserError
 from thaw.core.runtime import driver, set_threads
 
@@ -111,14 +119,14 @@ NODES = ["/dev/nvidia0", "/dev/nvidia1"]
     ],
 )
 def test_who_says_that_there_is_a_gpu(environment, nodes, by):
-    found = promised(environment, nodes)
+    found = gpu_evidence(environment, nodes)
     assert found is None if by is None else found.startswith(by)
 
 
 def test_a_gpu_that_is_not_seen_says_what_to_change():
     old = "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020)."
-    assert old in refusal("SLURM_JOB_GPUS=0 says that this job has a GPU", "2.13.0+cu130", "13.0", old)
-    line = refusal("this machine has an NVIDIA card (/dev/nvidia0)", "2.13.0+cpu", None, "")
+    assert old in missing_gpu("SLURM_JOB_GPUS=0 says that this job has a GPU", "2.13.0+cu130", "13.0", old)
+    line = missing_gpu("this machine has an NVIDIA card (/dev/nvidia0)", "2.13.0+cpu", None, "")
     assert (
         "torch 2.13.0+cpu was built without CUDA" in line and "set CUDA_VISIBLE_DEVICES= to compute on the CPU" in line
     )
@@ -254,7 +262,7 @@ def test_heads_are_trained_where_nothing_else_trains_and_never_wait_for_a_traini
 def kernels(monkeypatch):
     """Put torch's way of choosing kernels back, whatever a test makes of it."""
     before = torch.get_deterministic_debug_mode()
-    monkeypatch.setattr(devices, "_relaxed", [])
+    monkeypatch.setattr(devices, "_nondeterministic", [])
     yield
     torch.set_deterministic_debug_mode(before)
 
@@ -268,46 +276,50 @@ def test_an_operation_without_a_deterministic_kernel_runs_its_job_again_from_the
     done = []
 
     def job():
-        devices.be_strict()
+        devices.require_deterministic()
         done.append("begun")
         done.append(lacking())
 
-    run_relaxed_if_needed(job)
-    assert done == ["begun", "begun", 2.0] and devices.relaxed() == ["put_"] and not devices.is_strict()
-    devices.be_strict()
-    assert not devices.is_strict(), "what this process does next is not asked for such kernels either"
+    run_nondeterministic_if_needed(job)
+    assert (
+        done == ["begun", "begun", 2.0]
+        and devices.nondeterministic_operations() == ["put_"]
+        and not devices.requires_deterministic()
+    )
+    devices.require_deterministic()
+    assert not devices.requires_deterministic(), "what this process does next is not asked for such kernels either"
 
 
 def test_a_job_with_deterministic_kernels_alone_runs_once_and_strictly(kernels):
     done = []
 
     def job():
-        devices.be_strict()
+        devices.require_deterministic()
         done.append(torch.ones(2).sum().item())
 
-    run_relaxed_if_needed(job)
-    assert done == [2.0] and devices.is_strict() and devices.relaxed() == []
+    run_nondeterministic_if_needed(job)
+    assert done == [2.0] and devices.requires_deterministic() and devices.nondeterministic_operations() == []
 
 
 def test_other_errors_and_those_of_a_job_that_is_not_strict_are_not_caught(kernels):
     done = []
 
     def wrong():
-        devices.be_strict()
+        devices.require_deterministic()
         done.append("begun")
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        run_relaxed_if_needed(wrong)
+        run_nondeterministic_if_needed(wrong)
     assert done == ["begun"]
 
 
 def test_more_threads_do_not_end_strictness(kernels):
     threads = torch.get_num_threads()
-    devices.be_strict()
+    devices.require_deterministic()
     set_threads(threads)
-    assert devices.is_strict()
-    relax("put_")
+    assert devices.requires_deterministic()
+    allow_nondeterministic("put_")
     set_threads(threads)
     assert torch.is_deterministic_algorithms_warn_only_enabled()
 
@@ -352,7 +364,7 @@ def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
         "teach",
         "train",
     }
-    assert [name for name in claiming if "run_relaxed_if_needed(" not in steps[name]] == []
+    assert [name for name in claiming if "run_nondeterministic_if_needed(" not in steps[name]] == []
 
 
 def test_a_user_error_within_a_job_is_none_of_this(kernels):
@@ -360,7 +372,7 @@ def test_a_user_error_within_a_job_is_none_of_this(kernels):
         raise UserError("no")
 
     with pytest.raises(UserError):
-        run_relaxed_if_needed(job)
+        run_nondeterministic_if_needed(job)
 
 
 @pytest.mark.slow

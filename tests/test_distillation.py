@@ -26,8 +26,8 @@ from thaw.training.distillation_losses import relation_distance, soft_targets, s
 from thaw.training.distilled import Distilled
 from thaw.training.module_replacement import Replacing
 from thaw.training.progress import Progress
-from thaw.training.task_model import Feed, TaskModel, resumed
-from thaw.training.taught import LOGITS, Taught, Teacher
+from thaw.training.task_model import BatchLoader, TaskModel, resumed
+from thaw.training.taught import LOGITS, Teacher, TeacherOutputs
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
 from tiny_corpus import Bench, small_berts
@@ -244,7 +244,7 @@ class Taught3:
         """Return an objective and the teacher's own model."""
         inputs = self.bench.inputs()
         teacher = Teacher(inputs, self.run, read_json(self.run)["digest"])
-        taught = Taught(card or self.card, [*sorted({n for _, n in pairs}), "attention2"])
+        taught = TeacherOutputs(card or self.card, [*sorted({n for _, n in pairs}), "attention2"])
         gold = inputs.corpus.targets(teacher.context.task, "train")
         entry = DistilConfig.model_validate(distil)
         phase = {"pairs": [list(pair) for pair in pairs], "attended": [[2, 2]]}
@@ -254,7 +254,7 @@ class Taught3:
         """Return the loss of the teacher's own model on rows 3 to 8."""
         objective, teacher = self.objective(pairs, card, **distil)
         rows = np.arange(3, 9)
-        batch, stored = Feed(self.bench.store, [], torch.device("cpu"))("train", rows)
+        batch, stored = BatchLoader(self.bench.store, [], torch.device("cpu"))("train", rows)
         with torch.no_grad():
             return objective.loss(teacher.model, rows, batch, stored).item()
 
@@ -288,7 +288,7 @@ def test_a_student_that_equals_its_teacher_has_loss_0(taught_of, kind):
 
 def by_hand(taught: Taught3, teacher: Teacher, student: TaskModel, rows: np.ndarray) -> dict[str, float]:
     """Return each term of a student's loss from its teacher's own pass, now, with nothing but torch."""
-    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
     with torch.no_grad():
         (ours, own, heads), (theirs, other, taken) = (
             model.with_states(batch, stored, [1, 2, 3], [2]) for model in (student, teacher.model)
@@ -328,7 +328,7 @@ def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught
     head = taught.bench.run(taught.student(None, seed=2)).head
     student = TaskModel(Encoder.load(taught.bench.encoder), head, "fp32").eval()
     expected = by_hand(taught, teacher, student, rows)
-    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
     for name in expected:
         pairs, entry = entries[name]
         objective, _ = taught.objective(pairs, hard=0, **entry)
@@ -369,7 +369,7 @@ def test_no_label_reaches_a_student_that_learns_from_its_teacher_alone(taught_of
     for hard in (0, 1):
         spec = taught.student({"hard": hard, "logits": {}})
         for shift in (0, 1):
-            run = TrainingRun(spec, taught.bench.inputs(), taught=Taught(taught.card, []))
+            run = TrainingRun(spec, taught.bench.inputs(), taught=TeacherOutputs(taught.card, []))
             run.gold = np.roll(run.gold, shift)
             left[hard, shift] = tensors(train([run], Stopwatch())[0])
     assert equal(left[0, 0], left[0, 1]) and not equal(left[1, 0], left[1, 1])
@@ -388,7 +388,7 @@ def test_a_layer_map_that_is_off_by_one_is_noticed(taught_of):
     objective, teacher = taught.objective(hard=0, attention={})
     objective.attended = [(1, 2)]
     with torch.no_grad():
-        batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+        batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
         assert objective.loss(teacher.model, rows, batch, stored) > 1e-4
 
 
@@ -409,7 +409,7 @@ def test_with_weight_0_nothing_of_the_teacher_is_left(taught_of):
     taught = taught_of("classification")
     _, plain = taught.bench.train(taught.student(None))
     spec = taught.student({"logits": {"weight": 0}, "hidden": {"weight": 0}}, SAME)
-    run = TrainingRun(spec, taught.bench.inputs(), taught=Taught(taught.card, [1, 2, 3]))
+    run = TrainingRun(spec, taught.bench.inputs(), taught=TeacherOutputs(taught.card, [1, 2, 3]))
     left = train([run], Stopwatch())[0]
     assert left.history == plain.history
     assert left.outcome == plain.outcome
@@ -440,10 +440,10 @@ def test_a_smaller_encoder_learns_the_logits_of_another(taught_of, tmp_path):
     spec |= {"teacher": {"taught": read_json(taught.card)["digest"]}}
     out = small.step("train", spec, tmp_path / "student", "--need", "teacher", taught.card)
     assert "diverged" not in read_json(out / "metrics.json")["flags"]
-    run, rows = TrainingRun(spec, small.inputs(), taught=Taught(taught.card, [])), np.array([7, 2, 11, 5])
+    run, rows = TrainingRun(spec, small.inputs(), taught=TeacherOutputs(taught.card, [])), np.array([7, 2, 11, 5])
     model = TaskModel(Encoder.load(small.encoder), run.head, "fp32").eval()
     _, teacher = taught.objective(logits={})
-    feeds = (Feed(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
+    feeds = (BatchLoader(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
     (batch, stored), theirs = feeds
     with torch.no_grad():
         parts = model(batch, stored).log_softmax(-1), teacher.model(*theirs).softmax(-1)
@@ -471,10 +471,10 @@ def test_states_and_attention_of_a_wider_encoder_teach_where_tokens_are_the_same
     spec |= {"teacher": {"taught": read_json(taught.card)["digest"]}}
     out = small.step("train", spec, tmp_path / "student", "--need", "teacher", taught.card)
     assert "diverged" not in read_json(out / "metrics.json")["flags"]
-    run = TrainingRun(spec, small.inputs(), taught=Taught(taught.card, [2, "attention2"]))
+    run = TrainingRun(spec, small.inputs(), taught=TeacherOutputs(taught.card, [2, "attention2"]))
     model = TaskModel(Encoder.load(small.encoder), run.head, "fp32").eval()
     objective, (_, teacher) = run.objective_of(run.phases[0]), taught.objective(logits={})
-    feeds = (Feed(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
+    feeds = (BatchLoader(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
     (batch, stored), theirs = feeds
     with torch.no_grad():
         loss = objective.loss(model, rows, batch, stored)
@@ -492,8 +492,8 @@ def test_states_and_attention_of_a_wider_encoder_teach_where_tokens_are_the_same
     flat.flat = flat.flat + 1
     store.card["tokenizer"] = "another"
     with pytest.raises(UserError, match="the teacher's tokens of some texts are not the student's"):
-        Taught(taught.card, [2]).check_rows(np.arange(24), store)
-    Taught(taught.card, []).check_rows(np.arange(24), store)
+        TeacherOutputs(taught.card, [2]).check_rows(np.arange(24), store)
+    TeacherOutputs(taught.card, []).check_rows(np.arange(24), store)
 
 
 def test_one_projection_serves_all_layers_where_it_is_shared(taught_of):
@@ -504,7 +504,7 @@ def test_one_projection_serves_all_layers_where_it_is_shared(taught_of):
     each, _ = taught.objective([(1, 1), (2, 2)], hard=0, hidden=entry | {"project": True})
     ((_, matrix),) = objective.projections.named_parameters()
     assert len(list(each.projections.parameters())) == 2
-    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
     with torch.no_grad():
         loss = objective.loss(teacher.model, rows, batch, stored)
         _, states, _ = teacher.model.with_states(batch, stored, [1, 2])
@@ -518,7 +518,7 @@ def staged(taught: Taught3, distil: dict, from_text: bool = False):
     spec = taught.student(distil, SAME, unfreeze={"layers": 1})
     for stage in spec["phases"][0]["stages"] if from_text else ():
         stage["boundary"] = None
-    return taught.bench.train(spec, taught=Taught(taught.card, [1, 2, 3]))
+    return taught.bench.train(spec, taught=TeacherOutputs(taught.card, [1, 2, 3]))
 
 
 def test_of_each_stage_what_trains_is_compared(taught_of, monkeypatch):
@@ -572,7 +572,7 @@ def test_another_boundary_makes_no_logits_again(taught_of):
 
 def test_a_teacher_of_some_rows_teaches_no_others(taught_of):
     taught = taught_of("classification")
-    few = Taught(taught.teach("few", subset={"rows": 5}), [])
+    few = TeacherOutputs(taught.teach("few", subset={"rows": 5}), [])
     with pytest.raises(UserError, match="has not read all rows that its student trains on"):
         few.check_rows(np.arange(24), taught.bench.store)
 
@@ -621,7 +621,7 @@ def test_a_predecessor_in_all_modules_is_the_teacher(taught_of):
     student.thaw({"layer.3"})
     replacement = Replacement(student, whole, [1, 3], 1, cpu)
     assert replacement.now == {3: False}, "below the boundary nothing is replaced"
-    batch, stored = Feed(taught.bench.store, [1], cpu)("train", np.arange(4))
+    batch, stored = BatchLoader(taught.bench.store, [1], cpu)("train", np.arange(4))
     expected = whole.states(batch, [3])[3]
     student.train()
     replacement.now[3] = True
@@ -677,7 +677,7 @@ def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_o
 
     def trained(folder):
         watch = Stopwatch()
-        run = TrainingRun(spec, taught.bench.inputs(), start, taught=Taught(taught.card, [1, 2]))
+        run = TrainingRun(spec, taught.bench.inputs(), start, taught=TeacherOutputs(taught.card, [1, 2]))
         return train([run], watch, Progress(folder, spec, watch))[0]
 
     monkeypatch.setattr(progress, "SPACING", 0.0)
@@ -715,7 +715,7 @@ def test_layers_take_turns_from_below(taught_of):
 def test_the_loss_of_a_layer_whose_turn_it_is_leaves_those_above_alone(taught_of):
     """In its turn the lowest layer is matched, and no gradient reaches layers 2 and 3; stacked, later, it does."""
     taught, rows = taught_of("classification"), np.arange(3, 9)
-    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
     head = taught.bench.run(taught.student(None, seed=2)).head
     moved = {}
     for order, step in (("progressive", 0), ("progressive", 5), ("stacked", 5)):

@@ -53,7 +53,7 @@ def test_the_loss_of_a_batch_is_the_tasks_and_the_weighted_distance(bench):
     drawn = trainer.objective.drawn(rows)
     assert len(drawn) == 6 and np.array_equal(drawn, trainer.objective.drawn(rows))
     assert not np.array_equal(drawn, trainer.objective.drawn(run.rows[1:7]))
-    batch, stored = trainer.feed("train", rows)
+    batch, stored = trainer.loader("train", rows)
     found = trainer.objective.loss(trainer.model, rows, batch, stored).item()
     plain = Supervised(run.gold).loss(trainer.model, rows, batch, stored).item()
     whole = Encoder.load(bench.encoder).eval()

@@ -18,8 +18,8 @@ from thaw.core.errors import UserError
 from thaw.evaluation.metrics import score
 from thaw.heads.pooling import POOLINGS
 from thaw.training.head_fitting import HeadFit
-from thaw.training.head_vectors import Reader
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.head_vectors import VectorReader
+from thaw.training.task_model import BatchLoader, TaskModel
 from tiny_corpus import Bench, tiny_corpus
 
 PATH = str(Path(__file__).parents[1] / "scripts")
@@ -72,10 +72,10 @@ def test_the_records_of_each_seed_are_those_of_a_run(benches, kind, tmp_path):
 def test_the_head_gives_the_predictions_that_were_scored(benches, kind):
     bench = benches[kind]
     fit, found = fitted(bench, spec_of(bench))
-    model, feed = TaskModel(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
+    model, loader = TaskModel(None, found.head, "fp32"), BatchLoader(bench.store, [bench.layers], torch.device("cpu"))
     gold, ours = bench.corpus.targets(fit.context.task, "test"), found.predictions["test"]
     words = [len(tags) for tags in gold] if kind == "spans" else None
-    theirs = model.predict(feed, "test", np.arange(len(gold)), words)
+    theirs = model.predict(loader, "test", np.arange(len(gold)), words)
     if kind == "spans":
         assert theirs.values == ours.values
     else:
@@ -111,7 +111,7 @@ def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
     rows = np.array([5, 0, 3])
     batch = bench.store.batch("train", rows)
     states = bench.store.states(bench.layers, "train").gather(rows, batch)
-    found = Reader(None, fit.head, [bench.layers], torch.device("cpu"))(bench.store, "train", rows, None)
+    found = VectorReader(None, fit.head, [bench.layers], torch.device("cpu"))(bench.store, "train", rows, None)
     assert torch.equal(found.values, POOLINGS[pooling](32)(states, batch.mask))
 
 

@@ -18,7 +18,7 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
+from thaw.schema.keys import ConfigModel, Context, clauses, documented, fields_by_name, key_of, prose, unknown_key
 from thaw.schema.layers import (
     LadderConfig,
     LayerAttentionConfig,
@@ -271,7 +271,7 @@ def test_the_methods_say_what_is_pooled_on_the_tasks_of_the_experiment(kinds, po
     )
 
 
-ALIASES = [(model, alias, name) for model in AROUND for alias, name in names(model).items() if alias != name]
+ALIASES = [(model, alias, name) for model in AROUND for alias, name in fields_by_name(model).items() if alias != name]
 
 
 @pytest.mark.parametrize(("kind", "alias", "name"), ALIASES, ids=[f"{m.__name__}.{a}" for m, a, _ in ALIASES])
@@ -297,9 +297,9 @@ def test_a_grid_takes_the_same_names_as_a_phase():
 
 def test_no_accepted_name_has_a_hint():
     for model in (PhaseConfig, StrategyConfig, ExperimentConfig, InsertConfig, FurtherPretrainingConfig):
-        accepted = names(model) if issubclass(model, ConfigModel) else model.model_fields
+        accepted = fields_by_name(model) if issubclass(model, ConfigModel) else model.model_fields
         assert set(accepted) & set(model.hints) == set(), model
-    assert set(PHASE_HINTS) & set(names(PhaseConfig)) == set()
+    assert set(PHASE_HINTS) & set(fields_by_name(PhaseConfig)) == set()
 
 
 WRITTEN = {
@@ -382,7 +382,7 @@ def test_an_experiment_gives_hints_too(word):
 def test_hints_name_keys_that_exist(home, tmp_path):
     """What a hint says to write can be written: each `key: value` at its end is a key of the model."""
     for hints, model in ((PHASE_HINTS, PhaseConfig), (PEFT_HINTS, InsertConfig), (EXPERIMENT_HINTS, None)):
-        accepted = names(model) if model else ExperimentConfig.model_fields
+        accepted = fields_by_name(model) if model else ExperimentConfig.model_fields
         for word, hint in hints.items():
             for key in [part.split(":")[0].split()[-1] for part in hint.split("write ")[1:] if ":" in part]:
                 assert key in accepted, f"{word}: {hint}"

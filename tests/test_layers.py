@@ -10,7 +10,7 @@ from thaw.outputs.frame.collection import selected
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.head import HeadConfig
-from thaw.training.placing import prepare
+from thaw.training.device_placement import prepare
 from tiny_corpus import small_bert
 
 MIX = {"layers": {"combine": "mix"}}

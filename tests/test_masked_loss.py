@@ -13,7 +13,7 @@ from thaw.core.files import read_json
 from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.masked_losses import masked_loss
 from thaw.training.adapted import AdaptedEncoder
-from thaw.training.masking import Marks, MaskedFeed
+from thaw.training.masking import MaskedBatchLoader, MaskingVocabulary
 from tiny import KNOWN
 from tiny_corpus import rows
 
@@ -52,13 +52,13 @@ def folder(adaptation, tmp_path_factory):
 def hidden(adaptation, seed: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Return of each text of validation the true ids, the masked ones and what is chosen, for 15 % of the tokens."""
     store, tokenizer = adaptation.bench.store, AutoTokenizer.from_pretrained(adaptation.bench.encoder)
-    marks = Marks(tokenizer.convert_tokens_to_ids("[MASK]"), len(tokenizer.get_vocab()))
-    feed, found = MaskedFeed(store, torch.device("cpu"), 0.15, marks, seed, "masks"), []
+    vocabulary = MaskingVocabulary(tokenizer.convert_tokens_to_ids("[MASK]"), len(tokenizer.get_vocab()))
+    loader, found = MaskedBatchLoader(store, torch.device("cpu"), 0.15, vocabulary, seed, "masks"), []
     lengths = store.sizes("validation")
     order, start = sorted(range(TEXTS), key=lambda row: -lengths[row]), 0
     while start < TEXTS:  # masks are drawn batch by batch: those of the probe have 2,048 tokens, the longest first
         read = order[start : start + 2048 // lengths[order[start]]]
-        batch, _ = feed("validation", read)
+        batch, _ = loader("validation", read)
         plain = store.batch("validation", read).input_ids
         parts = zip(batch.mask, plain, batch.input_ids, batch.chosen, strict=True)
         found += [(ids[mask], given[mask], chosen[mask]) for mask, ids, given, chosen in parts]

@@ -8,14 +8,14 @@ from test_pretraining import pretrained
 from thaw.encoders.loading import find_next_sentence, load_pooler
 from thaw.encoders.masked_model import MaskedModel
 from thaw.features.batch import Batch
-from thaw.training.masking import Marks, masked
-from thaw.training.next_sentence import ANOTHER, FOLLOWS, NEITHER, NextSentence, PairedBatch, Specials, paired
+from thaw.training.masking import MaskingVocabulary, masked
+from thaw.training.next_sentence import ANOTHER, FOLLOWS, NEITHER, NextSentence, PairedBatch, SpecialTokenIds, paired
 from thaw.training.objectives import MaskedAndNextSentence, MaskedLanguageModel
 from tiny import tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
 
 CLS, SEP, PAD = 2, 3, 0
-SPECIALS = Specials(CLS, SEP, PAD)
+SPECIALS = SpecialTokenIds(CLS, SEP, PAD)
 
 
 def rows(*texts) -> Batch:
@@ -60,7 +60,7 @@ def test_the_loss_is_that_of_transformers(tmp_path):
     further = {f"{path}.{name}": value for path, layer in layers.items() for name, value in layer.state_dict().items()}
     whole.load_state_dict(model.whole.state_dict() | further)
     batch, follows = paired(rows([[10, 11], [12, 13]], [[20, 21, 22], [23]]), SPECIALS, torch.Generator())
-    hidden = masked(batch, 0.3, Marks(4, 90), torch.Generator().manual_seed(2))
+    hidden = masked(batch, 0.3, MaskingVocabulary(4, 90), torch.Generator().manual_seed(2))
     labels = torch.where(hidden.chosen, batch.input_ids, -100)
     theirs = whole(hidden.input_ids, hidden.mask.long(), hidden.type_ids, labels=labels, next_sentence_label=follows)
     values = {name: getattr(hidden, name) for name in hidden.__dataclass_fields__}

@@ -23,7 +23,7 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.job_request import request
-from thaw.training.masking import Marks, masked
+from thaw.training.masking import MaskingVocabulary, masked
 from thaw.training.objectives import MaskedAndTaught, MaskedLanguageModel
 from tiny import tiny_encoder
 from tiny_corpus import Bench, run_in_process, small_bert
@@ -56,13 +56,13 @@ def test_a_share_of_each_text_is_chosen_and_no_special_token():
     texts[0, 2:] = 0  # a text of one token
     ids = torch.arange(50 * 42).view(50, 42) % 900 + 50
     batch = Batch(ids, texts >= 0, None, None, torch.arange(50), texts)
-    found = masked(batch, 0.25, Marks(mask=4, count=1000), torch.Generator().manual_seed(1))
+    found = masked(batch, 0.25, MaskingVocabulary(mask=4, count=1000), torch.Generator().manual_seed(1))
     assert found.chosen.sum(1).tolist() == [1] + [10] * 49 and not found.chosen[texts == 0].any()
     assert torch.equal(found.input_ids[~found.chosen], ids[~found.chosen])
     assert torch.equal(found.tokens, ids[found.chosen])
     seen = found.input_ids[found.chosen]
     assert abs((seen == 4).float().mean() - 0.8) < 0.06 and abs((seen == found.tokens).float().mean() - 0.1) < 0.05
-    again = masked(batch, 0.25, Marks(4, 1000), torch.Generator().manual_seed(1))
+    again = masked(batch, 0.25, MaskingVocabulary(4, 1000), torch.Generator().manual_seed(1))
     assert torch.equal(again.input_ids, found.input_ids)
 
 
@@ -200,7 +200,7 @@ def test_the_teacher_of_a_general_distillation_pulls_the_student(bench, distille
     # a student whose teacher is itself has distance 0
     model = MaskedModel(bench.encoder, seed=1).eval()
     objective = MaskedAndTaught("fp32", Encoder.load(bench.encoder), 1.0)
-    given = masked(batch_of(bench), 0.5, Marks(4, 40), torch.Generator().manual_seed(1))
+    given = masked(batch_of(bench), 0.5, MaskingVocabulary(4, 40), torch.Generator().manual_seed(1))
     alone = MaskedLanguageModel("fp32").loss(model, None, given, {})
     assert objective.loss(model, None, given, {}).item() == pytest.approx(alone.item(), abs=1e-5)
 

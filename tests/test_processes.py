@@ -230,10 +230,10 @@ def until(true, seconds: float = 60) -> None:
     "cores, stores, threads, expected", [(2, 1, 1, 2), (2, 4, 1, 1), (16, 3, 2, 5), (1, 1, 2, 2), (None, 1, 2, 2)]
 )
 def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, threads, expected):
-    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     plan = SimpleNamespace(threads=threads, jobs={"features": [str(n) for n in range(stores)]})
     assert core_shares.extraction_cores(plan, cores) == expected
-    monkeypatch.setattr(core_shares, "promised", lambda *given: "this machine has an NVIDIA card")
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
     assert core_shares.extraction_cores(plan, cores) == threads
 
 
@@ -274,17 +274,17 @@ def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
         cores_of = core_shares.head_cores(plan, cores)
         return {head: cores_of("fit_heads", key) for head, key in keys.items()}
 
-    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     assert cores_by_head() == expected
     monkeypatch.setattr(core_shares, "ROOM", 2.5 * 8 * 384 * 1087)  # for the vectors of two processes
     assert cores_by_head() == {head: min(each, 2 * threads) for head, each in expected.items()}
-    monkeypatch.setattr(core_shares, "promised", lambda *given: "this machine has an NVIDIA card")
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
     assert cores_by_head() == dict.fromkeys(keys, threads)
 
 
 def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, monkeypatch):
     """Where no boundary is stored each process would run the encoder over the dataset."""
-    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "outputs": ["main_table"], "baselines": []}
     wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41))}
     (tmp_path / "heads.yaml").write_text("heads:\n  middle: {label: Middle, kind: mlp, layers: {layer: 4}}\n")
@@ -305,7 +305,7 @@ def test_a_parameter_that_is_a_view_crosses_a_fork():
 
 
 def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):
-    monkeypatch.setattr(core_shares, "promised", lambda *given: None)
+    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen"], "outputs": ["main_table"], "compute": {"threads": 1}}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1, 2, 3, 4, 5]}), home)
     cores_of = core_shares.head_cores(plan, 16)

@@ -183,16 +183,16 @@ def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
 
 def test_that_kernels_were_not_deterministic_is_kept_too(bench, tmp_path, monkeypatch):
     before = torch.get_deterministic_debug_mode()
-    monkeypatch.setattr(devices, "_relaxed", [])
+    monkeypatch.setattr(devices, "_nondeterministic", [])
     spec = bench.spec({"train": ["head", {"top": "k"}], "epochs": 3})
     with monkeypatch.context() as stopped:
         stop_after(stopped, 1)
-        devices.relax("put_")
+        devices.allow_nondeterministic("put_")
         with pytest.raises(Stopped):
             trained(bench, spec, tmp_path)
-    devices._relaxed.clear()  # as in a new process
+    devices._nondeterministic.clear()  # as in a new process
     try:
         trained(bench, spec, tmp_path)
-        assert devices.relaxed() == ["put_"]
+        assert devices.nondeterministic_operations() == ["put_"]
     finally:
         torch.set_deterministic_debug_mode(before)

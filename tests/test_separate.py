@@ -16,7 +16,7 @@ from thaw.features.batch import Batch
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from thaw.training.head_fitting import HeadFit
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 from tiny import WORDS
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
@@ -54,7 +54,7 @@ def test_a_row_is_two_sequences_each_with_its_own_marks(bench):
 
 def last(bench, split: str, rows) -> tuple:
     """Return a batch of some rows, and their stored last hidden states."""
-    batch, states = Feed(bench.store, [bench.layers], CPU)(split, rows)
+    batch, states = BatchLoader(bench.store, [bench.layers], CPU)(split, rows)
     return batch, states[bench.layers]
 
 
@@ -97,7 +97,7 @@ def test_training_from_the_store_is_training_from_text(bench, train):
 
 
 def test_resumed_states_are_the_encoders_own(bench):
-    batch, states = Feed(bench.store, [1], CPU)("test", np.arange(3))
+    batch, states = BatchLoader(bench.store, [1], CPU)("test", np.arange(3))
     resumed = TaskModel(Encoder.load(bench.encoder).resume_at(1), torch.nn.Identity(), "fp32").encoder
     whole = Encoder.load(bench.encoder)
     assert torch.allclose(resumed(batch, states[1])[batch.mask], whole(batch)[batch.mask], atol=1e-5)

@@ -15,8 +15,8 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.training.distilled import Distilled
 from thaw.training.live_teacher import LiveTeacher
-from thaw.training.task_model import Feed
-from thaw.training.taught import Taught
+from thaw.training.task_model import BatchLoader
+from thaw.training.taught import TeacherOutputs
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -115,7 +115,7 @@ def test_ten_updates_are_those_of_a_plain_loop(tmp_path, monkeypatch):
     phase = plainly | {"train": ["all"], "batch_size": 5, "distil": {"logits": {"temperature": 2}}}
     student = bench.spec(phase, head={"dropout": 0.0}, student={"layers": [1, 2]})
     student["phases"][0]["components"].remove("layer.3")
-    run = bench.run(student, taught=Taught(teach(bench, metrics, student["phases"], tmp_path / "taught"), []))
+    run = bench.run(student, taught=TeacherOutputs(teach(bench, metrics, student["phases"], tmp_path / "taught"), []))
     seen, loss = [], Distilled.loss
 
     def noted(self, model, rows, batch, stored):
@@ -162,7 +162,7 @@ def test_a_student_of_its_teacher_alone_is_the_same_on_labels_that_are_wrong(kin
             spec |= {"teacher": {"taught": read_json(card)["digest"]}}
             if kind == "regression" and not hard:
                 spec |= {"unlabelled": True}
-            run = TrainingRun(spec, bench.inputs(), taught=Taught(card, []))
+            run = TrainingRun(spec, bench.inputs(), taught=TeacherOutputs(card, []))
             left[hard, bench is right] = tensors(train([run], Stopwatch())[0])
     assert equal(left[0.0, True], left[0.0, False])
     assert not equal(left[1.0, True], left[1.0, False])
@@ -182,7 +182,7 @@ def test_soft_labels_win_where_a_third_of_the_labels_is_flipped(tmp_path):
             spec = noisy.spec(long | distil, seed=seed, student={"layers": [1, 2]})
             spec["phases"][0]["components"].remove("layer.3")
             spec |= {"teacher": {"taught": read_json(card)["digest"]}} if distil else {}
-            run = TrainingRun(spec, noisy.inputs(), taught=Taught(card, []) if distil else None)
+            run = TrainingRun(spec, noisy.inputs(), taught=TeacherOutputs(card, []) if distil else None)
             outcome = train([run], Stopwatch())[0].outcome
             scores.setdefault(name, []).append(outcome["scores"]["test"]["accuracy"])
     assert np.mean(scores["soft"]) > np.mean(scores["hard"]) + 0.15, scores
@@ -210,7 +210,10 @@ def test_a_live_teacher_without_dropout_is_the_one_that_is_stored(still, parts, 
     bench, metrics = still
     live = LiveTeacher(bench.inputs(), metrics, read_json(metrics)["digest"], 1)
     card = teach(bench, metrics, [{"distil": {"logits": {}}}], tmp_path / "taught")
-    (ours, left), (stored, expected) = student_of(bench, live, parts), student_of(bench, Taught(card, []), parts)
+    (ours, left), (stored, expected) = (
+        student_of(bench, live, parts),
+        student_of(bench, TeacherOutputs(card, []), parts),
+    )
     assert [note["loss"] for note in ours] == pytest.approx([note["loss"] for note in stored], rel=1e-5)
     # of the encoder some biases have no gradient but rounding, which Adam makes as large as any other
     heads = [name for name in expected if name.startswith("head.")]
@@ -235,13 +238,13 @@ def test_a_teacher_with_dropout_teaches_otherwise_and_the_same_again(kind, tmp_p
     assert (other / "head.safetensors").read_bytes() != (one / "head.safetensors").read_bytes()
     rows = np.array([5, 2, 9])
     live = LiveTeacher(bench.inputs(), metrics, digest, 1)
-    batch, _ = Feed(bench.store, [], torch.device("cpu"))("train", rows)
+    batch, _ = BatchLoader(bench.store, [], torch.device("cpu"))("train", rows)
     drawn = []
     for step in (0, 1, 0):
         live.at_step(1, step)
         drawn.append(live.logits_of(rows, batch))
     assert torch.equal(drawn[0], drawn[2]) and not torch.allclose(drawn[0], drawn[1], atol=1e-3)
-    plain = Taught(card, [])
+    plain = TeacherOutputs(card, [])
     assert not torch.allclose(drawn[0], plain.logits_of(rows, batch), atol=1e-3)
     if kind == "regression":
         assert live.scores(rows) == pytest.approx(plain.scores(rows), abs=1e-5)

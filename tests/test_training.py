@@ -321,9 +321,9 @@ class TowardsTeacher(Objective):
 def test_another_objective_is_minimised_by_the_same_loop(bench):
     spec = bench.spec(TOP | {"epochs": 8})
     teacher, _ = bench.train(spec)
-    model, feed = resume(bench, spec, teacher)
+    model, loader = resume(bench, spec, teacher)
     with torch.no_grad():
-        logits = model.eval()(*feed("train", teacher.rows))
+        logits = model.eval()(*loader("train", teacher.rows))
     student = bench.run(spec | {"seed": 2})
     student.objective_of = lambda phase, stage, number: TowardsTeacher(logits)
     first, *_, last = losses(train([student], Stopwatch())[0])

@@ -66,9 +66,9 @@ def test_stages_share_the_updates_or_say_their_own():
     [
         ({"epochs": 3, "updates": 9}, "epochs has no meaning with updates: 9; leave it out"),
         ({"num_train_epochs": 3, "max_steps": 9}, "epochs has no meaning with updates: 9; leave it out"),
-        ({"judge": 3}, "judge has no meaning without updates, since epochs end with an evaluation; leave it out"),
+        ({"judge": 3}, r"evaluations \(judge\) has no meaning without updates, since epochs end with an evaluation"),
         ({"updates": 9, "warmup_of": "phase"}, "warmup_of has no meaning with updates: 9"),
-        ({"updates": 9, "judge": 10}, "judge: 10 evaluations do not fit into updates: 9; say 9 or fewer"),
+        ({"updates": 9, "judge": 10}, "evaluations: 10 do not fit into updates: 9; say 9 or fewer"),
         ({"updates": 9, "unfreeze": {"epochs": 1}}, "gradual_unfreezing: epochs is for a phase with epochs"),
         ({"unfreeze": {"updates": 1}}, "gradual_unfreezing: updates is for a phase with updates"),
         ({"updates": 9, "optimizer": "lbfgs", "train": ["head"]}, "updates has no meaning with optimizer lbfgs"),

@@ -76,7 +76,6 @@ STORED = {
     "settled": "a key of the record of advice",
     "doubts": "a key of the record of a run",
     "told": "a column of layers.csv of online coding: examples whose labels were known",
-    "hopeless": "the key of a time budget's record for pruned cells",
 }
 
 # Texts that are data, on which finished results depend: synthetic corpora, and what warms up the state of an ELMo.

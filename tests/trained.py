@@ -9,7 +9,7 @@ import torch
 from thaw.core.boundaries import cached_layers_read
 from thaw.encoders.transformers import Encoder
 from thaw.training.objectives import Supervised
-from thaw.training.task_model import Feed, TaskModel, resumed
+from thaw.training.task_model import BatchLoader, TaskModel, resumed
 from tiny_corpus import Bench
 
 TRAINS = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
@@ -30,11 +30,11 @@ def losses(trained) -> list[float]:
     return [note["loss"] for note in trained.history]
 
 
-def loss(run, model: TaskModel, feed: Feed) -> float:
+def loss(run, model: TaskModel, loader: BatchLoader) -> float:
     """Return the loss on all training rows, in eval mode."""
     model.eval()
     with torch.no_grad():
-        batch, stored = feed("train", run.rows)
+        batch, stored = loader("train", run.rows)
         return model.head.loss(model(batch, stored), Supervised(run.gold).targets(run.head, run.rows, batch)).item()
 
 
@@ -44,13 +44,13 @@ def loss_before(bench: Bench, spec: dict, start) -> float:
     return loss(run, *resume(bench, spec, run, 0))
 
 
-def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[TaskModel, Feed]:
-    """Return the model of a run as it is, and its feed, as one of its phases begins."""
+def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[TaskModel, BatchLoader]:
+    """Return the model of a run as it is, and its loader, as one of its phases begins."""
     entry = spec["phases"][phase]
     encoder = resumed(
         bench.encoder, entry["boundary"], run.highest, run.trained, run.device, run.inserts, run.context.kept
     )
-    return TaskModel(encoder, run.head, "fp32"), Feed(bench.store, cached_layers_read([entry]), run.device)
+    return TaskModel(encoder, run.head, "fp32"), BatchLoader(bench.store, cached_layers_read([entry]), run.device)
 
 
 def check_training(bench: Bench, spec: dict, start=None, again: bool = True, taught=None):

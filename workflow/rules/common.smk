@@ -84,7 +84,9 @@ def cards_of(name):
 
 
 # How a step is given stored states, on its shell line.
-GIVEN_STATES = f"--data {folder_of('data')} --encoder {folder_of('encoder')} --features $(dirname {{input.tokens:q}})"
+ARGUMENTS_OF_STATES = (
+    f"--data {folder_of('data')} --encoder {folder_of('encoder')} --features $(dirname {{input.tokens:q}})"
+)
 
 
 def of_users(step, name):

@@ -39,7 +39,7 @@ rule features_adapted:
     shell:
         f"python -m thaw.steps features_adapted --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.card:q})"
-        f" {GIVEN_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
+        f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
 
 
 rule probe:
@@ -66,4 +66,4 @@ rule probe:
     shell:
         f"python -m thaw.steps probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" {GIVEN_STATES} --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"
+        f" {ARGUMENTS_OF_STATES} --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

@@ -38,4 +38,4 @@ for taught in PLAN.jobs["teach"]:
         shell:
             f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --boundaries {output.boundaries:q} --out $(dirname {output.card:q})"
-            f" {GIVEN_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
+            f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"

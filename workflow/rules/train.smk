@@ -30,17 +30,17 @@ ALWAYS = ["data", "encoder", "tokens", "boundaries"]
 READ = PLAN.names_read("train", "fit_heads")
 FURTHER = [name for name in [*ROLES, "teacher_states", "also_data", "also_tokens", "also_boundaries"] if name in READ]
 READ_BY_RUNS = [*ALWAYS, *FURTHER]
-GIVEN = {name: f"--need {name} {{input.{name}:q}}" for name in ROLES}
-GIVEN |= {"also_data": f"--also-data {cards_of('also_data')}", "also_tokens": "--also-tokens {input.also_tokens:q}"}
-GIVEN_TO_RUNS = " ".join([GIVEN_STATES, *(words for name, words in GIVEN.items() if name in FURTHER)])
-TOGETHER, ALONE = PLAN.trained_together()
+ARGUMENTS = {name: f"--need {name} {{input.{name}:q}}" for name in ROLES}
+ARGUMENTS |= {"also_data": f"--also-data {cards_of('also_data')}", "also_tokens": "--also-tokens {input.also_tokens:q}"}
+ARGUMENTS_OF_RUNS = " ".join([ARGUMENTS_OF_STATES, *(words for name, words in ARGUMENTS.items() if name in FURTHER)])
+SEED_GROUPS, SINGLE_SEEDS = PLAN.trained_together()
 # On one machine processes with the threads of a job share heads that train, where these are worth it.
 CORES_OF_HEADS = head_cores(PLAN, CORES)
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.
-SPARING, KEEPING = written_files.runs_by_keeping(PLAN)
+WITHOUT_ENCODER, WITH_ENCODER = written_files.runs_by_keeping(PLAN)
 # By that constraint what a run writes next to metrics.json.
-FILES = {SPARING: WRITTEN["train"]} | ({KEEPING: (*WRITTEN["train"], ENCODER)} if KEEPING else {})
+FILES = {WITHOUT_ENCODER: WRITTEN["train"]} | ({WITH_ENCODER: (*WRITTEN["train"], ENCODER)} if WITH_ENCODER else {})
 
 
 # It declares the files of every seed, with each of which Snakemake compares every file of a plan that has this rule.
@@ -76,7 +76,7 @@ if PLAN.executed["fit_heads"]:
             f"{OF_ONE_PROCESS}python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
             " --cores {threads}"
             f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
-            f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
+            f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"
 
 
 rule search_heads:
@@ -103,7 +103,7 @@ rule search_heads:
     shell:
         f"{OF_ONE_PROCESS}python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q}) --cores {threads}"
-        f" {GIVEN_STATES} 2>&1 | tee {{log:q}}"
+        f" {ARGUMENTS_OF_STATES} 2>&1 | tee {{log:q}}"
 
 
 rule train:
@@ -113,13 +113,13 @@ rule train:
     output:
         # update: the step looks whether they are there already, as when the number of seeds a job has changed
         metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[SPARING], allow_missing=True)),
+        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[WITHOUT_ENCODER], allow_missing=True)),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
-        task=SPARING,
+        task=WITHOUT_ENCODER,
         strategy=PLAN.strategies("train"),
-        seed=ALONE if TOGETHER else "[0-9]+",
+        seed=SINGLE_SEEDS if SEED_GROUPS else "[0-9]+",
     priority: longest_first("train")
     conda:
         "../envs/thaw.yaml"
@@ -133,27 +133,27 @@ rule train:
     shell:
         f"python -m thaw.steps train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
+        f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"
 
 
-if KEEPING:
+if WITH_ENCODER:
 
     use rule train as train_kept with:
         output:
             metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[KEEPING], allow_missing=True)),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[WITH_ENCODER], allow_missing=True)),
         wildcard_constraints:
-            task=KEEPING,
+            task=WITH_ENCODER,
             strategy=PLAN.strategies("train"),
-            seed=ALONE if TOGETHER else "[0-9]+",
+            seed=SINGLE_SEEDS if SEED_GROUPS else "[0-9]+",
 
 
-for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items()):
+for (part, variants), (tasks, names) in product(SEED_GROUPS.items(), FILES.items()):
 
     rule:
         # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
         name:
-            f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
+            f"train_{'_'.join(map(str, part))}{'_kept' if tasks == WITH_ENCODER else ''}"
         input:
             reads("train", *READ_BY_RUNS, seeds=part),
         output:
@@ -178,7 +178,7 @@ for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items())
         shell:
             f"python -m thaw.steps train --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --out {params.cell:q}"
-            f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
+            f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"
 
 
 rule select:

@@ -92,7 +92,7 @@ class Pace:
 
 def write_record(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
-    record = {"seconds": round(time.monotonic() - begin), "hopeless": time_budget.pruned(plan, name)}
+    record = {"seconds": round(time.monotonic() - begin), "pruned": time_budget.pruned(plan, name)}
     write_json(plan.table.paths.budget(name), record)
 
 

@@ -30,10 +30,10 @@ ON_CPU = 2e10
 
 INTEGRATED = {(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)}  # Jetson and its like
 
-_relaxed: list[str] = []  # operations without a deterministic kernel that this process has met
+_nondeterministic: list[str] = []  # operations without a deterministic kernel that this process has met
 
 
-def promised(environment: dict[str, str], nodes: list[str]) -> str | None:
+def gpu_evidence(environment: dict[str, str], nodes: list[str]) -> str | None:
     """Return what says that a job has a GPU, as words of a sentence; None where nothing does.
 
     Args: environment variables; the device files of NVIDIA cards. CUDA_VISIBLE_DEVICES set to nothing (or -1) asks for
@@ -50,10 +50,11 @@ def promised(environment: dict[str, str], nodes: list[str]) -> str | None:
     return None
 
 
-def refusal(promise: str, version: str, cuda: str | None, reason: str) -> str:
+def missing_gpu(promise: str, version: str, cuda: str | None, reason: str) -> str:
     """Return the sentence for a GPU that was promised and that torch does not see.
 
-    Args: what `promised` returns; torch's version; the CUDA that it was built for, None for none; what torch warned of.
+    Args: what `gpu_evidence` returns; torch's version; the CUDA that it was built for, None for none; what torch
+    warned of.
     """
     built = f"torch {version} was built for CUDA {cuda}" if cuda else f"torch {version} was built without CUDA"
     change = (
@@ -108,7 +109,7 @@ def cards() -> list[str]:
     return sorted(glob.glob("/dev/nvidia[0-9]*"))
 
 
-def look() -> tuple[bool, str]:
+def sees_gpu() -> tuple[bool, str]:
     """Return whether torch sees a GPU, and what it warned of where it does not."""
     import torch
 
@@ -129,10 +130,10 @@ def claim_device(shared: bool = False, operations: float = math.inf):
     """
     import torch
 
-    seen, reason = look() if operations >= ON_CPU else (False, "")
+    seen, reason = sees_gpu() if operations >= ON_CPU else (False, "")
     if not seen:
-        if operations >= ON_CPU and (promise := promised(dict(os.environ), cards())):
-            raise UserError(refusal(promise, torch.__version__, torch.version.cuda, reason))
+        if operations >= ON_CPU and (promise := gpu_evidence(dict(os.environ), cards())):
+            raise UserError(missing_gpu(promise, torch.__version__, torch.version.cuda, reason))
         yield torch.device("cpu")
         return
     names = _usable()
@@ -140,7 +141,7 @@ def claim_device(shared: bool = False, operations: float = math.inf):
         device = torch.device("cuda", list(names)[take_turn(list(names.values()), shared, held)])
         torch.cuda.set_device(device)
         torch.cuda.reset_peak_memory_stats(device)
-        be_strict()
+        require_deterministic()
         try:
             yield device
         finally:
@@ -221,37 +222,37 @@ def _free_memory(device) -> None:
         torch.cuda.empty_cache()
 
 
-def be_strict() -> None:
+def require_deterministic() -> None:
     """Let torch use deterministic kernels alone, unless this process has met an operation that has none.
 
     In torch's mode "warn" the backward pass of attention is not deterministic even where it could be.
     """
     import torch
 
-    torch.set_deterministic_debug_mode("warn" if _relaxed else "error")
+    torch.set_deterministic_debug_mode("warn" if _nondeterministic else "error")
 
 
-def is_strict() -> bool:
+def requires_deterministic() -> bool:
     """Return whether torch uses deterministic kernels alone."""
     import torch
 
     return torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
 
 
-def relax(operation: str) -> None:
+def allow_nondeterministic(operation: str) -> None:
     """Allow kernels that are not deterministic from here on, because of an operation that has no other."""
     import torch
 
-    _relaxed.append(operation)
+    _nondeterministic.append(operation)
     torch.set_deterministic_debug_mode("warn")
 
 
-def relaxed() -> list[str]:
+def nondeterministic_operations() -> list[str]:
     """Return the operations because of which kernels that are not deterministic were allowed."""
-    return list(_relaxed)
+    return list(_nondeterministic)
 
 
-def run_relaxed_if_needed(job) -> None:
+def run_nondeterministic_if_needed(job) -> None:
     """Run a job; where an operation lacks a deterministic kernel, allow others and run it from its start.
 
     A training goes on from the last epoch that it kept, so that little is lost; everything else starts again.
@@ -260,11 +261,11 @@ def run_relaxed_if_needed(job) -> None:
         job()
         return
     except RuntimeError as error:
-        if LACKING not in str(error) or not is_strict():
+        if LACKING not in str(error) or not requires_deterministic():
             raise
         operation = str(error).split()[0]
     log(f"{operation} has no deterministic kernel on this device: the job starts again without asking for one")
-    relax(operation)
+    allow_nondeterministic(operation)
     job()
 
 

@@ -48,7 +48,12 @@ ENCODERS = (
 MODELS = (*ENCODERS, *TABLES)
 # What the first step need not wait for.
 LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
-LATER += ("thaw.features.extract", "thaw.training.head_fitting", "thaw.training.training_run", "thaw.training.placing")
+LATER += (
+    "thaw.features.extract",
+    "thaw.training.head_fitting",
+    "thaw.training.training_run",
+    "thaw.training.device_placement",
+)
 LATER += ("thaw.core.runtime:versions", "thaw.core.home:release")
 PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
 BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg", "pdf"))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from thaw.core.errors import suggestion
-from thaw.declarations.loaded import Loaded
+from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES, PREDICTED_TYPES, TEXT_TYPES, WORD_TYPES
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
@@ -112,7 +112,7 @@ NAMES_OF_TYPES = {
 
 
 @dataclass(frozen=True)
-class HeadKind(Loaded):
+class HeadKind(LazyImport):
     """A kind of head.
 
     Attributes: source, its class; the types of task that it serves; the model of its options; whether `pooling` has a

@@ -8,7 +8,7 @@ adds to a spec by `planning/output_additions.py`; neither knows a kind.
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
-from thaw.declarations.loaded import Loaded
+from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.output_options import OutputOptions
 
 
@@ -59,7 +59,7 @@ class Use(StrEnum):
 
 
 @dataclass(frozen=True)
-class OutputKind(Loaded):
+class OutputKind(LazyImport):
     """A kind of table or figure.
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.

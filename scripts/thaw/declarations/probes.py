@@ -6,7 +6,7 @@ This module imports no torch: a function is imported when it is asked for, `PROB
 from dataclasses import dataclass
 
 from thaw.core import plugins
-from thaw.declarations.loaded import Loaded
+from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.probe_options import (
     DomainOptions,
     EdgeOptions,
@@ -29,7 +29,7 @@ TYPES_ON_WORDS = tuple(name for name, texts in TEXTS_OF_TYPE.items() if texts ==
 
 
 @dataclass(frozen=True)
-class ProbeInput(Loaded):
+class ProbeInput(LazyImport):
     """What a probe reads: the class that reads it, and how many runs must have adapted the encoder.
 
     With no such number it reads one encoder at a time, pretrained or adapted; else the pretrained one and the runs.
@@ -39,7 +39,7 @@ class ProbeInput(Loaded):
 
 
 @dataclass(frozen=True)
-class ProbeKind(Loaded):
+class ProbeKind(LazyImport):
     """A kind of probe.
 
     Attributes: source, its function, from what it reads (and but for comparisons a seed) to rows of layers.csv and the

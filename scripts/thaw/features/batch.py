@@ -49,11 +49,11 @@ class Batch:
         if device == self.mask.device:
             return self
         names = [field.name for field in fields(self) if torch.is_tensor(getattr(self, field.name))]
-        moved = dict(zip(names, send([getattr(self, name) for name in names], device), strict=True))
+        moved = dict(zip(names, tensors_to_device([getattr(self, name) for name in names], device), strict=True))
         return replace(self, **moved, origin=None if device.type == "cpu" else self.host)
 
 
-def send(tensors: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+def tensors_to_device(tensors: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
     """Return tensors of the CPU on a device; on a GPU by one copy of them all, which nobody waits for."""
     if device.type != "cuda":
         return [tensor.to(device) for tensor in tensors]

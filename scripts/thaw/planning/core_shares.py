@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from thaw.core.boundaries import computes_layers
-from thaw.core.devices import cards, promised
+from thaw.core.devices import cards, gpu_evidence
 from thaw.declarations.heads import HEAD_KINDS, options_of
 from thaw.planning.cost_estimate import entry_of, store_of, training_rows, training_size, training_vectors
 from thaw.planning.plan import Plan
@@ -76,4 +76,4 @@ def _shares_work(cores: int | None) -> bool:
 
     On Linux alone: on macOS its libraries do not bear a fork.
     """
-    return sys.platform == "linux" and bool(cores) and not promised(dict(os.environ), cards())
+    return sys.platform == "linux" and bool(cores) and not gpu_evidence(dict(os.environ), cards())

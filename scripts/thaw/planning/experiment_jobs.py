@@ -84,12 +84,12 @@ class ExperimentJobs:
                 names = {"task": name, "subset": subset, "baseline": baseline}
                 self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})
 
-    def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, names: list[Result] | None = None) -> None:
+    def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result] = ()) -> None:
         """Add a result that is no run of the grid: it needs none, or puts several together."""
-        self._add(step, key, spec, inputs, names or ())
+        self._add(step, key, spec, inputs, depends_on)
         self.extra_results[result_folder(step, key)] = (step, key)
 
-    def _add(self, step: str, key: str, spec: dict, inputs: dict, names: Iterable[Result]) -> Job:
+    def _add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result]) -> Job:
         """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
         known = self.table.job(step, key).spec if self.table.has(step, key) else spec
         if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
@@ -97,7 +97,7 @@ class ExperimentJobs:
                 f"{self.experiment.place(SELECTED_BY[step])}: {result_folder(step, key)} is made for another "
                 f"experiment too, with other {', '.join(differs)}; give both the same, or one another folder of results"
             )
-        return self.table.add(step, key, spec, inputs, names)
+        return self.table.add(step, key, spec, inputs, depends_on)
 
     def _subset(self, name: str) -> dict:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
@@ -122,10 +122,10 @@ class ExperimentJobs:
         """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
         for run in merge.runs:
             self._runs.add(run)
-        names = [result_of(run) for run in merge.runs]
-        digests = {run.folder: self.table.digest(name) for run, name in zip(merge.runs, names, strict=True)}
+        candidates = [result_of(run) for run in merge.runs]
+        digests = {run.folder: self.table.digest(one) for run, one in zip(merge.runs, candidates, strict=True)}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
-        job = self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
+        job = self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs, candidates)
         yield Result("merge", merge.key)
         if self.experiment.latency:
             spec = merge_plan.latency_spec(self.experiment, job.digest)
@@ -140,14 +140,14 @@ class ExperimentJobs:
         runs = [run for run in self.runs if self.planner.is_probed(run)]
         for probed in probe_jobs.probes(self.experiment, self.catalogue, runs):
             spec, inputs = self._states_of(probed, probe_jobs.spec(probed, self.experiment, self.catalogue))
-            names = []
+            read = []
             for run in probed.runs:
                 states = self._add_adapted(probed, run)
-                names.append(states)
+                read.append(states)
                 spec.setdefault("adapted", {})[str(run.seed)] = self.table.digest(states)
                 inputs.setdefault("adapted", []).extend(self.table.files(states.step, states.key))
                 inputs.setdefault("runs", []).append(self.table.paths.result(run.folder))
-            self._add("probe", probed.key, spec, inputs, names)
+            self._add("probe", probed.key, spec, inputs, read)
             yield probed.key
 
     def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:

@@ -33,7 +33,7 @@ class Job:
 
     spec: dict
     inputs: dict[str, list[str]]
-    names: tuple[Result, ...] = ()
+    depends_on: tuple[Result, ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -78,9 +78,9 @@ class JobTable:
         """Return whether a job is in the table."""
         return key in self.jobs[step]
 
-    def add(self, step: str, key: str, spec: dict, inputs: dict, names: Iterable[Result] = ()) -> Job:
+    def add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result] = ()) -> Job:
         """Add a job and return it."""
-        self.jobs[step][key] = Job(spec, inputs, tuple(names))
+        self.jobs[step][key] = Job(spec, inputs, tuple(depends_on))
         return self.jobs[step][key]
 
     def job(self, step: str, key: str) -> Job:

@@ -26,7 +26,7 @@ class Records:
         It names what the job is made from by the digests on record; and what a finished run kept, it keeps.
         """
         job = self.table.job(step, key)
-        planned = {result: self.table.digest(result) for result in job.names}
+        planned = {result: self.table.digest(result) for result in job.depends_on}
         on_record = {known: self.digest(result) for result, known in planned.items()}
         moved = {known: now for known, now in on_record.items() if known != now}
         spec = _renamed(job.spec, moved) if moved else job.spec

@@ -74,7 +74,7 @@ class RunJobs:
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         spec, inputs = self._based(run, self._spec(run) | self.table.previous_changes.get(run.key, {}))
-        names = []
+        depends_on = []
         for need in run.needs:
             self.add(need.of)
             role, result = NEEDS[need.role], result_of(need.of)
@@ -86,10 +86,10 @@ class RunJobs:
                 inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
             if role.file:
                 inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
-                names.append(result)
+                depends_on.append(result)
         if run.step == "fit_heads":
             del spec["seed"]
-        self.table.add(run.step, run.key, spec, inputs, names)
+        self.table.add(run.step, run.key, spec, inputs, depends_on)
         self.table.executed[run.step].add((run.head, run.strategy))
 
     def _add_teacher(self, plan: TeachPlan) -> None:
@@ -114,8 +114,8 @@ class RunJobs:
             digests = {need.of.key: self.add(need.of).digest for need in search.needs}
             spec = searches.trials_spec(search, self.planner.catalogue, digests)
             inputs = {"trials": [self.file(need) for need in search.needs]}
-            names = [result_of(need.of) for need in search.needs]
-            self.table.add(search.step, search.key, spec, inputs, names)
+            trials = [result_of(need.of) for need in search.needs]
+            self.table.add(search.step, search.key, spec, inputs, trials)
         self.table.executed[search.step].add((search.head, search.strategy))
 
     def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:

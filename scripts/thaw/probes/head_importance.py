@@ -22,7 +22,7 @@ from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split
 from thaw.training.head_candidates import best_strength
-from thaw.training.head_vectors import Reader
+from thaw.training.head_vectors import VectorReader
 from thaw.training.task_model import read_states
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of all heads, removed together
@@ -129,7 +129,7 @@ def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
     return solutions[best_strength(choice, reading.entry.l2)], held
 
 
-def _losses(reading: Reading, reader: Reader, split: Split, solution: Solution) -> Callable:
+def _losses(reading: Reading, reader: VectorReader, split: Split, solution: Solution) -> Callable:
     """Return the loss of the probe on some texts, see `importance`: the sum over their vectors."""
     targets = _by_row(split)
 
@@ -159,13 +159,15 @@ def _loss(logits: torch.Tensor, gold: torch.Tensor, labels: bool) -> torch.Tenso
     return (logits.squeeze(1) - gold.to(logits.dtype)).square().sum()
 
 
-def _score(reading: Reading, reader: Reader, solution: Solution, removed: np.ndarray) -> float | None:
+def _score(reading: Reading, reader: VectorReader, solution: Solution, removed: np.ndarray) -> float | None:
     """Return the main metric on validation without some heads."""
     name = reading.task["validation"]
     split = reading.splits[name]
     rows, gold = split.rows[: reading.entry.examples], split.gold[: reading.entry.examples]
     words = [len(tags) for tags in gold] if reading.words else None
-    masked_reader = Reader(reader.encoder, reader.head, [], reading.device)  # `reader` keeps vectors of other masks
+    masked_reader = VectorReader(
+        reader.encoder, reader.head, [], reading.device
+    )  # `reader` keeps vectors of other masks
     with masked(reader.encoder, 1, removed):
         vectors = masked_reader(reading.inputs.store, name, rows, words)
     return reading.main(Split(rows, gold, [vectors]), 0, solution)

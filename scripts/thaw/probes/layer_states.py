@@ -12,7 +12,7 @@ from thaw.features.batch import Batch
 from thaw.probes.probe_context import phases_of
 from thaw.probes.word_embeddings import WordEmbeddings
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import Feed, resumed
+from thaw.training.task_model import BatchLoader, resumed
 
 
 class LayerStates:
@@ -27,7 +27,7 @@ class LayerStates:
         read = list(zip(spec["read"], phases_of(spec), strict=True))
         self.words = _word_embeddings(inputs) if word_embeddings else None
         read = read if self.words is None else read[1:]
-        self.feed = Feed(inputs.store, cached_layers_read([phase for _, phase in read]), inputs.device)
+        self.loader = BatchLoader(inputs.store, cached_layers_read([phase for _, phase in read]), inputs.device)
         self.sources = []
         for number, phase in read:
             encoder = resumed(inputs.encoder, phase["boundary"], number, {}, inputs.device)
@@ -36,7 +36,7 @@ class LayerStates:
     @torch.no_grad()
     def __call__(self, split: str, rows: np.ndarray) -> tuple[Batch, torch.Tensor]:
         """Return some rows as a batch, and their states [K, B, T, d]."""
-        batch, stored = self.feed(split, rows)
+        batch, stored = self.loader(split, rows)
         layers = []
         if self.words is not None:
             layers.append(self.words(batch))

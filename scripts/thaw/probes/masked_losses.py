@@ -17,7 +17,7 @@ from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.registry import builtin_kind
 from thaw.features.row_sets import batches
 from thaw.probes.encoder_comparison import PRETRAINED, EncoderComparison
-from thaw.training.masking import Marks, MaskedFeed, mean_loss
+from thaw.training.masking import MaskedBatchLoader, MaskingVocabulary, mean_loss
 from thaw.training.objectives import MaskedLanguageModel
 
 SHARE = 0.15  # of the tokens are masked (Devlin et al. 2019, section 3.1)
@@ -34,8 +34,8 @@ def masked_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     if tokenizer is None or tokenizer.mask_token_id is None or not MaskedModel(folder, 0).came:
         log(f"left out: {folder} came without what predicts masked tokens, so there is no loss of its own to compare")
         return [], []
-    marks, chosen = Marks(tokenizer.mask_token_id, len(tokenizer)), comparison.rows()
-    return _rows_and_scores(comparison, lambda side, seed: _loss(comparison, side, marks, seed, chosen))
+    vocabulary, chosen = MaskingVocabulary(tokenizer.mask_token_id, len(tokenizer)), comparison.rows()
+    return _rows_and_scores(comparison, lambda side, seed: _loss(comparison, side, vocabulary, seed, chosen))
 
 
 def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
@@ -71,15 +71,17 @@ def _rows_and_scores(
     return rows, layer_scores
 
 
-def _loss(comparison: EncoderComparison, side: int | None, marks: Marks, seed: int, rows: np.ndarray) -> float:
+def _loss(
+    comparison: EncoderComparison, side: int | None, vocabulary: MaskingVocabulary, seed: int, rows: np.ndarray
+) -> float:
     """Return the mean loss of one side over the masked tokens of some rows of validation."""
     inputs = comparison.sides[side]
     model = MaskedModel(inputs.encoder, 0)
     if inputs.adapted:
         inputs.adapted.onto(model.encoder)
     store = comparison.sides[PRETRAINED].store
-    feed = MaskedFeed(store, inputs.device, SHARE, marks, seed, "masks")
-    return mean_loss(model.to(inputs.device), MaskedLanguageModel("fp32"), feed, comparison.split, rows)
+    loader = MaskedBatchLoader(store, inputs.device, SHARE, vocabulary, seed, "masks")
+    return mean_loss(model.to(inputs.device), MaskedLanguageModel("fp32"), loader, comparison.split, rows)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.probes.probe_context import ProbeContext
 from thaw.schema.head import HeadConfig
-from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
 
@@ -102,15 +102,15 @@ class Reading(ProbeContext):
             scores[name] = score(self.task, gold, target.repeated(constant, gold), self.labels or None)
         return scores
 
-    def whole(self) -> Reader:
+    def whole(self) -> VectorReader:
         """Return what reads the last layer's vectors from text, through the frozen encoder, pretrained or adapted."""
         encoder = self.inputs.whole_encoder()
         encoder.thaw(set())
-        return Reader(encoder, self._head(self.layers), [], self.device)
+        return VectorReader(encoder, self._head(self.layers), [], self.device)
 
-    def _reader(self, number: int, phase: dict) -> Reader:
+    def _reader(self, number: int, phase: dict) -> VectorReader:
         encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
-        return Reader(encoder, self._head(number), cached_layers_read([phase]), self.device)
+        return VectorReader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 
     def _head(self, number: int) -> Head:
         """Return the head whose pooling makes one vector of the states of a layer."""

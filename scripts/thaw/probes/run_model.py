@@ -6,7 +6,7 @@ from thaw.core.errors import wrap_corruption
 from thaw.core.files import read_json
 from thaw.probes.reading import Reading
 from thaw.schema.head import HeadConfig
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 
 
 def finished(reading: Reading) -> TaskModel:
@@ -29,5 +29,5 @@ def validation_score(reading: Reading, model: TaskModel) -> float | None:
     """Return the main metric on the first `examples` rows of validation."""
     split = reading.task["validation"]
     rows = reading.rows[split][: reading.entry.examples]
-    feed = Feed(reading.inputs.store, [], reading.device)
-    return reading.main_score(model.predict(feed, split, rows, reading.word_counts(split, rows)), split)
+    loader = BatchLoader(reading.inputs.store, [], reading.device)
+    return reading.main_score(model.predict(loader, split, rows, reading.word_counts(split, rows)), split)

@@ -5,7 +5,7 @@ from typing import Union
 from pydantic import BaseModel, TypeAdapter, create_model
 
 from thaw.schema.entry import IMPORT_PATH, one_of, plugin_or
-from thaw.schema.keys import names
+from thaw.schema.keys import fields_by_name
 
 
 class ByKind:
@@ -31,7 +31,7 @@ class ByKind:
 
     def kinds_with(self, key: str) -> list[str]:
         """Return the kinds for which a key, by any of its names, has a meaning."""
-        return [kind for kind, model in self.models.items() if key in names(model)]
+        return [kind for kind, model in self.models.items() if key in fields_by_name(model)]
 
     def without_keys(self) -> list[str]:
         """Return the kinds of which an entry needs no key but `kind`."""

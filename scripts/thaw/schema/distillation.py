@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from thaw.core.phrases import listing
 from thaw.schema.entry import Count
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, format_value
 
 Weight = Annotated[float, Field(ge=0)]
 SHARED = "shared"  # one learned projection for all layers that are compared
@@ -20,7 +20,7 @@ class LogitsConfig(ConfigModel):
     """The teacher's logits as targets (Hinton et al. 2015)."""
 
     weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
-    temperature: Annotated[float, Key(lambda t, *_: f"temperature {written(t)}" if t != 1 else "")] = Field(
+    temperature: Annotated[float, Key(lambda t, *_: f"temperature {format_value(t)}" if t != 1 else "")] = Field(
         1.0, gt=0, description="what both logits are divided by; the term is multiplied by its square"
     )
     loss: Annotated[Literal["kl", "mse"], Key({"kl": "KL divergence", "mse": "mean squared error"})] = Field(
@@ -180,8 +180,8 @@ def _term(name: str):
 class DistilConfig(ConfigModel):
     """The loss of a phase that is trained towards a teacher: a weighted sum."""
 
-    hard: Annotated[Weight, Key(lambda w, *_: f"the task's own loss with weight {written(w)}" if w else "")] = Field(
-        1.0, description="weight of the task's own loss; with 0 no label is read"
+    hard: Annotated[Weight, Key(lambda w, *_: f"the task's own loss with weight {format_value(w)}" if w else "")] = (
+        Field(1.0, description="weight of the task's own loss; with 0 no label is read")
     )
     logits: Annotated[LogitsConfig | None, Key(_term("the teacher's logits"))] = Field(
         None, description="the teacher's logits as targets; null: not"

@@ -9,7 +9,7 @@ from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import CatalogueEntry, Id, Text
-from thaw.schema.keys import ConfigModel, names
+from thaw.schema.keys import ConfigModel, fields_by_name
 from thaw.schema.merges import LatencyConfig, MergeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.selection_files import SelectionFiles
@@ -114,7 +114,7 @@ class EnsembleConfig(CatalogueEntry):
 class ExperimentConfig(ConfigModel):
     """A selection: which runs and outputs are wanted."""
 
-    hints: ClassVar[dict[str, str]] = keys_of_a_phase(names(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_HINTS
+    hints: ClassVar[dict[str, str]] = keys_of_a_phase(fields_by_name(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_HINTS
     experiment: Id = Field(description="its name, and its folder under results/outputs")
     title: Text = Field(description="title of the report")
     tasks: list[Id] = Field(min_length=1, description="tasks of config/tasks.yaml")

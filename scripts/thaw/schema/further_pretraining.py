@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Share
-from thaw.schema.keys import Context, Key, both_names, clauses, names, written
+from thaw.schema.keys import Context, Key, both_names, clauses, fields_by_name, format_value
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import keys_of_a_phase
@@ -24,14 +24,16 @@ def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
 def _say_cosine(weight: float) -> str:
     if not weight:
         return ""
-    return f"and the direction of the whole encoder's last hidden states, with weight {written(weight)}"
+    return f"and the direction of the whole encoder's last hidden states, with weight {format_value(weight)}"
 
 
 class FurtherPretrainingConfig(CatalogueEntry):
     """Masked-language-model training of a whole encoder, which strategies start `from:`."""
 
     hints: ClassVar[dict[str, str]] = {
-        word: hint for word, hint in keys_of_a_phase(names(PhaseConfig), "under phase:").items() if word != "seed"
+        word: hint
+        for word, hint in keys_of_a_phase(fields_by_name(PhaseConfig), "under phase:").items()
+        if word != "seed"
     }
     phase: Annotated[PhaseConfig, Key(lambda phase, _, context: ", ".join(clauses(phase, context)))] = Field(
         description="learning rate, schedule, epochs and batches, as in a strategy; everything trains"

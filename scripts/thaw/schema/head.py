@@ -9,7 +9,7 @@ from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, POOLING_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
-from thaw.schema.keys import Context, Key, clauses, prose, written
+from thaw.schema.keys import Context, Key, clauses, format_value, prose
 from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler", "frozen_pooler"]
@@ -61,7 +61,7 @@ def _separate_pooling(pooling, head, context) -> str:
 
 def _options(options, head, context) -> str:
     values = head.kind_options.model_dump() if head.kind in HEAD_KINDS else options
-    return ", ".join(f"{name} {written(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
 
 
 class HeadConfig(CatalogueEntry):

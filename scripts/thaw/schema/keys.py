@@ -55,7 +55,7 @@ class ConfigModel(BaseModel):
         """Name each property as it is documented, followed by each alias."""
         schema = handler(core_schema)
         target = handler.resolve_ref_schema(schema)
-        known, properties = names(cls), {}
+        known, properties = fields_by_name(cls), {}
         for name, entry in target.get("properties", {}).items():
             properties[documented(cls, name)] = entry
         for alias, name in known.items():
@@ -90,7 +90,7 @@ def key_of(model: type[BaseModel], name: str) -> Key:
 
 
 @functools.cache
-def names(model: type[BaseModel]) -> dict[str, str]:
+def fields_by_name(model: type[BaseModel]) -> dict[str, str]:
     """Return every name that people may write for a field of a model, with the field's own name."""
     return {word: name for name in model.model_fields for word in (name, *key_of(model, name).aliases)}
 
@@ -115,7 +115,7 @@ def both_names(model: type[BaseModel], name: str) -> str:
 
 def stored(model: type[BaseModel], values: dict) -> dict:
     """Return values under the fields' own names; two names of one field are a ValueError."""
-    known, by_field = names(model), {}
+    known, by_field = fields_by_name(model), {}
     for written, value in values.items():
         name = known.get(written, written)
         if name in by_field:
@@ -127,7 +127,7 @@ def stored(model: type[BaseModel], values: dict) -> dict:
 
 def same_key(model: type[BaseModel], word: str, others) -> bool:
     """Return whether a key is among others, under this or another of its names."""
-    known = names(model)
+    known = fields_by_name(model)
     return known.get(word, word) in {known.get(other, other) for other in others}
 
 
@@ -135,7 +135,7 @@ def unknown_key(model: type[BaseModel], word: str) -> str:
     """Return what to say of a key that a model lacks: what to write instead, or the nearest name."""
     if hint := getattr(model, "hints", {}).get(word):
         return hint
-    known = names(model)
+    known = fields_by_name(model)
     close = difflib.get_close_matches(str(word), list(known), n=1)
     if close:
         return f"unknown key; did you mean '{documented(model, known[close[0]])}'?"
@@ -175,11 +175,11 @@ def _said(says, value, model: ConfigModel, context: Context) -> str:
         return says(value, model, context)
     if isinstance(says, dict):
         return says.get(value, "")
-    return says.format(written(value)) if value is not None else ""
+    return says.format(format_value(value)) if value is not None else ""
 
 
-def written(value) -> str:
+def format_value(value) -> str:
     """Return a value as a sentence has it."""
     if isinstance(value, float):
         return phrases.rate(value)
-    return phrases.listing(map(written, value)) if isinstance(value, list) else str(value)
+    return phrases.listing(map(format_value, value)) if isinstance(value, list) else str(value)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Union, get_args
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from thaw.core.errors import suggestion
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, names, written
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, fields_by_name, format_value
 
 SEARCHED_LAYERS = {
     "best": "the layer with the best validation score",
@@ -19,7 +19,7 @@ SEARCHED_LAYERS = {
 
 def _layer(layer, entry, context) -> str:
     if layer in SEARCHED_LAYERS:
-        return SEARCHED_LAYERS[layer].format(written(entry.margin))
+        return SEARCHED_LAYERS[layer].format(format_value(entry.margin))
     return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
 
 
@@ -36,15 +36,15 @@ def _width(width, entry, context) -> str:
 
 
 def _dropout(dropout, entry, context) -> str:
-    return f"dropout {written(dropout)}" if dropout else ""
+    return f"dropout {format_value(dropout)}" if dropout else ""
 
 
 def _layer_dropout(dropout, entry, context) -> str:
-    return f"layer dropout {written(dropout)}" if dropout else ""
+    return f"layer dropout {format_value(dropout)}" if dropout else ""
 
 
 def _penalty(penalty, entry, context) -> str:
-    return f"with an L2 penalty of {written(penalty)} on the weights" if penalty else ""
+    return f"with an L2 penalty of {format_value(penalty)} on the weights" if penalty else ""
 
 
 Norm = Annotated[bool, Key({True: "each layer normalised"})]
@@ -61,7 +61,7 @@ class LayersConfig(ConfigModel):
     @classmethod
     def _keys_of_this_way(cls, values):
         """Refuse keys of other ways by name; a key of none is left to the error on unknown keys."""
-        others = {key for model in WAYS.values() for key in names(model)} - set(names(cls))
+        others = {key for model in WAYS.values() for key in fields_by_name(model)} - set(fields_by_name(cls))
         for key in sorted(others & set(values) if isinstance(values, dict) else ()):
             raise ValueError(f"{key} has no meaning with combine: {values.get('combine', 'one')}; leave it out")
         return values

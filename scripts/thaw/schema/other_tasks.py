@@ -6,7 +6,7 @@ from pydantic import Field
 
 from thaw.core.phrases import listing
 from thaw.schema.entry import Id
-from thaw.schema.keys import ConfigModel, Key, clauses, written
+from thaw.schema.keys import ConfigModel, Key, clauses, format_value
 
 
 class CoralConfig(ConfigModel):
@@ -26,7 +26,9 @@ def _say_tasks(tasks: list[str], _, context) -> str:
 def _say_power(power: float, *_) -> str:
     if power == 0:
         return "all auxiliary tasks drawn equally often"
-    return "drawn by the number of its training examples" + ("" if power == 1 else f" to the power {written(power)}")
+    return "drawn by the number of its training examples" + (
+        "" if power == 1 else f" to the power {format_value(power)}"
+    )
 
 
 class AuxiliaryConfig(ConfigModel):

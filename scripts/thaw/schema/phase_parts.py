@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
-from thaw.schema.keys import ConfigModel, Key, clauses, written
+from thaw.schema.keys import ConfigModel, Key, clauses, format_value
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
 BETAS = (0.9, 0.999)
@@ -110,8 +110,8 @@ def say_selection(select, phase, context) -> str:
 def say_rate(rate, phase, context) -> str:
     """Say the learning rate; where layers have rates of their own it is the head's only."""
     if phase.layer_rates:
-        return "" if phase.head_rate else f"head learning rate {written(rate)}"
-    return f"learning rate {written(rate)}"
+        return "" if phase.head_rate else f"head learning rate {format_value(rate)}"
+    return f"learning rate {format_value(rate)}"
 
 
 def say_epochs(epochs, phase, context) -> str:
@@ -161,27 +161,27 @@ def say_reinit(layers, phase, context) -> str:
 
 def say_betas(betas, phase, context) -> str:
     """Say the constants of Adam where they are not the usual ones."""
-    return f"betas {written(list(betas))}" if betas != BETAS else ""
+    return f"betas {format_value(list(betas))}" if betas != BETAS else ""
 
 
 def say_decay(decay, phase, context) -> str:
     """Say by how much each layer's rate is below that of the layer above."""
-    return f"layer-wise learning-rate decay {written(decay)}" if decay < 1 else ""
+    return f"layer-wise learning-rate decay {format_value(decay)}" if decay < 1 else ""
 
 
 def say_layer_rates(rates, phase, context) -> str:
     """Say the rates of layers that have their own."""
-    return f"discriminative learning rates {written(rates)} from the top layer down" * bool(rates)
+    return f"discriminative learning rates {format_value(rates)} from the top layer down" * bool(rates)
 
 
 def say_warmup(share, phase, context) -> str:
     """Say how long the rate rises."""
-    return f"warm-up ratio {written(share)}" if share else "no warm-up"
+    return f"warm-up ratio {format_value(share)}" if share else "no warm-up"
 
 
 def say_l2_sp(weight, phase, context) -> str:
     """Say the weight of L2-SP."""
-    return f"L2-SP penalty {written(weight)}" if weight else ""
+    return f"L2-SP penalty {format_value(weight)}" if weight else ""
 
 
 def say_clip(norm, phase, context) -> str:
@@ -189,7 +189,7 @@ def say_clip(norm, phase, context) -> str:
     if norm is None:
         return "no gradient clipping"
     of = "the norm of each tensor's gradient" if phase.clip_each else "gradient norm"
-    return f"{of} clipped at {written(norm)}"
+    return f"{of} clipped at {format_value(norm)}"
 
 
 def say_inserted(insert, phase, context) -> str:
@@ -213,7 +213,7 @@ def say_unfreezing(unfreeze, phase, context) -> str:
 def check_length(updates: int | None, judge: int | None, unfreeze: UnfreezeConfig | None) -> None:
     """Raise ValueError where evaluations or stages do not go with the length of a phase."""
     if judge and updates and judge > updates:
-        raise ValueError(f"judge: {judge} evaluations do not fit into updates: {updates}; say {updates} or fewer")
+        raise ValueError(f"evaluations: {judge} do not fit into updates: {updates}; say {updates} or fewer")
     if unfreeze is None:
         return
     if updates is None and unfreeze.updates:

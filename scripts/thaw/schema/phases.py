@@ -135,7 +135,7 @@ class PhaseConfig(ConfigModel):
         description="steps of the optimizer, in the place of epochs: the same budget for each strategy, in all stages "
         "of a phase together (of chain_thaw: for each part)",
     )
-    judge: Annotated[int | None, Key(say_judge, unit="evaluations")] = Field(
+    judge: Annotated[int | None, Key(say_judge, aliases=("evaluations",), unit="evaluations")] = Field(
         None,
         ge=1,
         description="with updates: validation is scored so many times, at equal distances and at the end; null: 10 "

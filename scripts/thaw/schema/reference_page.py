@@ -8,7 +8,7 @@ from thaw.declarations.heads import HEAD_KINDS
 from thaw.schema.by_kind import ByKind
 from thaw.schema.catalogue import BLOCKS
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.keys import documented, key_of, models_within, written
+from thaw.schema.keys import documented, format_value, key_of, models_within
 
 INTRODUCTION = """# Reference of the configuration
 
@@ -149,7 +149,7 @@ def _written(value) -> str:
         return f"[{', '.join(map(_written, value))}]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return written(value) if value != "" else '""'
+    return format_value(value) if value != "" else '""'
 
 
 def _sentence(text: str) -> str:

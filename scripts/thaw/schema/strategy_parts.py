@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
 from thaw.schema.entry import Id
-from thaw.schema.keys import ConfigModel, Context, Key, documented, key_of, names, written
+from thaw.schema.keys import ConfigModel, Context, Key, documented, fields_by_name, format_value, key_of
 from thaw.schema.phases import PhaseConfig
 
-PHASE_NAMES = names(PhaseConfig)
+PHASE_NAMES = fields_by_name(PhaseConfig)
 # The keys of a phase that a search may choose.
 SEARCHED = tuple(
     "rate head_rate layer_decay epochs updates batch_size weight_decay warmup l2_to_start insert_size".split()
@@ -100,7 +100,7 @@ class TeacherConfig(ConfigModel):
 
 
 def _grid(grid: dict, search, context: Context) -> str:
-    settings = listing(f"{_setting(key)} in {{{', '.join(map(written, values))}}}" for key, values in grid.items())
+    settings = listing(f"{_setting(key)} in {{{', '.join(map(format_value, values))}}}" for key, values in grid.items())
     return settings + (f" ({len(search.trials())} combinations)" if len(grid) > 1 else "")
 
 

@@ -6,7 +6,7 @@ Names with exactly the same meaning as a key of Thaw are aliases of its field (`
 _CHECKED = "validation is scored after every epoch and results are saved by the workflow; leave it out"
 _FREEZE = "frozen is what train: does not name; write train: [head] or train: [head, {top: 2}] for the last two layers"
 _FP16 = "fp16 is not available; write precision: bf16, or leave it out for fp32"
-_JUDGED = "with updates: validation is scored so often as judge: says; write judge: 10, or leave it out"
+_JUDGED = "with updates: validation is scored so often as evaluations: says; write evaluations: 10, or leave it out"
 _BETAS = "the constants of AdamW are fixed: betas 0.9 and 0.999"
 _SMOOTHING = "label smoothing is not available; leave it out"
 

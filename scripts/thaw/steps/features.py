@@ -5,7 +5,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import VECTORS
-from thaw.core.devices import is_strict, run_relaxed_if_needed
+from thaw.core.devices import requires_deterministic, run_nondeterministic_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import check_digest, read_json, write_json
@@ -55,7 +55,7 @@ def main() -> None:
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
         wanted = rows(arguments.rows, arguments.data)
-        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec, wanted, processes))
+        run_nondeterministic_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec, wanted, processes))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
@@ -110,7 +110,7 @@ def write_parts(
     facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
     seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
-    shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
+    shared |= {"deterministic": False} if watch.device.type == "cuda" and not requires_deterministic() else {}
     write_cards(store, encoder, form, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 

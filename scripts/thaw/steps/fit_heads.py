@@ -9,7 +9,7 @@ import math
 from argparse import Namespace
 
 from thaw.core import layout
-from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.devices import run_nondeterministic_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, at_least_one, parse_arguments
@@ -30,11 +30,11 @@ def main() -> None:
     threads = threads_of(spec)
     if spec["phases"][0].get("optimizer") == "lbfgs":
         set_threads(threads)
-        run_relaxed_if_needed(lambda: fit(spec, arguments))
+        run_nondeterministic_if_needed(lambda: fit(spec, arguments))
     else:
         processes = Processes(threads, arguments.cores)
         set_threads(processes.own_threads)
-        run_relaxed_if_needed(lambda: train(spec, arguments, processes))
+        run_nondeterministic_if_needed(lambda: train(spec, arguments, processes))
 
 
 def fit(spec: dict, arguments: Namespace) -> None:
@@ -43,8 +43,8 @@ def fit(spec: dict, arguments: Namespace) -> None:
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.training.device_placement import operations, prepare, to_device
     from thaw.training.head_fitting import HeadFit
-    from thaw.training.placing import operations, prepare, send
     from thaw.training.run_files import write_run
 
     watch = Stopwatch()
@@ -53,7 +53,7 @@ def fit(spec: dict, arguments: Namespace) -> None:
         for run in runs:
             prepare(run)
     with claimed(watch, True, operations(runs)) as device:
-        fits = [send(run, device).run(watch) for run in runs]
+        fits = [to_device(run, device).run(watch) for run in runs]
         for fitted in fits:
             fitted.head.cpu()
         spent = measure_cost(watch, device)
@@ -72,7 +72,7 @@ def fit(spec: dict, arguments: Namespace) -> None:
 def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
-    from thaw.training.placing import hand_over, operations, prepare, send
+    from thaw.training.device_placement import operations, prepare, to_cpu, to_device
     from thaw.training.run_files import write_run
     from thaw.training.seeds_together import train_heads
     from thaw.training.training_run import TrainingRun
@@ -84,7 +84,7 @@ def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in arguments.seeds]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
-        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch, processes))
+        trained = to_cpu(runs, train_heads([to_device(run, device) for run in runs], watch, processes))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         seed, cost = run.spec["seed"], left.cost | shared

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.devices import run_nondeterministic_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step, set_threads
@@ -20,7 +20,7 @@ def main() -> None:
     )
     spec, out = arguments.spec, arguments.out
     set_threads(threads_of(spec))
-    run_relaxed_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
+    run_nondeterministic_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
 
 
 def pretrain(spec: dict, folder: Path, features: Path, out: Path) -> None:

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.devices import run_nondeterministic_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, parse_arguments
@@ -16,7 +16,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__, CORES, *RUN_INPUTS, out="folder of the variant")
     processes = Processes(threads_of(arguments.spec), arguments.cores)
     set_threads(processes.own_threads)
-    run_relaxed_if_needed(lambda: search(arguments.spec, arguments, processes))
+    run_nondeterministic_if_needed(lambda: search(arguments.spec, arguments, processes))
 
 
 def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
@@ -27,7 +27,7 @@ def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.files import write_json
     from thaw.evaluation.model_selection import choose_trial
-    from thaw.training.placing import hand_over, operations, prepare, send
+    from thaw.training.device_placement import operations, prepare, to_cpu, to_device
     from thaw.training.seeds_together import train_heads
     from thaw.training.training_run import TrainingRun
 
@@ -38,7 +38,7 @@ def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for settings, seed in grid]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
-        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch, processes))
+        trained = to_cpu(runs, train_heads([to_device(run, device) for run in runs], watch, processes))
         spent = measure_cost(watch, device)
     task = runs[0].context.task
     each = len(spec["seeds"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from thaw.core import layout, retraining
 from thaw.core.boundaries import taught_parts
-from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.devices import run_nondeterministic_if_needed
 from thaw.core.digests import digest
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
@@ -41,7 +41,7 @@ def main() -> None:
 def train_one(spec: dict, arguments: Namespace) -> None:
     """Train a run. Args: spec; the parsed arguments, for their folders."""
     set_threads(threads_of(spec))
-    run_relaxed_if_needed(lambda: execute(spec, arguments))
+    run_nondeterministic_if_needed(lambda: execute(spec, arguments))
     retraining.end(arguments.out)
 
 
@@ -91,7 +91,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.core.files import save_tensors
     from thaw.evaluation.log_lines import result_line
     from thaw.training.adapted import BASE
-    from thaw.training.placing import hand_over, prepare, send
+    from thaw.training.device_placement import prepare, to_cpu, to_device
     from thaw.training.progress import Progress
     from thaw.training.run_files import write_run
     from thaw.training.training_run import TrainingRun, train
@@ -104,7 +104,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
         prepare(run)
     with claimed(watch) as device:
         progress = Progress(arguments.out, spec, watch, device)
-        (left,) = hand_over([run], train([send(run, device)], watch, progress))
+        (left,) = to_cpu([run], train([to_device(run, device)], watch, progress))
         cost = left.cost | measure_cost(watch, device)
     if spec["keep"]:
         note = {BASE: read_json(arguments.encoder / "card.json")["sha256"]} | (
@@ -147,13 +147,13 @@ def start(spec: dict, needs: dict[str, Path]):
 def taught(spec: dict, needs: dict[str, Path], inputs):
     """Return what the run's teacher gave, or itself with dropout; None without. Args: as of `start`; what is read."""
     from thaw.training.live_teacher import LiveTeacher
-    from thaw.training.taught import Taught
+    from thaw.training.taught import TeacherOutputs
 
     if "live_teacher" in needs:
         return LiveTeacher(inputs, needs["live_teacher"], spec["teacher"]["run"], spec["seed"])
     if "teacher" not in needs:
         return None
-    return Taught(needs["teacher"], taught_parts(spec["phases"]))
+    return TeacherOutputs(needs["teacher"], taught_parts(spec["phases"]))
 
 
 if __name__ == "__main__":

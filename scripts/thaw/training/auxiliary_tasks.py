@@ -18,7 +18,7 @@ from thaw.schema.other_tasks import AuxiliaryConfig
 from thaw.training.context import TaskContext, start_head
 from thaw.training.objectives import Supervised
 from thaw.training.rows_read import auxiliary_rows
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 
 
 @dataclass
@@ -70,7 +70,7 @@ class MultiTask(Supervised):
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         own, (task, chosen) = super().loss(model, rows, batch, stored), self.drawn(rows)
-        other, states = Feed(task.context.store, self.boundaries, batch.mask.device)("train", chosen)
+        other, states = BatchLoader(task.context.store, self.boundaries, batch.mask.device)("train", chosen)
         self.read = [other.mask.shape[1]] * len(other.mask)
         shared = TaskModel(model.encoder, task.head, model.precision)
         return own + self.weight * task.supervised.loss(shared, chosen, other, states)

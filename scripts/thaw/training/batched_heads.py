@@ -14,10 +14,10 @@ from torch import nn
 from thaw.core.runtime import derive_seed
 from thaw.encoders.dropout import kept, noise
 from thaw.evaluation.result_files import Predictions
-from thaw.features.batch import send
+from thaw.features.batch import tensors_to_device
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
-from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
 
@@ -99,7 +99,7 @@ class BatchedDropout(nn.Module):
             return vectors
         if vectors.device.type == "cpu":
             return vectors * noise(vectors.shape, self.share, self.sources)
-        (drawn,) = send([kept(vectors.shape, self.share, self.sources)], vectors.device)
+        (drawn,) = tensors_to_device([kept(vectors.shape, self.share, self.sources)], vectors.device)
         return vectors * (drawn * (1 / (1 - self.share)))
 
 
@@ -111,7 +111,7 @@ class BatchedHeadTrainer:
     def __init__(
         self,
         heads: list[Head],
-        reader: Reader,
+        reader: VectorReader,
         store: FeatureStore,
         rows: np.ndarray,
         objective: Objective,
@@ -155,7 +155,7 @@ class BatchedHeadTrainer:
         parts = [orders[:, start : start + size] for start in range(0, len(self.rows), size)]
         if self.train.seen is not None:  # sentences differ in length: a batch of taggers has one member
             parts = [self.train.positions(part[0])[None] for part in parts]
-        return send([torch.from_numpy(part) for part in parts], self.targets.device)
+        return tensors_to_device([torch.from_numpy(part) for part in parts], self.targets.device)
 
     def begin(self, batches: list[torch.Tensor]) -> None:
         """Begin a round of some batches: its cost, of part of an epoch that part of the epoch's tokens.

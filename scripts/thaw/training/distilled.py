@@ -20,7 +20,7 @@ from thaw.training.distillation_losses import (
 from thaw.training.live_teacher import LiveTeacher
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
-from thaw.training.taught import Taught
+from thaw.training.taught import TeacherOutputs
 
 
 class Distilled(Supervised):
@@ -32,7 +32,7 @@ class Distilled(Supervised):
         self,
         gold,
         distil: DistilConfig,
-        taught: Taught | LiveTeacher,
+        taught: TeacherOutputs | LiveTeacher,
         phase: dict,
         width: int,
         seed: int,

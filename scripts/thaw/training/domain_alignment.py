@@ -10,7 +10,7 @@ import torch
 from thaw.core.runtime import derive_seed
 from thaw.features.batch import Batch
 from thaw.training.objectives import Supervised
-from thaw.training.task_model import Feed, TaskModel, read_states
+from thaw.training.task_model import BatchLoader, TaskModel, read_states
 
 
 def covariance(vectors: torch.Tensor) -> torch.Tensor:
@@ -32,14 +32,14 @@ class Coral(Supervised):
 
     on_vectors = False
 
-    def __init__(self, gold, feed: Feed, rows: int, weight: float, seed: int):
-        """Keep targets of the task; the feed of the other corpus, the number of its training rows; weight; seed."""
+    def __init__(self, gold, loader: BatchLoader, rows: int, weight: float, seed: int):
+        """Keep targets of the task; the loader of the other corpus, the number of its training rows; weight; seed."""
         super().__init__(gold)
-        self.feed, self.count, self.weight, self.seed = feed, rows, weight, seed
+        self.loader, self.count, self.weight, self.seed = loader, rows, weight, seed
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
-        other = self.feed("train", self.drawn(rows))
+        other = self.loader("train", self.drawn(rows))
         self.read = [other[0].mask.shape[1]] * len(other[0].mask)
         with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=model.precision == "bf16"):
             ours, theirs = self._vectors(model, batch, stored), self._vectors(model, *other)

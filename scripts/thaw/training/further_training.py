@@ -25,9 +25,9 @@ from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.training.masking import Marks, MaskedFeed, mean_loss
+from thaw.training.masking import MaskedBatchLoader, MaskingVocabulary, mean_loss
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.next_sentence import NextSentence, PairedFeed, Specials
+from thaw.training.next_sentence import NextSentence, PairedBatchLoader, SpecialTokenIds
 from thaw.training.objectives import MaskedAndNextSentence, MaskedAndTaught, MaskedLanguageModel
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.run_state import RunState
@@ -46,11 +46,11 @@ class Pretraining:
         self.model = MaskedModel(folder, entry.seed)
         if tokenizer.mask_token_id is None:
             raise UserError(f"{folder}: its tokenizer has no mask token, so nothing can be masked for it")
-        self.marks = Marks(tokenizer.mask_token_id, len(tokenizer))
+        self.vocabulary = MaskingVocabulary(tokenizer.mask_token_id, len(tokenizer))
         self.shape = Shape.of(read_json(folder / "config.json"))
         self.reported = self.objective = MaskedLanguageModel(entry.phase.precision)
         if entry.next_sentence:
-            self.specials = Specials.of(tokenizer, folder)
+            self.specials = SpecialTokenIds.of(tokenizer, folder)
             with seeded(entry.seed, "next sentence"):
                 self.model.next_sentence = NextSentence(folder, self.shape.width)
             self.objective = MaskedAndNextSentence(entry.phase.precision)
@@ -103,7 +103,7 @@ class Pretraining:
             loss = f"loss {phase_log.mean_loss(training.epoch):#.3g}, on held-out rows {losses[-1]:.4f} nats"
             log(f"{training.place}: {loss}")
 
-        trainer = ModelTrainer(self.model, self._feed("masks", self.entry.next_sentence), self.rows, self.objective)
+        trainer = ModelTrainer(self.model, self._loader("masks", self.entry.next_sentence), self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers, self.kept if self.entry.student else None)
         training.run(watch, evaluate)
         facts = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
@@ -116,13 +116,13 @@ class Pretraining:
         cost = {"flops": flops, "parameters": {"trained": size, "total": size}}
         return facts, cost | {"tokens": phase_log.tokens, "steps": phase_log.steps}
 
-    def _feed(self, name: str, pairs: bool = False) -> MaskedFeed:
-        """Return a feed, of pairs or of texts as they are, whose masks come from the start of the stream of a name."""
-        of_masks = self.store, self.device, self.entry.mask, self.marks, self.entry.seed, name
-        return PairedFeed(self.specials, *of_masks) if pairs else MaskedFeed(*of_masks)
+    def _loader(self, name: str, pairs: bool = False) -> MaskedBatchLoader:
+        """Return a loader of pairs, or of texts as they are, whose masks begin the stream of a name."""
+        of_masks = self.store, self.device, self.entry.mask, self.vocabulary, self.entry.seed, name
+        return PairedBatchLoader(self.specials, *of_masks) if pairs else MaskedBatchLoader(*of_masks)
 
     def _loss(self, watch: Stopwatch) -> float:
         """Return the loss on the held-out rows, with the same masks each time."""
         with watch("evaluate"):
-            feed = self._feed("held-out masks")
-            return mean_loss(self.model, self.reported, feed, "train", self.held_out)
+            loader = self._loader("held-out masks")
+            return mean_loss(self.model, self.reported, loader, "train", self.held_out)

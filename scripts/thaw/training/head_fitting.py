@@ -24,7 +24,7 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_candidates import HeadCandidate, candidates, choose
-from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
 from thaw.training.stored_vectors import StoredReader
@@ -117,12 +117,12 @@ class HeadFit:
         cost, history = self._cost(tried, tried[best]), self._history(tried, scores)
         return FittedHead(head, solution, chosen, predictions, transfer, scores[best], history, cost)
 
-    def reader(self, head: Head) -> Reader:
+    def reader(self, head: Head) -> VectorReader:
         """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
         device = self.context.device
         if "vectors" in self.entry:
             return StoredReader(self.entry["vectors"], head, device)
-        return Reader(self._encoder, head, cached_layers_read([self.entry]), device)
+        return VectorReader(self._encoder, head, cached_layers_read([self.entry]), device)
 
     @cached_property
     def _encoder(self) -> Encoder | None:

@@ -12,11 +12,11 @@ from thaw.core.runtime import progress
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import Predictions
-from thaw.features.batch import send
+from thaw.features.batch import tensors_to_device
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
-from thaw.training.task_model import Feed, read_states
+from thaw.training.task_model import BatchLoader, read_states
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Vectors:
         return Predictions(rows, values)
 
 
-class Reader:
+class VectorReader:
     """Reads the constant vectors of a head: from stored states, or through the layers above them."""
 
     def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
@@ -88,16 +88,16 @@ class Reader:
 
     @torch.no_grad()
     def _read(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        feed = Feed(store, self.boundaries, self.device)
+        loader = BatchLoader(store, self.boundaries, self.device)
         vectors: list = [None] * len(rows)
         seen: list = [None] * len(rows)
         for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
-            batch, stored = feed(split, rows[positions])
+            batch, stored = loader(split, rows[positions])
             read = self.head.vectors(read_states(self.encoder, self.head, batch, stored), batch)
             parts = read.split(1)
             if words is not None:
                 has_token = batch.host.first_pieces >= 0
-                (word_positions,) = send([has_token.flatten().nonzero().squeeze(1)], read.device)
+                (word_positions,) = tensors_to_device([has_token.flatten().nonzero().squeeze(1)], read.device)
                 parts = read.flatten(0, 1)[word_positions].split(has_token.sum(1).tolist())
             for i, position in enumerate(positions):
                 vectors[position] = parts[i]

@@ -13,7 +13,7 @@ from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import Feed
+from thaw.training.task_model import BatchLoader
 from thaw.training.taught import Teacher
 
 
@@ -42,10 +42,10 @@ class LiveTeacher:
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores [n] of some rows of train without dropout."""
         store, scores = self.teacher.context.store, np.zeros(len(rows), dtype=np.float32)
-        model, feed = self.teacher.model.eval(), Feed(store, [], torch.device("cpu"))
+        model, loader = self.teacher.model.eval(), BatchLoader(store, [], torch.device("cpu"))
         with torch.no_grad():
             for places in batches(store.sizes("train")[rows]):
-                batch, stored = feed("train", rows[places])
+                batch, stored = loader("train", rows[places])
                 scores[places] = model(batch, stored).float().numpy()
         return scores
 

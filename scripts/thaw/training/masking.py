@@ -11,7 +11,7 @@ import torch
 from thaw.core.runtime import derive_seed
 from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
-from thaw.training.task_model import Feed
+from thaw.training.task_model import BatchLoader
 
 MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (Devlin et al. 2019, section 3.1)
 
@@ -29,14 +29,14 @@ class MaskedBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Marks:
+class MaskingVocabulary:
     """The id of a tokenizer's mask token, and the number of its ids."""
 
     mask: int
     count: int
 
 
-def masked(batch: Batch, share: float, marks: Marks, random: torch.Generator) -> MaskedBatch:
+def masked(batch: Batch, share: float, vocabulary: MaskingVocabulary, random: torch.Generator) -> MaskedBatch:
     """Return a batch with a share of each sequence's tokens chosen, at least one, and most of them hidden.
 
     Special tokens are never chosen. Of the chosen ones 80 % become the mask, 10 % a random id and 10 % stay as they
@@ -46,38 +46,38 @@ def masked(batch: Batch, share: float, marks: Marks, random: torch.Generator) ->
     count = (share * in_text.sum(1, keepdim=True)).round().clamp(min=1)
     rank = torch.rand(shape, generator=random).masked_fill(~in_text, torch.inf).argsort(1).argsort(1)
     chosen = in_text & (rank < count)
-    kind, other = torch.rand(shape, generator=random), torch.randint(marks.count, shape, generator=random)
-    hidden = torch.where(kind < MASKED, marks.mask, torch.where(kind < MASKED + KEPT, batch.input_ids, other))
+    kind, other = torch.rand(shape, generator=random), torch.randint(vocabulary.count, shape, generator=random)
+    hidden = torch.where(kind < MASKED, vocabulary.mask, torch.where(kind < MASKED + KEPT, batch.input_ids, other))
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     values["input_ids"] = torch.where(chosen, hidden, batch.input_ids)
     places = chosen.flatten().nonzero().squeeze(1)
     return MaskedBatch(**values, chosen=chosen, tokens=batch.input_ids.flatten()[places], places=places)
 
 
-class MaskedFeed(Feed):
+class MaskedBatchLoader(BatchLoader):
     """Gives rows of a split as a batch with tokens hidden; each batch draws its masks."""
 
-    def __init__(self, store, device: torch.device, share: float, marks: Marks, seed: int, name: str):
+    def __init__(self, store, device: torch.device, share: float, vocabulary: MaskingVocabulary, seed: int, name: str):
         """Draw masks from the start of the stream of a seed and a name."""
         super().__init__(store, [], device)
-        self.share, self.marks = share, marks
+        self.share, self.vocabulary = share, vocabulary
         self.random = torch.Generator().manual_seed(derive_seed(seed, name))
 
     def __call__(self, split: str, rows) -> tuple[MaskedBatch, dict]:
         """Return a batch of some rows and no stored states: masked tokens have none."""
-        return masked(self.store.batch(split, rows), self.share, self.marks, self.random).to(self.device), {}
+        return masked(self.store.batch(split, rows), self.share, self.vocabulary, self.random).to(self.device), {}
 
 
 @torch.no_grad()
-def mean_loss(model, objective, feed: MaskedFeed, split: str, rows: np.ndarray) -> float:
+def mean_loss(model, objective, loader: MaskedBatchLoader, split: str, rows: np.ndarray) -> float:
     """Return a model's mean loss in nats over the chosen tokens of some rows, in eval mode.
 
-    Args: model; objective that gives the loss of a batch; a new feed, so that the masks are the same each time.
+    Args: model; objective that gives the loss of a batch; a new loader, so that the masks are the same each time.
     """
     total, count = 0.0, 0
     model.eval()
-    for positions in batches(feed.store.sizes(split)[rows]):
-        batch, stored = feed(split, rows[positions])
+    for positions in batches(loader.store.sizes(split)[rows]):
+        batch, stored = loader(split, rows[positions])
         total += objective.loss(model, rows[positions], batch, stored).item() * len(batch.tokens)
         count += len(batch.tokens)
     return total / max(count, 1)

@@ -11,7 +11,7 @@ from thaw.features.store import FeatureStore
 from thaw.training.batching import shuffled_batches
 from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 
 
 class ModelTrainer:
@@ -20,7 +20,7 @@ class ModelTrainer:
     def __init__(
         self,
         model: TaskModel | MaskedModel,
-        feed: Feed,
+        loader: BatchLoader,
         rows: np.ndarray,
         objective: Objective,
         frozen_dropout: bool = False,
@@ -28,10 +28,10 @@ class ModelTrainer:
     ):
         """Keep model and data.
 
-        Args: feed of the model; rows of train; objective; whether frozen layers drop out; whether frozen parameters
+        Args: loader of the model; rows of train; objective; whether frozen layers drop out; whether frozen parameters
         have gradients too, which no optimizer sees but which count in the norm that is clipped.
         """
-        self.model, self.feed, self.rows, self.objective = model, feed, rows, objective
+        self.model, self.loader, self.rows, self.objective = model, loader, rows, objective
         self.frozen_dropout, self.clip_over_all = frozen_dropout, clip_over_all
 
     @property
@@ -58,12 +58,12 @@ class ModelTrainer:
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[np.ndarray]:
         """Return an epoch's batches, each the positions of its rows; a batch has rows of similar length."""
-        return shuffled_batches(self.feed.store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
+        return shuffled_batches(self.loader.store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
 
     def begin(self, batches: list[np.ndarray]) -> None:
         """Begin a round of some batches: count their tokens, and let modules drop out."""
         rows = self.rows[np.concatenate(batches)]
-        self.spent = EpochCost(int(self.feed.store.lengths("train")[rows].sum()))
+        self.spent = EpochCost(int(self.loader.store.lengths("train")[rows].sum()))
         self.model.train()
 
     def at_step(self, step: int, steps: int) -> None:
@@ -73,7 +73,7 @@ class ModelTrainer:
     def losses(self, positions: np.ndarray) -> torch.Tensor:
         """Return the loss of a batch, [1]."""
         rows = self.rows[positions]
-        batch, stored = self.feed("train", rows)
+        batch, stored = self.loader("train", rows)
         self.spent.head_flops += self.model.head_flops(batch.host)
         self.spent.lengths += [batch.mask.shape[1]] * len(batch.mask)
         loss = self.objective.loss(self.model, rows, batch, stored).view(1)
@@ -106,5 +106,5 @@ class ModelTrainer:
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
         """Return the predictions for some rows of a split; `words` are their word counts, None for texts."""
-        feed = Feed(store, self.feed.boundaries, self.feed.device)
-        return self.model.predict(feed, split, rows, words)
+        loader = BatchLoader(store, self.loader.boundaries, self.loader.device)
+        return self.model.predict(loader, split, rows, words)

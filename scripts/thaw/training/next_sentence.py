@@ -16,13 +16,13 @@ from thaw.core.errors import UserError
 from thaw.encoders.loading import find_next_sentence, find_pooler
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
-from thaw.training.masking import MaskedBatch, MaskedFeed, masked
+from thaw.training.masking import MaskedBatch, MaskedBatchLoader, masked
 
 FOLLOWS, ANOTHER, NEITHER = 0, 1, -100  # the classes of published heads; NEITHER for a text of a single token
 
 
 @dataclass(frozen=True)
-class Specials:
+class SpecialTokenIds:
     """The ids of a tokenizer's special tokens."""
 
     first: int
@@ -30,12 +30,12 @@ class Specials:
     padding: int
 
     @classmethod
-    def of(cls, tokenizer, folder) -> "Specials":
+    def of(cls, tokenizer, folder) -> "SpecialTokenIds":
         """Return those of a tokenizer; one without them is a UserError."""
-        marks = cls(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
-        if None in (marks.first, marks.between, marks.padding):
+        ids = cls(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+        if None in (ids.first, ids.between, ids.padding):
             raise UserError(f"{folder}: next_sentence needs a tokenizer with [CLS], [SEP] and [PAD]; leave it out")
-        return marks
+        return ids
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PairedBatch(MaskedBatch):
     follows: torch.Tensor | None = None
 
 
-def paired(batch: Batch, specials: Specials, random: torch.Generator) -> tuple[Batch, torch.Tensor]:
+def paired(batch: Batch, specials: SpecialTokenIds, random: torch.Generator) -> tuple[Batch, torch.Tensor]:
     """Return a batch of pairs, as long as its longest row at most, and which of the second texts follow [S]."""
     count, longest = batch.mask.shape
     texts = [_texts(ids, of) for ids, of in zip(batch.input_ids, batch.texts, strict=True)]
@@ -59,8 +59,8 @@ def paired(batch: Batch, specials: Specials, random: torch.Generator) -> tuple[B
         if not len(second) or not len(own):
             follows[row] = NEITHER
         first, second = _cut(first, second, longest - 3)
-        marks = [torch.tensor([mark]) for mark in (specials.first, specials.between, specials.between)]
-        whole = torch.cat([marks[0], first, marks[1], second, marks[2]])
+        tokens = [torch.tensor([id]) for id in (specials.first, specials.between, specials.between)]
+        whole = torch.cat([tokens[0], first, tokens[1], second, tokens[2]])
         ids[row, : len(whole)], mask[row, : len(whole)] = whole, True
         of[row, 1 : 1 + len(first)], of[row, 2 + len(first) : len(whole) - 1] = 1, 2
         types[row, 2 + len(first) : len(whole)] = 1
@@ -87,18 +87,18 @@ def _cut(first: torch.Tensor, second: torch.Tensor, room: int) -> tuple[torch.Te
     return first[: keeps[0]], second[: keeps[1]]
 
 
-class PairedFeed(MaskedFeed):
+class PairedBatchLoader(MaskedBatchLoader):
     """Gives rows of a split as pairs with tokens hidden; each batch draws pairs and masks."""
 
-    def __init__(self, specials: Specials, *of_masks):
-        """Keep the special tokens. Args: these; what a MaskedFeed takes."""
+    def __init__(self, specials: SpecialTokenIds, *of_masks):
+        """Keep the special tokens. Args: these; what a MaskedBatchLoader takes."""
         super().__init__(*of_masks)
         self.specials = specials
 
     def __call__(self, split: str, rows) -> tuple[PairedBatch, dict]:
         """Return a batch of some rows and no stored states."""
         batch, follows = paired(self.store.batch(split, rows), self.specials, self.random)
-        hidden = masked(batch, self.share, self.marks, self.random)
+        hidden = masked(batch, self.share, self.vocabulary, self.random)
         values = {field.name: getattr(hidden, field.name) for field in fields(hidden)}
         return PairedBatch(**values, follows=follows).to(self.device), {}
 

@@ -10,7 +10,7 @@ import torch
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import select_rows
-from thaw.features.batch import Batch, send
+from thaw.features.batch import Batch, tensors_to_device
 from thaw.heads.base import Head, word_targets
 from thaw.heads.start_end import answer_tokens
 from thaw.training.distillation_losses import state_distance
@@ -69,9 +69,9 @@ class Supervised(Objective):
         """Return the targets of a batch on its device: [B], [B, W] for words, [S, 2] for answers in windows."""
         gold = select_rows(self.gold, rows)
         if head.extracts:
-            return send([answer_tokens(gold, batch.host)], batch.mask.device)[0]
+            return tensors_to_device([answer_tokens(gold, batch.host)], batch.mask.device)[0]
         targets = word_targets(gold, batch.host.first_pieces) if head.words else torch.as_tensor(gold)
-        return send([targets], batch.mask.device)[0]
+        return tensors_to_device([targets], batch.mask.device)[0]
 
     def vector_targets(self, rows, vectors: Vectors) -> torch.Tensor:
         """Return the target [N] of each vector of some rows, on the device of the vectors."""

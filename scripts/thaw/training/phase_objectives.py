@@ -9,7 +9,7 @@ from thaw.training.distilled import Distilled
 from thaw.training.domain_alignment import Coral
 from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
-from thaw.training.task_model import Feed
+from thaw.training.task_model import BatchLoader
 
 
 def phase_objective(run, phase: PhaseConfig, stage: dict | None, number: int) -> Objective:
@@ -46,8 +46,8 @@ def _coral(run, phase: PhaseConfig, stage: dict) -> Coral:
     if run.head.words or not isinstance(run.head, VectorHead):
         raise UserError(f"coral compares texts by a head that ends in one matrix, not by {run.head.entry.kind}")
     other, store = run.inputs.transfer_set(phase.coral.to)
-    feed = Feed(store, cached_layers_read([stage]), run.device)
-    return Coral(run.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, run.spec["seed"])
+    loader = BatchLoader(store, cached_layers_read([stage]), run.device)
+    return Coral(run.gold, loader, len(other.corpus.frame("train")), phase.coral.weight, run.spec["seed"])
 
 
 def _multi_task(run, phase: PhaseConfig, number: int) -> MultiTask:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
-from thaw.core.devices import relax, relaxed
+from thaw.core.devices import allow_nondeterministic, nondeterministic_operations
 from thaw.core.digests import digest
 from thaw.core.layout import PROGRESS
 from thaw.core.runtime import hardware, log, versions
@@ -78,7 +78,7 @@ class Progress:
             for stage in stages[:done]:
                 run.inserts = add_inserts(run.inserts, phase, stage["components"], run.spec["seed"])
         for operation in self.state.get("relaxed", []):
-            relax(operation)
+            allow_nondeterministic(operation)
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
@@ -118,7 +118,9 @@ class Progress:
         kept, values = run_state.kept or (None, {})
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
-        state |= {"processor": self.watch.processor} | ({"relaxed": relaxed()} if relaxed() else {})
+        state |= {"processor": self.watch.processor}
+        if met := nondeterministic_operations():
+            state["relaxed"] = met
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
         state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
         state |= {name: getattr(run, name) for name in COUNTED}

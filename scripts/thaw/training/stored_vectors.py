@@ -9,16 +9,16 @@ vector.
 import numpy as np
 import torch
 
-from thaw.features.batch import pieces, send
+from thaw.features.batch import pieces, tensors_to_device
 from thaw.features.parts import POOLED
 from thaw.features.payload import floats
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.schema.head import as_list
-from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.head_vectors import VectorReader, Vectors
 
 
-class StoredReader(Reader):
+class StoredReader(VectorReader):
     """Reads the constant vectors of a head from a part of the store: pooled, or words."""
 
     def __init__(self, part: str, head: Head, device: torch.device):
@@ -45,5 +45,5 @@ class StoredReader(Reader):
     def _states(self, layer: np.ndarray, dtype: str) -> torch.Tensor:
         """Return the poolings of a layer as if they were tokens, [S, P, d]; one for a word."""
         layer = layer[:, None] if self.head.words else layer
-        (states,) = send([floats(np.ascontiguousarray(layer), dtype)], self.device)
+        (states,) = tensors_to_device([floats(np.ascontiguousarray(layer), dtype)], self.device)
         return states

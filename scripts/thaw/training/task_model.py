@@ -1,4 +1,4 @@
-"""The model of one phase: the encoder above its boundary, the head, and the feed of both.
+"""The model of one phase: the encoder above its boundary, the head, and the loader of both.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs, L
 layers.
@@ -17,13 +17,13 @@ from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
 from thaw.evaluation.target_kinds import TARGET_KINDS
-from thaw.features.batch import Batch, send
+from thaw.features.batch import Batch, tensors_to_device
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 
 
-class Feed:
+class BatchLoader:
     """Gives rows of a split as a batch, with their stored states at some boundaries."""
 
     def __init__(self, store: FeatureStore, boundaries: list[int], device: torch.device):
@@ -35,7 +35,7 @@ class Feed:
         batch = self.store.batch(split, rows)
         states = {n: self.store.states(n, split).gather(rows, batch) for n in self.boundaries}
         if self.device.type != "cpu":
-            states = dict(zip(states, send(list(states.values()), self.device), strict=True))
+            states = dict(zip(states, tensors_to_device(list(states.values()), self.device), strict=True))
         return batch.to(self.device), states
 
 
@@ -81,7 +81,7 @@ class TaskModel(nn.Module):
         return {name: parts[name] for name in names}
 
     @torch.no_grad()
-    def predict(self, feed: Feed, split: str, rows, words: list[int] | None) -> Predictions:
+    def predict(self, loader: BatchLoader, split: str, rows, words: list[int] | None) -> Predictions:
         """Return the predictions for some rows of a split, in eval mode, in the extraction's batches.
 
         `words` are the word counts of these rows, None where the task has none.
@@ -89,8 +89,8 @@ class TaskModel(nn.Module):
         self.eval()
         values: list = [None] * len(rows)
         likely: list = [None] * len(rows)
-        for positions in batches(feed.store.sizes(split)[rows]):
-            batch, stored = feed(split, rows[positions])
+        for positions in batches(loader.store.sizes(split)[rows]):
+            batch, stored = loader(split, rows[positions])
             logits = self(batch, stored)
             decoded = self.head.decode(logits, batch).cpu().tolist()
             shares = self.head.probabilities(logits)

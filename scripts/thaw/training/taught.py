@@ -106,7 +106,7 @@ class Teacher:
         return float(torch.special.entr(classes.double().softmax(-1)).sum(-1).mean())
 
 
-class Taught:
+class TeacherOutputs:
     """The outputs of a teacher as students read them."""
 
     def __init__(self, card: Path, read: list[int | str]):

@@ -23,7 +23,7 @@ from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext, start_head
 from thaw.training.epoch_log import after_epoch, log_stage
-from thaw.training.head_vectors import Reader
+from thaw.training.head_vectors import VectorReader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
@@ -33,8 +33,8 @@ from thaw.training.phase_objectives import phase_objective
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
-from thaw.training.task_model import Feed, TaskModel, resumed
-from thaw.training.taught import Taught
+from thaw.training.task_model import BatchLoader, TaskModel, resumed
+from thaw.training.taught import TeacherOutputs
 from thaw.training.trainable import Evaluator
 
 
@@ -51,7 +51,7 @@ class TrainingRun:
         inputs: Inputs,
         start: Start | None = None,
         chosen: dict | None = None,
-        taught: Taught | LiveTeacher | None = None,
+        taught: TeacherOutputs | LiveTeacher | None = None,
     ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
@@ -139,7 +139,7 @@ class TrainingRun:
         use_precision("fp32" if batched else phase.precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
-            reader = Reader(encoder, self.head, cached_layers_read([stage]), self.device, known)
+            reader = VectorReader(encoder, self.head, cached_layers_read([stage]), self.device, known)
             words = self.context.word_counts("train", self.rows)
             return BatchedHeadTrainer([run.head for run in runs], reader, store, self.rows, objective, words)
         if phase.reinit_top:
@@ -149,9 +149,9 @@ class TrainingRun:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
         objective.join(model, self)
-        feed = Feed(store, cached_layers_read([stage]), self.device)
+        loader = BatchLoader(store, cached_layers_read([stage]), self.device)
         over_all = phase.clip_over == "all"
-        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
+        return ModelTrainer(model, loader, self.rows, objective, phase.frozen_dropout, over_all)
 
     def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
         """Set what gives the run's predictions. Args: what trains now; the run's index there."""

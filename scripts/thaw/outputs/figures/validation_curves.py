@@ -23,7 +23,7 @@ def build(data, spec: dict) -> panels.Figure:
     frame = curves(data)
     if frame.empty:
         raise UserError(
-            "a validation_figure needs runs that score validation while they train: judge: in a phase, or patience"
+            "a validation_figure needs runs that score validation in training: evaluations: in a phase, or patience"
         )
     names, marks = Names(spec, frame), panels.marks_of_lines(frame, LINE)
     columns = {

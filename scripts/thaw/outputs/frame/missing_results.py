@@ -47,5 +47,5 @@ def budget(spec: dict, results) -> dict[str, str]:
     if "budget" not in spec:
         return {}
     path = Path(results, layout.budget(spec["experiment"]))
-    given_up = read_json(path)["hopeless"] if path.exists() else {}
+    given_up = read_json(path).get("pruned", {}) if path.exists() else {}
     return {"": f"budget of {spec['budget']}"} | given_up

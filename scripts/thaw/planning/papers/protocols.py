@@ -8,7 +8,7 @@ from thaw.planning.papers.table_comparison import PaperComparison
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.keys import names, written
+from thaw.schema.keys import fields_by_name, format_value
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.reference import ProtocolItem
 
@@ -66,17 +66,17 @@ def _step(value, key: str):
     if isinstance(value, list):
         return value[int(key) - 1]
     if isinstance(value, dict):
-        return value[names(PhaseConfig).get(key, key)]
+        return value[fields_by_name(PhaseConfig).get(key, key)]
     if key == "options":
         return value.kind_options
-    return getattr(value, names(type(value)).get(key, key))
+    return getattr(value, fields_by_name(type(value)).get(key, key))
 
 
 def _said(value) -> str:
     """Return a value as a sentence has it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return re.sub(r" and (?=[^,]*$)", ", ", written(value)) if isinstance(value, list) else written(value)
+    return re.sub(r" and (?=[^,]*$)", ", ", format_value(value)) if isinstance(value, list) else format_value(value)
 
 
 def coverage_for_spec(

@@ -18,7 +18,7 @@ from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import Trained, TrainingRun
 
 
-class Placed(Protocol):
+class RunOnDevice(Protocol):
     """What is asked of a run that gets a device, whether it trains or fits."""
 
     context: TaskContext
@@ -31,7 +31,7 @@ class Placed(Protocol):
     passes: float  # over the rows, forward and backward; about
 
 
-def prepare(run: Placed) -> None:
+def prepare(run: RunOnDevice) -> None:
     """Import the modules that a run will need, read its tokens, and prove an encoder that is about to be resumed."""
     for store in run.inputs.stores:
         for split in {"train", *run.context.scored} & set(store.splits):
@@ -45,23 +45,23 @@ def prepare(run: Placed) -> None:
     import_for(run.context.task["metrics"])
 
 
-def operations(runs: list[Placed]) -> float:
+def operations(runs: list[RunOnDevice]) -> float:
     """Estimate the operations of heads on stored states; infinite where layers are computed too."""
     return math.inf if any(map(_computes_layers, runs)) else float(sum(map(_operations, runs)))
 
 
-def _operations(run: Placed) -> float:
+def _operations(run: RunOnDevice) -> float:
     """Estimate those of one head: forward, and twice as many backward, for each vector and update."""
     vectors = run.context.store.lengths("train")[run.rows].sum() if run.head.words else len(run.rows)
     return 6.0 * vectors * sum(parameter.numel() for parameter in run.head.parameters()) * run.passes
 
 
-def _computes_layers(run: Placed) -> bool:
+def _computes_layers(run: RunOnDevice) -> bool:
     """Return whether a run reads more of the encoder than its stored states."""
     return any(computes_layers(stage["boundary"], run.highest) for stages in run.stages for stage in stages)
 
 
-def send(run: Placed, device: torch.device) -> Placed:
+def to_device(run: RunOnDevice, device: torch.device) -> RunOnDevice:
     """Move a run to a device; a GPU must first pass the parity check of the resumed encoder. Return the same run."""
     if device.type == "cuda" and _computes_layers(run):
         check_once(run.context.encoder_folder, device)
@@ -70,7 +70,7 @@ def send(run: Placed, device: torch.device) -> Placed:
     return run
 
 
-def hand_over(runs: list[TrainingRun], trained: list[Trained]) -> list[Trained]:
+def to_cpu(runs: list[TrainingRun], trained: list[Trained]) -> list[Trained]:
     """Move what runs leave to the CPU, and free all else that they hold on a device."""
     for run, left in zip(runs, trained, strict=True):
         left.head.cpu()

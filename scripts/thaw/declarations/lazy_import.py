@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LazyImport:
     """A kind whose code is imported when it is asked for.
 
     source: module and name, as `thaw.heads.mlp:MlpHead`.
