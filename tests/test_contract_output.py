@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from output_records import OutputRecords
+from thaw.declarations.output_kind import FORMATS
 from thaw.declarations.outputs import OUTPUTS, step_of
 from thaw.outputs.figures import panels
 from thaw.outputs.figures.panels import Figure
@@ -17,7 +18,7 @@ from thaw.outputs.tables import writers
 from thaw.outputs.tables.table_model import Table
 from workflow import HOME
 
-FORMATS = {"table": ("csv", "tex", "md", "html"), "figure": ("svg", "csv")}
+TEXTS = {"table": list(FORMATS["table"]), "figure": [".svg", ".csv"]}  # PDF and PNG have a test of their own
 FIGURES = [kind for kind in OUTPUTS if step_of(kind) == "figure"]
 
 
@@ -90,13 +91,18 @@ def elsewhere(records, tmp_path_factory):
     return folder
 
 
+def test_the_writers_have_the_formats_that_are_declared():
+    assert {f".{ending}" for ending in writers.FORMATS} == set(FORMATS["table"])
+    assert {f".{ending}" for ending in (*panels.FORMATS, "csv")} == set(FORMATS["figure"])
+
+
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_it_is_written_in_all_formats_and_the_same_bytes_by_each_process(records, elsewhere, tmp_path, kind):
     step = step_of(kind)
     made = built(records, kind)
     assert isinstance(made, Table if step == "table" else Figure)
     write(made, tmp_path / kind)
-    files = [tmp_path / f"{kind}.{ending}" for ending in FORMATS[step]]
+    files = [tmp_path / f"{kind}{ending}" for ending in TEXTS[step]]
     assert all(file.stat().st_size > 50 for file in files)
     assert [file.name for file in files if file.read_bytes() != (elsewhere / file.name).read_bytes()] == []
     assert len(pandas.read_csv(tmp_path / f"{kind}.csv")) > 0, "there is no number behind it"

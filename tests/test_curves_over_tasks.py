@@ -40,7 +40,7 @@ def test_a_curve_is_the_mean_over_seeds_at_each_update(tmp_path):
 def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
     data = data_of(tmp_path)
     frozen = OutputData(tmp_path, data.runs[data.runs["strategy"] == "frozen"])
-    with pytest.raises(UserError, match="a validation_figure needs runs that score validation while they train"):
+    with pytest.raises(UserError, match="a validation_figure needs runs that score validation in training"):
         validation_curves.build(frozen, spec_of("validation_figure"))
 
 

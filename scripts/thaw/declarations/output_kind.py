@@ -11,6 +11,13 @@ from enum import StrEnum
 from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.output_options import OutputOptions
 
+# By step the formats of its outputs: the ending of the file, and the name in print. The first is the file by which an
+# output is known to be done.
+FORMATS = {
+    "table": {".html": "HTML", ".csv": "CSV", ".tex": "TeX", ".md": "Markdown"},
+    "figure": {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".csv": "CSV"},
+}
+
 
 class Requirement(StrEnum):
     """What an experiment must have, so that an output can be drawn of it."""

@@ -15,10 +15,10 @@ from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import named_points, variant, variants
 from thaw.schema.catalogue import Catalogue
+from thaw.schema.encoder import RANDOM_TWIN
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.strategy import StrategyConfig
 
-RANDOM = "_random"  # ends the id of an encoder's twin with random weights
 LOCAL = ("synthetic", "files")
 
 
@@ -64,7 +64,7 @@ def rescale_layer_count(point: int, before: int, now: int) -> int:
 
 def stand_in_for(encoder: str, stand_in: str) -> str:
     """Return the id of a stand-in for an encoder: with random weights where the encoder has them."""
-    return f"{stand_in}{RANDOM}" if encoder.endswith(RANDOM) else stand_in
+    return f"{stand_in}{RANDOM_TWIN}" if encoder.endswith(RANDOM_TWIN) else stand_in
 
 
 class Scaling:

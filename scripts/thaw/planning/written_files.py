@@ -8,6 +8,7 @@ own, it sees what it names as input, and these are named too.
 from pathlib import PurePath
 
 from thaw.core import layout
+from thaw.declarations.output_kind import FORMATS
 from thaw.planning.plan import Plan
 
 # Steps whose results tables, figures and reports read; of the stores they read the cards and the tokens.
@@ -16,7 +17,6 @@ SHOWN += ("baseline", "external", "ensemble", "probe")
 NAME = "[a-z0-9_]+"
 OF_PARTS = ("features", "teach")  # steps that write a payload for each part, with a card of its own
 SPELT = ("elmo", "sentence")  # kinds of encoders whose tokens have no vocabulary
-ENDINGS = {"table": (".html", ".csv", ".tex", ".md"), "figure": (".svg", ".pdf", ".png", ".csv")}
 
 
 def next_to(plan: Plan, files: list[str]) -> list[str]:
@@ -107,5 +107,5 @@ def _is_spelt(plan: Plan, encoder: str) -> bool:
     return plan.catalogue.get("encoders", encoder, "encoders").kind in SPELT
 
 
-def _endings(file: str) -> tuple[str, ...]:
-    return next(endings for endings in ENDINGS.values() if file.endswith(endings[0]))
+def _endings(file: str) -> list[str]:
+    return next(endings for endings in map(list, FORMATS.values()) if file.endswith(endings[0]))

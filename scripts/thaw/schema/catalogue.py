@@ -10,7 +10,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
 from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
-from thaw.schema.encoder import EncoderConfig
+from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import free_id
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -40,8 +40,6 @@ BLOCKS = {
     "advice": ("advice.yaml", AdviceConfig),
     "guidelines": ("advice.yaml", GuidelineConfig),
 }
-
-RANDOM = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
 
 
 def shipped(home: Path) -> list[Path]:
@@ -135,7 +133,11 @@ class Catalogue:
     def _build(self, block: str, name: str) -> BaseModel | None:
         if name in self._raw[block]:
             return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
-        if block == "encoders" and name.endswith(RANDOM) and (trained := name.removesuffix(RANDOM)) in self._raw[block]:
+        if (
+            block == "encoders"
+            and name.endswith(RANDOM_TWIN)
+            and (trained := name.removesuffix(RANDOM_TWIN)) in self._raw[block]
+        ):
             return self._untrained(trained)
         if block == "probes" and name in PROBE_CONFIGS.without_keys():  # it is there under the name of its kind
             return PROBE_CONFIGS.model_validate({"kind": name})

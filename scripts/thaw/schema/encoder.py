@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from thaw.schema.entry import CatalogueEntry, Cite, Text
 
 UNKNOWN = "unknown"
+RANDOM_TWIN = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
 
 # Where an encoder of each kind may come from.
 ENCODER_SOURCES = {

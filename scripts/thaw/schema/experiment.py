@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
-from thaw.schema.encoder import EncoderConfig
+from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, fields_by_name
 from thaw.schema.merges import LatencyConfig, MergeConfig
@@ -19,7 +19,7 @@ IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
-RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
+RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", RANDOM_TWIN)}
 
 
 class StoreConfig(BaseModel):

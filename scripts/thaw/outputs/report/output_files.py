@@ -7,20 +7,17 @@ import io
 import re
 from pathlib import Path
 
-from thaw.declarations.output_kind import Requirement
+from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import cell_anchor, relative
 
-FORMATS = {
-    "table": {"CSV": ".csv", "TeX": ".tex", "Markdown": ".md"},
-    "figure": {"PDF": ".pdf", "PNG": ".png", "SVG": ".svg", "CSV": ".csv"},
-}
 RECORDS = {  # what an output is drawn from besides runs, and its name in print
     Requirement.PROBES: "probes",
     Requirement.MERGES: "merges",
     Requirement.LATENCY: "merges",
 }
+COPYABLE = ("TeX", "Markdown")
 COPIED = 60_000  # letters of a text that the page holds for a button that copies it
 ON_DEMAND = 200_000  # bytes from which on a picture is packed, and drawn when it is asked for
 _GROUP = re.compile(r'<g id="points((?:\.\d+)+)">(.*?)</g>\s*</g>', re.DOTALL)
@@ -32,7 +29,7 @@ def links(path: Path, step: str, kind: str, page_folder: Path) -> list[tuple[str
 
     Args: its declared file; table or figure; its kind.
     """
-    there = ((name, path.with_suffix(ending)) for name, ending in FORMATS[step].items())
+    there = ((name, path.with_suffix(ending)) for ending, name in FORMATS[step].items() if name != "HTML")
     files = [(name, relative(file, page_folder)) for name, file in there if file.exists()]
     records = [name for need, name in RECORDS.items() if need in OUTPUTS[kind].needs]
     return files + [(name, "examples.html#records") for name in records[:1]]
@@ -40,7 +37,7 @@ def links(path: Path, step: str, kind: str, page_folder: Path) -> list[tuple[str
 
 def copies(path: Path) -> list[tuple[str, str]]:
     """Return (format, text) of what can be copied of a table. Args: its declared file."""
-    there = [(name, path.with_suffix(FORMATS["table"][name])) for name in ("TeX", "Markdown")]
+    there = [(name, path.with_suffix(ending)) for ending, name in FORMATS["table"].items() if name in COPYABLE]
     texts = [(name, file.read_text(encoding="utf-8")) for name, file in there if file.exists()]
     return [(name, text) for name, text in texts if len(text) <= COPIED]
 
