@@ -25,7 +25,7 @@ from tiny_corpus import run_in_process
 from workflow import HOME, Workplace
 
 LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
-REQUIRED = {"whole": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
+REQUIRED = {"reference": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
 REQUIRED["start"] = "frozen"
 REQUIRED |= {
     "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["frozen", "short_full"]}]

@@ -48,7 +48,9 @@ def runs_of(scores: dict, tasks=("odd", "even"), seeds=SEEDS) -> pd.DataFrame:
 
 def drawn(folder, runs, rules=RULES):
     """Return the table, and the lines of its CSV by rule and task."""
-    table = choice_rules.build(OutputData(folder, runs), invented.shown("r", "rule_table", whole="full", rules=rules))
+    table = choice_rules.build(
+        OutputData(folder, runs), invented.shown("r", "rule_table", reference="full", rules=rules)
+    )
     lines = csv.DictReader(io.StringIO(writers.to_csv(table)))
     return table, {(line["rule"], line["task"]): line for line in lines}
 
@@ -175,7 +177,7 @@ def test_logme_chooses_by_the_threshold_that_the_other_tasks_give(tmp_path):
         for task, gain in NEAR.items()
     ]
     paths = [logme_record(tmp_path, task, "all", dict.fromkeys(SEEDS, gain)) for task, gain in NEAR.items()]
-    spec = invented.shown("r", "rule_table", whole="full", rules=LOGME)
+    spec = invented.shown("r", "rule_table", reference="full", rules=LOGME)
     table = choice_rules.build(OutputData(tmp_path, pd.concat(runs, ignore_index=True), paths), spec)
     lines = {(line["rule"], line["task"]): line for line in csv.DictReader(io.StringIO(writers.to_csv(table)))}
     assert [float(lines["By LogME", task]["regret"]) for task in NEAR] == [0, 0, 0, 0]

@@ -38,7 +38,7 @@ def lines_of(table) -> list[dict]:
 
 def test_every_strategy_against_the_full_model(scored):
     results, frame = scored
-    spec = invented.shown("c", "comparison_table", whole="full")
+    spec = invented.shown("c", "comparison_table", reference="full")
     table = pairwise_tests.build(OutputData(results, frame[frame["head"] == "linear"]), spec)
     found = {(line["strategy"], line["variant"]): line for line in lines_of(table)}
     assert set(found) == {("frozen", "base"), ("top_k", "k01")}
@@ -58,7 +58,7 @@ def test_every_strategy_against_the_full_model(scored):
 
 def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_rows(scored):
     results, frame = scored
-    spec, pair = invented.shown("c", "comparison_table", whole="full"), frame[frame["strategy"] != "top_k"]
+    spec, pair = invented.shown("c", "comparison_table", reference="full"), frame[frame["strategy"] != "top_k"]
     pair = pair[pair["head"] == "linear"]
     table = pairwise_tests.build(OutputData(results, pair), spec)
     assert lines_of(table)[0]["answer"] == "lower" and table.groups[0].rows[0].cells[0].best
@@ -75,7 +75,7 @@ def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_ro
 @pytest.mark.parametrize("runs", [2, 3])
 def test_a_comparison_is_not_testable_where_half_of_the_runs_are_underfit(scored, weak, marked, runs):
     results, frame = scored
-    spec, own = invented.shown("c", "comparison_table", whole="full"), frame[frame["head"] == "linear"].copy()
+    spec, own = invented.shown("c", "comparison_table", reference="full"), frame[frame["head"] == "linear"].copy()
     own.loc[(own["strategy"] == weak) & (own["seed"] <= runs), "flags"] = "one_class;underfit"
     table = pairwise_tests.build(OutputData(results, own), spec)
     due = marked if runs == 3 else set()
@@ -88,7 +88,7 @@ def test_a_comparison_is_not_testable_where_half_of_the_runs_are_underfit(scored
 
 def test_sets_of_other_seeds_are_said_to_share_the_error(scored):
     results, frame = scored
-    spec, own = invented.shown("c", "comparison_table", whole="full"), frame[frame["head"] == "linear"]
+    spec, own = invented.shown("c", "comparison_table", reference="full"), frame[frame["head"] == "linear"]
     few = own[(own["strategy"] != "top_k") | (own["seed"] < 6)]
     said = ["Holm" in " ".join(pairwise_tests.build(OutputData(results, one), spec).notes) for one in (own, few)]
     assert said == [False, True]

@@ -46,7 +46,7 @@ def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
 
 def test_quantiles_over_tasks_of_what_a_strategy_loses(tmp_path):
     runs = data_of(tmp_path).runs.assign(trained_parameters=lambda one: one["strategy"].map(len) * 100.0)
-    spec = spec_of("quantile_figure", whole="full")
+    spec = spec_of("quantile_figure", reference="full")
     frame = task_quantiles.differences(aggregate.summarise(runs, "test", spec["order"]), "full").set_index("strategy")
     lost = pd.Series([top - full for _, top, full in GAINS.values()], dtype=float)
     assert frame.loc["top_k", ["low", "mean", "high"]].tolist() == pytest.approx(

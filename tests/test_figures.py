@@ -156,7 +156,7 @@ def test_equal_scores_have_bars_of_no_length(invented_frame):
     assert pandas.Series([100 * score] * 3).mean() != 100 * score
     points = frame.loc[frame["strategy"] == "top_k", ["encoder", "strategy", "variant"]].drop_duplicates()
     students = [cell | {"layers": 1} for cell in points.to_dict("records")]
-    spec = invented.shown("figure", "student_figure") | {"whole": "full", "students": students}
+    spec = invented.shown("figure", "student_figure") | {"reference": "full", "students": students}
     axes = student_curve.build(OutputData("", frame), spec).drawn.axes
     assert any(axis.containers for axis in axes)
 

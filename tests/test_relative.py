@@ -20,7 +20,7 @@ def drawn(folder, rates: dict, chance: float):
         tested[name] = 0.0
     tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
     majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
-    spec = invented.shown("r", "relative_table", whole="full")
+    spec = invented.shown("r", "relative_table", reference="full")
     table = relative.build(OutputData(folder, pandas.concat([tested, majority], ignore_index=True)), spec)
     return table, tested, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
@@ -38,7 +38,7 @@ def test_strategies_are_compared_over_the_seeds_that_both_have(tmp_path):
     rates = {("top_k", "k01"): 0.8, ("full", "base"): 0.9}
     table, tested, _ = drawn(tmp_path, rates, 0.6)
     lacking = tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))]
-    spec = invented.shown("r", "relative_table", whole="full")
+    spec = invented.shown("r", "relative_table", reference="full")
     (line,) = csv.DictReader(io.StringIO(writers.to_csv(relative.build(OutputData(tmp_path, lacking), spec))))
     first = tested[tested["seed"] <= 3].groupby("strategy")["value"].mean() * 100
     assert line["seeds"] == "3" and float(line["difference"]) == pytest.approx(first["top_k"] - first["full"], abs=1e-3)

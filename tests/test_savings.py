@@ -8,7 +8,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, speedup
 from thaw.outputs.frame.output_data import OutputData
 
-SPEC = invented.shown("savings", "saving_figure", whole="full")
+SPEC = invented.shown("savings", "saving_figure", reference="full")
 
 
 def test_the_ratio_by_hand(invented_frame):
@@ -32,7 +32,7 @@ def test_the_figure_and_its_numbers(invented_frame, tmp_path):
     speedup.build(OutputData("", invented_frame), SPEC).write(tmp_path / "savings")
     assert list(pandas.read_csv(tmp_path / "savings.csv")["alone"])[0] == 11.25
     with pytest.raises(UserError, match="needs runs of all_of_it"):
-        speedup.build(OutputData("", invented_frame), SPEC | {"whole": "all_of_it"})
+        speedup.build(OutputData("", invented_frame), SPEC | {"reference": "all_of_it"})
 
 
 def test_panels_that_are_not_drawn_take_no_room(invented_frame, monkeypatch):

@@ -40,7 +40,7 @@ def test_layers_below_all_thawed_ones_are_executed_once(thawed, layers, count):
 
 
 def test_the_choices_their_scores_and_what_they_execute(frame):
-    spec = invented.shown("serving", "serving_table") | {"sweep": "top", "whole": "all", "margin": 1.0}
+    spec = invented.shown("serving", "serving_table") | {"sweep": "top", "reference": "all", "margin": 1.0}
     table = serving.build(OutputData("", frame), spec | {"layers": {"tiny": 6}})
     header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     by_choice = {line[3]: dict(zip(header, line, strict=True)) for line in lines}

@@ -37,7 +37,7 @@ def runs_of(folder, rates: dict):
 
 def drawn(folder, frame, first=None):
     """Return the table of some runs, and its lines in the CSV."""
-    spec = invented.shown("r", "relative_table", whole="full", start="frozen")
+    spec = invented.shown("r", "relative_table", reference="full", start="frozen")
     table = relative.build(OutputData(folder, frame, first=first), spec)
     return table, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 

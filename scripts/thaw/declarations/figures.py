@@ -22,7 +22,7 @@ FIGURES = {
         "thaw.outputs.figures.student_curve:build",
         "score against the number of layers that a student keeps, a panel for each task, a line for each way of making "
         "one; the full model as a broken line",
-        options.WholeSplitOptions,
+        options.ReferenceSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
         adds=(Addition.STUDENTS,),
     ),
@@ -53,7 +53,7 @@ FIGURES = {
     "saving_figure": OutputKind(
         "thaw.outputs.figures.speedup:build",
         "how many times cheaper a head on the frozen encoder is than the full model, with a line at ten",
-        options.WholeOptions,
+        options.ReferenceOptions,
         needs=(Requirement.FULL_AND_FROZEN,),
     ),
     "gradient_figure": OutputKind(
@@ -131,7 +131,7 @@ FIGURES = {
     "quantile_figure": OutputKind(
         "thaw.outputs.figures.task_quantiles:build",
         "difference to full fine-tuning by trained parameters: median, 20th and 80th percentile over tasks",
-        options.WholeSplitOptions,
+        options.ReferenceSplitOptions,
         needs=(Requirement.FULL,),
         adds=(Addition.DRAWS,),
     ),
@@ -139,7 +139,7 @@ FIGURES = {
         "thaw.outputs.figures.pretraining_proximity:build",
         "gain of full fine-tuning over training only the head, against how near each task is to what was pretrained "
         "(logme, masked_loss, next_sentence_loss)",
-        options.WholeOptions,
+        options.ReferenceOptions,
         needs=(Requirement.PROBES, Requirement.FULL_AND_FROZEN),
         adds=(Addition.PROBES,),
     ),

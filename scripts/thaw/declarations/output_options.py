@@ -1,10 +1,10 @@
 """The options of outputs: one model for each set of keys that a kind of table or figure has of its own."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.declarations.value_types import Id, Key, Text
+from thaw.declarations.value_types import Id, Text
 
 
 class OutputOptions(BaseModel):
@@ -138,19 +138,17 @@ class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
     """A margin on a split."""
 
 
-class WholeOptions(OutputOptions):
+class ReferenceOptions(OutputOptions):
     """A comparison with the full model."""
 
-    whole: Annotated[Id, Key(aliases=("reference",))] = Field(
-        description="the strategy that trains everything, which the others are compared with"
-    )
+    reference: Id = Field(description="the strategy that trains everything, which the others are compared with")
 
 
-class WholeSplitOptions(WholeOptions, RunSplitOptions, DrawsOptions):
+class ReferenceSplitOptions(ReferenceOptions, RunSplitOptions, DrawsOptions):
     """A comparison with the full model on a split."""
 
 
-class RelativeOptions(WholeSplitOptions):
+class RelativeOptions(ReferenceSplitOptions):
     """Shares of the full model's quality."""
 
     start: Id | None = Field(
@@ -182,7 +180,7 @@ class Rule(OutputOptions):
         return self
 
 
-class RulesOptions(WholeSplitOptions):
+class RulesOptions(ReferenceSplitOptions):
     """Rules that choose by validation."""
 
     rules: list[Rule] = Field(
@@ -203,7 +201,7 @@ class RulesOptions(WholeSplitOptions):
         return self
 
 
-class ServingOptions(MarginOptions, WholeOptions):
+class ServingOptions(MarginOptions, ReferenceOptions):
     """Tasks on one trunk."""
 
     sweep: Id = Field(description="a strategy with a sweep over thawed layers")

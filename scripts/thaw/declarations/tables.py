@@ -91,7 +91,7 @@ TABLES = {
     "comparison_table": OutputKind(
         "thaw.outputs.tables.pairwise_tests:build",
         "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
-        options.WholeSplitOptions,
+        options.ReferenceSplitOptions,
         needs=(Requirement.FULL,),
         adds=(*RUNS, Addition.DRAWS),
         seeds=FEWEST_SEEDS,
@@ -118,7 +118,7 @@ TABLES = {
         "thaw.outputs.tables.students:build",
         "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
         "training, bytes and operations of a prediction",
-        options.WholeSplitOptions,
+        options.ReferenceSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
         adds=(*RUNS, Addition.STUDENTS),
     ),

@@ -140,7 +140,9 @@ def _full(entry: OutputConfig, context: OutputContext) -> str:
             f"start: {start} is none of the experiment's strategies ({', '.join(context.strategies)}); add it, or "
             "define the output with start: one of them"
         )
-    return _full_and_another(entry, context, lambda run: run.strategy not in (entry.whole, start), "another strategy")
+    return _full_and_another(
+        entry, context, lambda run: run.strategy not in (entry.reference, start), "another strategy"
+    )
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
@@ -176,21 +178,21 @@ def _rules(entry: OutputConfig, context: OutputContext) -> str:
 
 def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
-    if entry.whole not in context.strategies:
+    if entry.reference not in context.strategies:
         return (
-            f"reference: {entry.whole} is none of the experiment's strategies ({', '.join(context.strategies)}); "
+            f"reference: {entry.reference} is none of the experiment's strategies ({', '.join(context.strategies)}); "
             "add it, or define the output with reference: one of them"
         )
     whole = [runs for runs in context.cells.values() if any(_is_whole(run, entry) for run in runs)]
     if not whole:
-        return f"reference: {entry.whole} has a sweep, and one strategy without a sweep is compared with; name that"
+        return f"reference: {entry.reference} has a sweep, and one strategy without a sweep is compared with; name that"
     if any(test(run) for runs in whole for run in runs if not _is_whole(run, entry)):
         return ""
-    return f"it compares {entry.whole} with {what}, and the experiment has none on the same task; add one"
+    return f"it compares {entry.reference} with {what}, and the experiment has none on the same task; add one"
 
 
 def _is_whole(run, entry: OutputConfig) -> bool:
-    return (run.strategy, run.variant) == (entry.whole, "base")
+    return (run.strategy, run.variant) == (entry.reference, "base")
 
 
 def _merges(entry: OutputConfig, context: OutputContext) -> str:

@@ -23,13 +23,13 @@ PLACE, FROZEN = CELL[:3], CELL[3:]
 def build(data, spec: dict) -> panels.Figure:
     """Return for each measure of nearness the gain of thawing against it, a point for each task.
 
-    Args: spec with `whole`, the strategy that trains everything. Raises UserError where no task has both.
+    Args: spec with `reference`, the strategy that trains everything. Raises UserError where no task has both.
     """
-    frame = nearness(data.probes).merge(gains(data.runs, spec["whole"], data.predictions), on=PLACE)
+    frame = nearness(data.probes).merge(gains(data.runs, spec["reference"], data.predictions), on=PLACE)
     if frame.empty:
         raise UserError(
-            f"a gain_figure needs runs of {spec['whole']} and of a strategy that trains only the head, with as many "
-            "seeds, and a measure that the encoder has: logme, or what it was pretrained with"
+            f"a gain_figure needs runs of {spec['reference']} and of a strategy that trains the head alone, with as "
+            "many seeds, and a measure that the encoder has: logme, or what it was pretrained with"
         )
     names, marks = Names(spec, frame), figure_style.marks(frame["task"])
     shown = frame.groupby([name for name in frame if name in ("measure", *PLACE[1:], *FROZEN)], sort=False)

@@ -18,11 +18,13 @@ NAMES = [*aggregate.GROUP, "task", "strategy", "variant"]  # of a line, as its r
 def build(data, spec: dict) -> panels.Figure:
     """Return the speed-up of each strategy that trains only the head over full fine-tuning, a line per task.
 
-    Args: spec with `whole`, the strategy that trains everything. Raises UserError where no task has both.
+    Args: spec with `reference`, the strategy that trains everything. Raises UserError where no task has both.
     """
-    frame = savings(data.runs, spec["whole"])
+    frame = savings(data.runs, spec["reference"])
     if frame.empty:
-        raise UserError(f"a saving_figure needs runs of {spec['whole']} and of a strategy that trains only the head")
+        raise UserError(
+            f"a saving_figure needs runs of {spec['reference']} and of a strategy that trains only the head"
+        )
     several = frame[["strategy", "variant"]].drop_duplicates().shape[0] > 1
     looks = dict(zip(WAYS, figure_style.marks(WAYS).values(), strict=True))
 

@@ -10,7 +10,7 @@ from thaw.outputs.frame import aggregate
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against the layers kept, a panel for each task; the full model is a broken line.
 
-    Args: spec with `whole` and `students`, as for thaw.outputs.tables.students.
+    Args: spec with `reference` and `students`, as for thaw.outputs.tables.students.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     layers = {(one["encoder"], one["strategy"], one["variant"]): one["layers"] for one in spec["students"]}
@@ -20,10 +20,10 @@ def build(data, spec: dict) -> panels.Figure:
     marks = strategy_panels.strategy_marks(students, spec)
     drawn = []
     for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
-        draw = partial(_panel, rows=rows, marks=marks, whole=spec["whole"], name=f"{column.metric} × 100")
+        draw = partial(_panel, rows=rows, marks=marks, whole=spec["reference"], name=f"{column.metric} × 100")
         drawn.append(panels.Panel(title, draw))
     line = panels.entry(
-        wording.label(spec["labels"], "strategies", spec["whole"]),
+        wording.label(spec["labels"], "strategies", spec["reference"]),
         (figure_style.GREY, None),
         linestyle="--",
     )

@@ -15,12 +15,12 @@ GROUP = ["subset", "encoder", "head"]
 def build(data, spec: dict) -> panels.Figure:
     """Return the median over tasks of the score less the full model's, with the 20th and 80th percentile.
 
-    One panel for each subset, encoder and head; a sweep is a line. Args: spec with `whole`, the strategy that trains
-    everything. Raises UserError where no task has it and another strategy.
+    One panel for each subset, encoder and head; a sweep is a line. Args: spec with `reference`, the strategy that
+    trains everything. Raises UserError where no task has it and another strategy.
     """
-    frame = differences(aggregate.summarise(data.runs, spec["split"], spec["order"]), spec["whole"])
+    frame = differences(aggregate.summarise(data.runs, spec["split"], spec["order"]), spec["reference"])
     if frame.empty:
-        raise UserError(f"a quantile_figure needs tasks with {spec['whole']} and another strategy")
+        raise UserError(f"a quantile_figure needs tasks with {spec['reference']} and another strategy")
     names, marks = Names(spec, frame), strategy_panels.marks_of(frame["strategy"].unique(), spec)
     drawn = []
     for _, rows in frame.groupby(GROUP, sort=False, dropna=False):

@@ -21,25 +21,25 @@ HEADER = "subset encoder head rule task seeds regret cost cost_shared"
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return for every rule its regret by task, and its cost in units of one training of `whole`.
+    """Return for every rule its regret by task, and its cost in units of one training of `reference`.
 
-    Args: spec with `whole`, a strategy, and `rules`, [{label, among: strategies}]. Tasks without runs of `whole` are
-    left out. Raises UserError where no task has any.
+    Args: spec with `reference`, a strategy, and `rules`, [{label, among: strategies}]. Tasks without runs of the
+    reference are left out. Raises UserError where no task has any.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks, left_out = [], [], list(dict.fromkeys(summary["task"])), set()
     against = spec.get("against", spec["rules"][0]["label"])
     ways = {rule.get("way", "best") for rule in spec["rules"]}
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = points_by_task(data, spec, group, spec["whole"], ways)
+        points = points_by_task(data, spec, group, spec["reference"], ways)
         if points:
-            rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
+            rules = [(rule["label"], _outcomes(rule, points, spec["reference"])) for rule in spec["rules"]]
             left_out |= {label for label, outcomes in rules if len(outcomes) < len(points)}
             rules = [(label, outcomes) for label, outcomes in rules if len(outcomes) == len(points)]
             groups += [Group(name, [], _rows(rules, tasks, group, against))] if rules else []
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
-        raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
+        raise UserError(f"a rule_table needs runs of {spec['reference']} and of the strategies of each rule")
     titles = [*(wording.task_name(spec["labels"], task) for task in tasks), MEAN, COST, f"p against {against}"]
     return text_table(spec, titles, groups, _notes(spec, against, left_out), HEADER, lines)
 
@@ -95,7 +95,7 @@ def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
     lacking = (
         [f"Left out, since some task lacks what they need: {wording.listing(sorted(left_out))}."] if left_out else []
     )
-    whole = wording.label(spec["labels"], "strategies", spec["whole"])
+    whole = wording.label(spec["labels"], "strategies", spec["reference"])
     return [
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "

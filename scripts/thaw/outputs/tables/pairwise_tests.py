@@ -18,15 +18,19 @@ HEADER = "task split subset encoder head strategy variant seeds difference low h
 def build(data, spec: dict) -> TextTable:
     """Return every strategy's difference to `whole` on every task, within each encoder, head and subset.
 
-    Args: spec with `whole`, the strategy that all others are compared with. Raises UserError where nothing can be
+    Args: spec with `reference`, the strategy that all others are compared with. Raises UserError where nothing can be
     compared.
     """
     labels = spec["labels"]
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    kept = _contrasts(summary[summary["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["whole"])
+    kept = _contrasts(
+        summary[summary["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["reference"]
+    )
     if not kept:
-        raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
+        raise UserError(
+            f"a comparison_table needs runs of {spec['reference']} and of another strategy with the same seeds"
+        )
     compared = dict(zip(kept, compare([contrast.by_seed for _, contrast in kept.values()]), strict=True))
     weak = {key for key, (row, _) in kept.items() if _underfit(data.runs, row, spec)}
     groups = []
@@ -42,14 +46,14 @@ def build(data, spec: dict) -> TextTable:
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key], key in weak) for key, (row, contrast) in kept.items()]
     notes = _notes(
-        wording.label(labels, "strategies", spec["whole"]), [contrast for _, contrast in kept.values()], weak
+        wording.label(labels, "strategies", spec["reference"]), [contrast for _, contrast in kept.values()], weak
     )
     return text_table(spec, [column.title for column in columns], groups, notes, HEADER, lines, sentences=True)
 
 
 def _underfit(runs, row, spec: dict) -> bool:
     """Tell whether half of the runs or more of a strategy, or of the one that it is compared with, are underfit."""
-    terms = [(1, row.head, row.strategy, row.variant), (-1, row.head, spec["whole"], "base")]
+    terms = [(1, row.head, row.strategy, row.variant), (-1, row.head, spec["reference"], "base")]
     test = {"task": row.task, "subset": row.subset, "split": row.split, "metric": row.metric, "terms": terms}
     return bool(underfit(runs, row.encoder, test, spec["labels"]))
 

@@ -25,7 +25,7 @@ def build(data, spec: dict) -> TextTable:
     """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
 
     Both ratios are left out if the 95 % CI of the full model contains chance, the score of the most frequent label
-    (0 for metrics without one, such as correlations). Args: spec with `whole`, the strategy that trains everything.
+    (0 for metrics without one, such as correlations). Args: spec with `reference`, the strategy that trains everything.
     Raises UserError where that was not run. With `start` in the spec the table is that of `share_of_way`.
     """
     if spec.get("start"):
@@ -36,8 +36,8 @@ def build(data, spec: dict) -> TextTable:
     chances, fewest = _chances(summary), FEWEST_OF_INTERVAL
     for group, name in aggregate.group_names(summary, labels).items():
         mine, rows = aggregate.runs_of(summary, group), {}
-        for row in mine[(mine["strategy"] != spec["whole"]) & mine["mean"].notna()].itertuples():
-            sides = contrasts.sides(_cells(row, spec["whole"]), row.split)
+        for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
+            sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
                 chance = chances.get((row.task, row.split, row.subset), 0.0)
                 above = interval(sides[1].value, sides[1].draws).low > chance
@@ -51,9 +51,9 @@ def build(data, spec: dict) -> TextTable:
                 lines.append(_line(row, *sides, chance, above, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
-        raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies")
+        raise UserError(f"a relative_table needs runs of {spec['reference']} and of other strategies")
     titles = [column.title for column in columns]
-    whole = wording.label(labels, "strategies", spec["whole"])
+    whole = wording.label(labels, "strategies", spec["reference"])
     return text_table(spec, titles, groups, _notes(whole, list(near), fewest), HEADER, lines, sentences=True)
 
 

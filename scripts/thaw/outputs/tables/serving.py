@@ -63,7 +63,7 @@ def build(data, spec: dict) -> TextTable:
             lines.append([group[1], group[2], group[0], choice, " ".join(tasks), thawed, *plain, *counts])
         groups.append(Group(name, [], rows))
     if not groups:
-        raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['whole']} on a task")
+        raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['reference']} on a task")
     names = [wording.task_name(labels, task) for task in tasks]
     titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
     return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
@@ -75,7 +75,7 @@ def _points(validation, test, spec: dict) -> dict[str, list[Point]]:
     for row in test.drop_duplicates(["task", "strategy", "variant"]).itertuples():
         same = (validation["task"] == row.task) & (validation["strategy"] == row.strategy)
         chosen = validation[same & (validation["variant"] == row.variant)]["mean"]
-        if row.strategy in (spec["sweep"], spec["whole"]) and row.mean == row.mean and len(chosen):
+        if row.strategy in (spec["sweep"], spec["reference"]) and row.mean == row.mean and len(chosen):
             shared = row.strategy == spec["sweep"]
             point = Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared, row_anchor(row))
             by_task.setdefault(row.task, []).append(point)

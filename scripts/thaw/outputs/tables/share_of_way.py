@@ -43,9 +43,9 @@ class Way:
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return for every strategy and task the share of the way from `start` to `whole`, and of the cost of `whole`.
+    """Return for every strategy and task the share of the way from start to reference, and of the reference's cost.
 
-    Args: spec with `start` and `whole`, strategies of the experiment. Raises UserError where one of them has no run.
+    Args: spec with `start` and `reference`, strategies of the experiment. Raises UserError where one has no run.
     """
     labels = spec["labels"]
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
@@ -60,24 +60,26 @@ def build(data, spec: dict) -> TextTable:
             fewest = min(fewest, way.seeds)
         groups += [Group(name, [], [_row(ways, len(columns), labels) for ways in rows.values()])] if rows else []
     if not groups:
-        raise UserError(f"a share of the way needs runs of {spec['start']}, {spec['whole']} and of other strategies")
+        raise UserError(
+            f"a share of the way needs runs of {spec['start']}, {spec['reference']} and of other strategies"
+        )
     titles = [*(column.title for column in columns), MEDIAN]
     return text_table(spec, titles, groups, _notes(spec, fewest), HEADER, lines, sentences=True)
 
 
 def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
     """Return how far each strategy of a group gets on each task. Args: the group's rows of the summary."""
-    ends = {name: mine[mine["strategy"] == spec[name]].set_index(["task", "split"]) for name in ("start", "whole")}
-    others = mine[~mine["strategy"].isin([spec["start"], spec["whole"]]) & mine["mean"].notna()]
+    ends = {name: mine[mine["strategy"] == spec[name]].set_index(["task", "split"]) for name in ("start", "reference")}
+    others = mine[~mine["strategy"].isin([spec["start"], spec["reference"]]) & mine["mean"].notna()]
     ways = []
     for row in others.itertuples():
         key = (row.task, row.split)
         if all(key in end.index for end in ends.values()):
             place = (row.task, row.subset, row.encoder, row.head)
-            points = ((spec["start"], "base"), (spec["whole"], "base"), (row.strategy, row.variant))
+            points = ((spec["start"], "base"), (spec["reference"], "base"), (row.strategy, row.variant))
             cells = [(*place, *point) for point in points]
             sides = contrasts.sides(cells, row.split)
-            ways += [_way(row, ends["whole"].loc[key], sides)] if sides else []
+            ways += [_way(row, ends["reference"].loc[key], sides)] if sides else []
     return ways
 
 
@@ -146,7 +148,7 @@ def _line(way: Way) -> list:
 
 
 def _notes(spec: dict, fewest: int) -> list[str]:
-    start, whole = (wording.label(spec["labels"], "strategies", spec[name]) for name in ("start", "whole"))
+    start, whole = (wording.label(spec["labels"], "strategies", spec[name]) for name in ("start", "reference"))
     return [
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "

@@ -15,7 +15,7 @@ HEADER += " mflops"
 def build(data, spec: dict) -> TextTable:
     """Return a line for the full model and for each student: score and share kept by task, layers and costs.
 
-    Args: spec with `whole`, the strategy that trains everything, and `students`, the points that are one: encoder,
+    Args: spec with `reference`, the strategy that trains everything, and `students`, the points that are one: encoder,
     strategy, variant, layers, and taught_by, the strategy of its teacher (empty for a student alone). Raises UserError
     where an experiment has none with a result.
     """
@@ -26,7 +26,7 @@ def build(data, spec: dict) -> TextTable:
         mine = aggregate.runs_of(summary, group)
         sizes = parameter_counts(data.results / layout.folder("fetch", {"encoder": group[1]}))
         points = _points(spec, group[1], sizes.layers)
-        full = mine[mine["strategy"] == spec["whole"]].set_index(["task", "split"])["mean"].to_dict()
+        full = mine[mine["strategy"] == spec["reference"]].set_index(["task", "split"])["mean"].to_dict()
         rows = []
         for (strategy, variant), point in points.items():
             own = mine[(mine["strategy"] == strategy) & (mine["variant"] == variant) & mine["mean"].notna()]
@@ -46,7 +46,7 @@ def build(data, spec: dict) -> TextTable:
     if not groups:
         raise UserError("a student_table needs results of the full model and of a student")
     titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB", "MFLOPs"]
-    whole = wording.label(labels, "strategies", spec["whole"])
+    whole = wording.label(labels, "strategies", spec["reference"])
     return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
 
 
@@ -55,7 +55,7 @@ def _points(spec: dict, encoder: str, layers: int) -> dict[tuple[str, str], dict
     students = {
         (point["strategy"], point["variant"]): point for point in spec["students"] if point["encoder"] == encoder
     }
-    return {(spec["whole"], "base"): {"layers": layers, "taught_by": ""}} | students
+    return {(spec["reference"], "base"): {"layers": layers, "taught_by": ""}} | students
 
 
 def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell | None]:
