@@ -168,4 +168,5 @@ rule all:
         [file for name in PLAN.jobs["report"] for file in PLAN.report_files(name)],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
         [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
+        PLAN.deleted(),
         [f"{folder}/freed" for folder in PLAN.freed()],

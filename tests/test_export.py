@@ -392,6 +392,18 @@ def test_predict_labels_lines_in_their_order(houses, tmp_path):
     assert np.array([fields[1:] for fields in found], float) == pytest.approx(due, abs=1e-5)
 
 
+def test_predict_says_of_which_lines_it_has_not_read_all(houses, tmp_path):
+    house = houses("bert", "classification")
+    formats.write(open_run(house.run(str(len(FULL)), FULL, keep=True)), tmp_path)
+    limit = read_json(tmp_path / "thaw.json")["max_length"]
+    done = predict(tmp_path, f"a short one\n{'the ' * limit}\n{'the ' * limit}\n")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 3
+    assert done.stderr.startswith(
+        f"warning: 2 lines longer than the {limit} tokens that the model reads, the first is "
+    )
+    assert done.stderr.endswith("line 2; what is beyond was not read\n")
+
+
 def test_predict_says_what_is_no_export(tmp_path):
     done = predict(tmp_path, "a\n")
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "is not an exported model" in done.stderr

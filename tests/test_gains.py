@@ -107,5 +107,5 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
     same = [7.506161913602179] * 3  # whose mean is not the same to the last bit
     write_json(paths[0], record("logme", same))
     build(OutputData(tmp_path, runs, paths), spec).write(tmp_path / "same")
-    with pytest.raises(UserError, match="a gain_figure needs runs of full and of a strategy that trains the head alone"):
+    with pytest.raises(UserError, match="a gain_figure needs runs of full and of a strategy that trains the head"):
         build(OutputData(tmp_path, runs[~whole], paths), spec)

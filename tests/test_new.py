@@ -149,13 +149,33 @@ def test_parquet_and_what_is_guessed(tmp_path):
     assert "# guess: could also be z (label)\n    targets: {label: label}" in stub
 
 
+def test_ratings_may_be_labels_and_an_uneven_label_is_scored_by_macro_f1(tmp_path):
+    stars = "".join(f"text {i} of a review,{1 + i % 5}\n" for i in range(40))
+    (tmp_path / "stars.csv").write_text("text,rating\n" + stars)
+    stub = written(draft_of_file(tmp_path / "stars.csv", set()))
+    assert "# guess: the numbers 1, 2, 3, 4, 5 are scores; for labels write label in the place of score\n" in stub
+    moods = "".join(f"{'' if i == 5 else f'text {i} of a review'},{'low' if i % 8 else 'high'}\n" for i in range(40))
+    (tmp_path / "moods.csv").write_text("text,mood\n" + moods)
+    stub = written(draft_of_file(tmp_path / "moods.csv", set()))
+    assert "metrics: [f1_macro, accuracy]" in stub and "# guess: macro F1 first, since most rows have one label" in stub
+    assert "# guess: rows without a text are left out\n    empty: drop" in stub
+
+
 MISTAKES = {
     "no file": (None, "no such file"),
     "nothing": (b"\n", "is empty"),
     "prose": (b"".join(b"word%d stands here.\n" % i for i in range(30)), "of no format that Thaw reads"),
     "utf-16": ("text\tlabel\n".encode("utf-16"), "is UTF-16"),
     "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20 rows"),
-    "a header alone": (b"text,label\n", "has 1 line, a row or a header; expected at least 20 rows"),
+    "a header alone": (b"text,label\n", "has 1 row and perhaps a header; expected at least 20 rows"),
+    "a score is missing": (
+        b"text,score\n" + b"".join(b"a b c %d,%s\n" % (i, b"NA" if i == 3 else b"%d.5" % i) for i in range(30)),
+        r"column 'score' has numbers but for 1 row, as row 4 with 'NA'",
+    ),
+    "decimal commas": (
+        b"text;score\n" + b"".join(b"a b c %d;%d,75\n" % (i, i) for i in range(30)),
+        "column 'score' has decimal commas; write points",
+    ),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),

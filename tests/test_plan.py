@@ -15,6 +15,7 @@ from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
+from thaw.core.files import write_json
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan, results_folder
@@ -253,6 +254,37 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     with pytest.raises(UserError, match=said):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
+
+
+def test_what_a_prepared_corpus_lacks_is_said_before_anything_runs(home, tmp_path):
+    """A subset of more rows than train has; F1 of one label, where there are more."""
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    one = {"tasks": ["acceptability"], "subsets": ["n1000_d1"], "outputs": ["main_table"]}
+    plan = load_plan(base | one, home, str(tmp_path))
+    (corpus,) = plan.jobs["prepare"]
+    card = {"digest": plan.job("prepare", corpus).digest, "splits": {"train": {"rows": 800}}, "labels": {}}
+    write_json(tmp_path / f"data/{corpus}/card.json", card)
+    with pytest.raises(
+        UserError, match=f"subsets: n1000_d1 has 1000 training rows, and train of {corpus} has 800; name"
+    ):
+        load_plan(base | one, home, str(tmp_path))
+    write_json(tmp_path / f"data/{corpus}/card.json", card | {"digest": "of another entry"})
+    assert load_plan(base | one, home, str(tmp_path)).jobs["fit_heads"]
+    own = (
+        "corpora: {c: {texts: [text], targets: {mood: label}, labels: {mood: [a, b, c]}, files: {format: csv, splits: "
+    )
+    own += "{train: t.csv}}, carve: {validation: 0.2, test: 0.2}}}\n"
+    own += "tasks: {mine: {corpus: c, target: mood, type: classification, metrics: [accuracy, f1]}}\n"
+    (tmp_path / "tasks.yaml").write_text(own)
+    (tmp_path / "t.csv").write_text("text,mood\na b,a\n")
+    mine = base | {
+        "tasks": ["mine"],
+        "catalogues": [str(tmp_path)],
+        "data_dir": str(tmp_path),
+        "outputs": ["main_table"],
+    }
+    with pytest.raises(UserError, match=r"tasks.yaml:2: .*metric f1 is for two labels, and mood has 3; take f1_macro"):
+        load_plan(mine, home, str(tmp_path))
 
 
 def test_experiments_of_a_plan_make_what_both_name_alike(home, tmp_path):

@@ -110,6 +110,14 @@ def test_a_finished_experiment_has_nothing_to_do(place):
     assert place.planned() == {}
 
 
+def test_a_run_whose_folder_was_deleted_is_made_again(place):
+    folder = next(place.folder.glob("results/runs/colour/*/*/*/short_top/k01/seed1"))
+    folder.rename(place.folder / "aside")
+    planned = place.planned()
+    (place.folder / "aside").rename(folder)
+    assert planned == {"train": 1, **REDRAWN} and place.planned() == {}
+
+
 def test_a_cell_is_made_again_by_the_command_that_the_report_shows_for_its_number(place):
     check_rebuilding(place, "weight, short_stack")
     assert place.planned() == {}

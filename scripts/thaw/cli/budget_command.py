@@ -66,10 +66,8 @@ def main(words: list[str]) -> None:
         others = []
     if not tried:
         snakemake([], given, further)
-    print(
-        f"budget: {seconds(time.monotonic() - begin)} of {wish} spent; {plural(len(waiting), 'run')} not run, of "
-        f"{plural(len(pruned), 'cell')} because pruned"
-    )
+    given_up = f", {plural(len(pruned), 'cell')} of them given up as clearly worse" if pruned else ""
+    print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
 
 
 class Pace:

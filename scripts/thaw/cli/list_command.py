@@ -5,6 +5,7 @@ thaw list encoders --catalogues my     those of your folder too
 thaw list strategies lora              only what contains a word
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from thaw.core.home import HOME
 from thaw.schema.catalogue import Catalogue, shipped
 
 Row = tuple[str, ...]
+MISSING = "missing"  # where the data of a task are, that are in no file
 
 
 def main(words: list[str]) -> None:
@@ -31,6 +33,8 @@ def main(words: list[str]) -> None:
     if not rows:
         raise UserError(f"no line of `thaw list {given.kind}` contains '{given.word}'")
     _print([names, *rows])
+    if given.kind == "tasks" and any(row[3] == MISSING for row in rows):
+        print(f"{MISSING}: no such file below {given.data_dir}; --data-dir names another folder", file=sys.stderr)
 
 
 def _plural(word: str) -> str:
@@ -59,7 +63,7 @@ def source_of(corpus, data_dir: Path) -> str:
     there = [(data_dir / path).is_file() or (data_dir / f"{path}.gz").is_file() for path in paths]
     if there and all(there):
         return "local"
-    return "Hub" if corpus.hub else "missing"
+    return "Hub" if corpus.hub else MISSING
 
 
 def _encoder(catalogue: Catalogue, name: str, _) -> Row:

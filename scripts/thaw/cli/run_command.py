@@ -12,6 +12,7 @@ is Snakemake's; `snakemake --help` describes its options.
 import argparse
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import get_origin
@@ -120,7 +121,29 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
 
     arguments = snakemake_arguments(files, further)
     sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
-    snakemake(arguments)
+    with stopped_once():
+        snakemake(arguments)
+
+
+@contextlib.contextmanager
+def stopped_once():
+    """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; another one changes nothing.
+
+    A second one had ended it in the midst of that, with a traceback.
+    """
+    times = []
+
+    def stop(number, frame):
+        times.append(number)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if times:
+            print("stopped; what is finished stays, and the same command goes on from there", file=sys.stderr)
 
 
 def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:

@@ -128,6 +128,8 @@ def check(word: str, kind: str) -> Plugin:
 
 def _file(module: str) -> Path:
     """Return the file of a module, without running any; one that is nowhere is a UserError."""
+    if module.endswith(".py"):
+        raise UserError(f"{module}: a part is named as it is imported; say {Path(module).stem}:Name, without .py")
     importlib.invalidate_caches()
     first, *rest = module.split(".")
     spec = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)

@@ -9,6 +9,7 @@ import yaml
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.phrases import plural
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
@@ -28,6 +29,8 @@ CARVED = {
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
 TYPES |= {"answers": "span_extraction"}
+FEW = 12  # whole numbers up to which scores may as well be labels, as the stars of ratings
+UNEVEN = 0.7  # share of one label from which on accuracy says little
 MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
     "span_extraction": ["answer_f1", "exact_match"],
@@ -76,8 +79,8 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
     profile, name = profile_file(path), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
-        one = "1 line, a row or a header" if profile.keys["format"] in ("csv", "tsv") else "1 row"
-        rows = one if profile.rows == 1 else f"{profile.rows} rows"
+        unsure = profile.rows == 1 and profile.keys["format"] in ("csv", "tsv")
+        rows = f"{plural(profile.rows, 'row')}{' and perhaps a header' * unsure}"
         raise UserError(
             f"{path}: has {rows}; expected at least {FEWEST_ROWS} rows, since validation and test are held out"
         )
@@ -119,13 +122,20 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
         name = free
     if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
         profile.guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
+    if "empty" in entry:
+        profile.guesses["empty"] = "rows without a text are left out"
+    if roles.kind == "score" and (few := _few_numbers(profile.columns[roles.target])):
+        more = f"; {also}" if (also := roles.guesses.get("targets")) else ""
+        roles.guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
     held_out = tuple(entry.get("carve", {}))
     guesses = ({"carve": CARVED[held_out]} if held_out else {}) | profile.guesses | roles.guesses
     source = next(key for key in ("files", "hub") if key in entry)
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
-    task_lines = f"  {name}:\n{_lines(4, task, {})}"
+    if task["metrics"][0] == "f1_macro":
+        guesses["metrics"] = "macro F1 first, since most rows have one label"
+    task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
     train_rows = int(profile.rows * (1 - sum(entry.get("carve", {}).values())))
     return Draft(name, corpus, task_lines, task["type"], profile.rows, train_rows, _columns(roles), guesses)
 
@@ -144,6 +154,13 @@ def _rare(values: list) -> list[str]:
     counts = Counter(map(str, values))
     rare = [repr(label) for label, count in counts.items() if count == 1]
     return rare if len(rare) <= len(counts) // 3 else []
+
+
+def _few_numbers(values: list) -> str:
+    """Return the values of a column in order, if they are a few whole numbers, as of ratings; nothing for others."""
+    distinct = sorted(set(map(float, values)))
+    few = len(distinct) <= FEW and all(value.is_integer() for value in distinct)
+    return ", ".join(f"{value:g}" for value in distinct) if few else ""
 
 
 def _id_of_file(path: Path) -> str:
@@ -196,10 +213,17 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
         more = ["best_f1", "best_exact"] if unanswerable else []
         return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
+    if kind == "classification" and _share_of_one(profile.columns[roles.target]) > UNEVEN:
+        metrics = ["f1_macro", "accuracy"]
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
     view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
     return entry | ({"view": view} if view else {})
+
+
+def _share_of_one(values: list) -> float:
+    """Return the share of the most frequent label."""
+    return Counter(map(str, values)).most_common(1)[0][1] / len(values)
 
 
 def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:

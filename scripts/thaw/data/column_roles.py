@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from thaw.core.errors import UserError, suggestion
+from thaw.core.phrases import plural
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
 from thaw.data.squad import are_answers
@@ -23,6 +24,7 @@ FEW_SCORES = 20  # whole numbers that take more values than this are scores, not
 HAND = "config/tasks.yaml says how"
 
 Name = str | int
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 
 
 @dataclass
@@ -97,9 +99,9 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         if empty := sum(value is None for value in columns[target]):
             rows = f"{empty} of {profile.rows} rows"
             raise UserError(f"{path}: column '{target}' is empty in {rows}; give these rows a value, or drop them")
-        raise UserError(
-            f"{path}: column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
-        )
+        almost = _almost_scores({target: columns[target]})
+        reason = almost or f"column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
+        raise UserError(f"{path}: {reason}")
     return _of_texts(profile, texts, target, kind, guesses)
 
 
@@ -217,6 +219,8 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     kinds = {name: kind for name, kind in kinds.items() if kind and not _has_word(name, IDS)}
     if not kinds:
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
+        if almost := _almost_scores(others):
+            raise UserError(f"{path}: {almost}")
         raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
     def order(name: Name) -> tuple:
@@ -229,6 +233,21 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     chosen = min(kinds, key=order)
     rest = ", ".join(f"{name} ({kind})" for name, kind in kinds.items() if name != chosen)
     return chosen, kinds[chosen], {"targets": f"could also be {rest}"} if rest else {}
+
+
+def _almost_scores(columns: dict[Name, list]) -> str:
+    """Return which column would be scores but for a few rows, and the first of them; nothing where none would."""
+    for name, values in columns.items():
+        if sum(bool(DECIMAL_COMMA.fullmatch(str(value))) for value in values) > len(values) / 2:
+            return f"column '{name}' has decimal commas; write points, as 3.75"
+        others = [row for row, value in enumerate(values) if not is_number(value)]
+        if 0 < len(others) <= len(values) / 5:
+            value = "nothing" if values[others[0]] is None else repr(values[others[0]])
+            return (
+                f"column '{name}' has numbers but for {plural(len(others), 'row')}, as row {others[0] + 1} with "
+                f"{value}; give these a number, or leave them out"
+            )
+    return ""
 
 
 def _kind(values: list, named_score: bool) -> str | None:

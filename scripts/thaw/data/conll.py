@@ -40,7 +40,7 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
     least = max(positions.values(), default=0) + 1
-    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=[])
+    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=[], called=columns)
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
             if len(values) < least:

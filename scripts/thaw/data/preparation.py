@@ -9,6 +9,7 @@ import numpy as np
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_parquet
+from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.data import carving
 from thaw.data.card import describe, seen
@@ -43,6 +44,9 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)
     sizes = {split: len(table) for split, table in tables.items()}
+    for split, part in cleaned.items():
+        if blank := sizes[split] - len(part.rows) - part.left_out:
+            log(f"{split}: {plural(blank, 'row')} without a text left out, of {sizes[split]}")
     for split, parts in corpus.join.items():
         _join(name, split, parts, cleaned, sizes)
     splits, carved = _split(name, corpus, cleaned)

@@ -44,7 +44,7 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
         "squad": read_squad,
     }
     unit = {"parquet": "row", "squad": "place"}.get(source.format, "line")
-    table = RowsTable(str(path), {ours: [] for ours in columns}, unit=unit)
+    table = RowsTable(str(path), {ours: [] for ours in columns}, unit=unit, called=columns)
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
         for ours in columns:

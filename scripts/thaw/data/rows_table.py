@@ -17,7 +17,8 @@ class RowsTable:
 
     `lines` holds each row's first line in its file (`unit` line, from 1), its number (`unit` row, from 1) or its path
     in a JSON document (`unit` place);
-    `word_lines` the line of each word where a file has one word a line, else None.
+    `word_lines` the line of each word where a file has one word a line, else None. `called` is how the source calls our
+    columns, where it calls them otherwise.
     """
 
     name: str
@@ -25,6 +26,7 @@ class RowsTable:
     lines: list[int] | list[str] = field(default_factory=list)
     unit: str = "line"
     word_lines: list[list[int]] | None = None
+    called: dict[str, str | int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -39,7 +41,9 @@ class RowsTable:
     def mistake(self, row: int, column: str, message: str, word: int | None = None) -> UserError:
         """Return the error `location: column 'x': message`; where words have no line, with the word's number."""
         which = f" word {word + 1}:" if word is not None and self.word_lines is None else ""
-        return UserError(f"{self.location(row, word)}: column '{column}':{which} {message}")
+        called = self.called.get(column)
+        shown = called if isinstance(called, str) else column
+        return UserError(f"{self.location(row, word)}: column '{shown}':{which} {message}")
 
 
 def columns_of(source: SourceConfig, wanted: list[str]) -> dict[str, str | int | list]:

@@ -81,22 +81,28 @@ class Model:
                     predictions[index] = prediction
             yield from predictions
 
+    def is_cut(self, text) -> bool:
+        """Return whether a text, a pair [first, second] or a list of words has more tokens than the model reads."""
+        words = {"is_split_into_words": self.reads == "words", "verbose": False}
+        return max(map(len, self.tokenizer(*self._columns([text]), **words)["input_ids"])) > self.max_length
+
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
         inputs = self._inputs(texts)
         return self._predictions(texts, inputs, self._logits(inputs))
 
+    def _columns(self, texts: list) -> list[list]:
+        """Return some texts as the tokenizer takes them: a list, or of pairs in one sequence one for each side."""
+        if self.reads != "pair":
+            return [texts]
+        if self.separate_encoding:
+            return [sum(map(list, texts), [])]
+        return [list(side) for side in zip(*texts, strict=True)]
+
     def _inputs(self, texts: list):
         """Return some texts as the model reads them: ids and mask [S, T] on its device."""
-        columns = [texts]
-        if self.reads == "pair":
-            columns = (
-                [sum(map(list, texts), [])]
-                if self.separate_encoding
-                else [list(side) for side in zip(*texts, strict=True)]
-            )
         inputs = self.tokenizer(
-            *columns,
+            *self._columns(texts),
             is_split_into_words=self.reads == "words",
             truncation="longest_first",
             max_length=self.max_length,

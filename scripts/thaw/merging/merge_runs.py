@@ -6,6 +6,7 @@ from pathlib import Path
 from thaw.core.branch_counts import executed
 from thaw.core.errors import UserError, suggestion
 from thaw.core.files import read_json, write_json
+from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.exporting.new_folder import replaced, require_new
 from thaw.merging import merged_folder
@@ -82,7 +83,8 @@ def merge_summary(folder: Path, report: dict) -> str:
 
 def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, target: Path) -> dict:
     """Return the check of a folder, which is written into it; one that failed is a UserError."""
-    log(f"{len(merged_folder.branches_of(folder))} branches on {merged_folder.depth(folder)} layers are written")
+    written = plural(len(merged_folder.branches_of(folder)), "branch", "branches")
+    log(f"wrote {written} on {plural(merged_folder.depth(folder), 'layer')}")
     report = prove(pretrained, branches, folder)
     if not report["passed"]:
         raise UserError(f"{target} would not predict what its runs did, so it was not written\n{proof_summary(report)}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from thaw.core.branch_counts import executed
+from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
@@ -126,8 +127,8 @@ def proof_summary(report: dict) -> str:
         words = "as alone" if part["equal"] else "NOT as alone"
         layers = part["layers"]
         lines.append(
-            f"{name}: {len(part['tasks'])} tasks at once predict {words}; {layers['counted']:g} layers ran, "
-            f"{layers['expected']} expected"
+            f"{name}: {plural(len(part['tasks']), 'task')} at once: predictions {words}; {layers['counted']:g} layers "
+            f"ran, {layers['expected']} expected"
         )
     words = "equal" if report["trunk"]["equal"] else "NOT equal"
     return "\n".join([*lines, f"trunk: {report['trunk']['tensors']} tensors, {words} to the pretrained encoder's"])

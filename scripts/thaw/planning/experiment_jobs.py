@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import product
+from pathlib import Path
 
 from thaw.core import layout, plugins
 from thaw.core.boundaries import cached_layers_read
@@ -18,7 +19,7 @@ from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_jobs import RunJobs, result_of
 from thaw.planning.run_plan import RunPlan
-from thaw.planning.split_checks import check_splits
+from thaw.planning.split_checks import check_prepared, check_splits
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
@@ -75,7 +76,10 @@ class ExperimentJobs:
             other = self.upstream.task(transfer.task, place)
             if other.type != task.type:
                 raise UserError(f"{place}: {transfer.task} is of type {other.type}; expected {task.type}, as here")
-        check_splits(self.catalogue, self.experiment, name, self.table.job("prepare", task.corpus).spec["source"])
+        corpus = self.table.job("prepare", task.corpus)
+        check_splits(self.catalogue, self.experiment, name, corpus.spec["source"])
+        card = Path(self.table.files("prepare", task.corpus)[0])
+        check_prepared(self.catalogue, self.experiment, name, card, corpus.digest)
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:

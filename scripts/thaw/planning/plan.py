@@ -179,6 +179,18 @@ class Plan:
         given_up = [budget] if experiment.budget and Path(budget).exists() else []
         return costs + [paths.result(folder) for folder in folders] + given_up
 
+    def deleted(self) -> list[str]:
+        """Return the files of results that a report was made of and that are gone: who deletes one wants it again.
+
+        Snakemake makes a missing file only where something that reads it is to be made.
+        """
+        gone = []
+        for name in self.jobs["report"]:
+            if Path(self.files("report", name)[0]).exists():
+                made_of = [*self.collected(name), *self.recorded(name)]
+                gone += [file for file in made_of if not Path(file).exists()]
+        return gone
+
     def _wanted(self, name: str) -> dict[str, Result]:
         """Return by folder all results that an experiment shows."""
         wanted = {run.folder: result_of(run) for run in self.runs[name]}

@@ -1,6 +1,9 @@
-"""Whether a corpus has the splits that an experiment's runs are chosen and tested on. No torch."""
+"""Whether a corpus has the splits, rows and labels that an experiment's runs read. No torch."""
+
+from pathlib import Path
 
 from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.declarations.splits import PARTS_OF_TRAIN
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig, TaskConfig
@@ -28,6 +31,32 @@ def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, 
                 raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
     if task.validation in corpus.carve:
         _check_unread(catalogue, task, corpus, there)
+
+
+def check_prepared(catalogue: Catalogue, experiment: ExperimentConfig, name: str, card: Path, digest: str) -> None:
+    """Raise UserError for what a corpus lacks as far as it is known: rows for a subset, two labels for `f1`.
+
+    Args: a task of the experiment; the card of its corpus, where that was prepared; the digest under which it is
+    planned, since another card says nothing. Labels are known before that where the corpus's entry lists them.
+    """
+    task = catalogue.get("tasks", name, "tasks")
+    corpus = catalogue.get("corpora", task.corpus, "corpora")
+    known = read_json(card) if card.is_file() else {}
+    known = known if known.get("digest") == digest else {}
+    labels = corpus.labels.get(task.target) or known.get("labels", {}).get(task.target) or []
+    if "f1" in task.metrics and len(labels) > 2:
+        raise UserError(
+            f"{catalogue.place('tasks', name, 'metrics')}: metric f1 is for two labels, and {task.target} has "
+            f"{len(labels)}; take f1_macro"
+        )
+    rows = known.get("splits", {}).get("train", {}).get("rows")
+    for subset in experiment.subsets:
+        wanted = catalogue.get("subsets", subset, "subsets").rows
+        if rows is not None and wanted is not None and wanted > rows:
+            raise UserError(
+                f"{experiment.place('subsets', item=subset)}: {subset} has {wanted} training rows, and train of "
+                f"{task.corpus} has {rows}; name a smaller one, as all"
+            )
 
 
 def _check_unread(catalogue: Catalogue, task: TaskConfig, corpus: CorpusConfig, there: set[str]) -> None:

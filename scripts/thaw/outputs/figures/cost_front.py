@@ -9,6 +9,7 @@ from thaw.outputs.figures import figure_style, label_placement, panels, strategy
 from thaw.outputs.frame import aggregate
 from thaw.statistics.non_inferiority import pareto
 
+BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 NAMED = 8  # points of a panel, up to which each has its name next to it and the legend has none
 LETTERS = 16  # of a line of such a name
 COSTS = {
@@ -47,7 +48,8 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(title, draw, label))
     line = panels.entry("Pareto front of validation", (figure_style.GREY, None), linewidth=0.8)
     named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
-    legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
+    lines = [line] * any(len(front) > 1 for *_, front in parts)
+    legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), *lines]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
     extra = ["inference"] * (cost == "inference") + ["validation", "pareto"]
     return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
@@ -65,6 +67,9 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
         mark = axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
         mark[0].set_gid(strategy_panels.mark_id([row.line]))
     axis.margins(y=0.16)
+    if fitted["mean"].max() <= BEST:
+        low, high = axis.get_ylim()
+        axis.set_yticks([tick for tick in axis.get_yticks() if low <= tick <= min(high, BEST)])
 
 
 def front_of(rows, cost: str) -> list:

@@ -75,18 +75,18 @@ def _shown(line: dict, labels: dict) -> dict:
 
 def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     """Return what is said where nothing can be recommended."""
-    shown, near = _shown(best, labels), []
+    shown, left = _shown(best, labels), []  # where a baseline is as good, deciding among strategies changes nothing
     why = short = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
     if best["reason"] == FEW_SEEDS:
         short = f"{wording.plural(int(best['seeds']), 'seed')} cannot support one."
         needs = f"an interval over seeds needs {FEWEST_OF_INTERVAL}, a significance test {FEWEST_SEEDS}"
         why = f"{short.removesuffix('.')}: {needs}."
-        near = [_near(lines, best, labels)]
+        left = [_near(lines, best, labels), (_open(lines, None, labels), "", "")]
     highest = f"Highest on validation: {shown['name']} ({shown['validation']}); on test it scores {shown['score']}."
     return shown | {
         "recommended": False,
         "why": why,
-        "lines": [*near, (_open(lines, None, labels), "", "")],
+        "lines": left,
         "abstract": [short, highest],
     }
 
