@@ -221,6 +221,9 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
     (tmp_path / "my.yaml").write_text("experiment: mine\n")
     for words in ([], ["my.yaml"], ["mine"]):
         show_command.main(words)
-        assert capsys.readouterr().out == "| take | top_k |\n\nreport: results/outputs/mine/report.html\n"
+        assert (
+            capsys.readouterr().out
+            == "| take | top_k |\n\nreport, with how this is decided: results/outputs/mine/report.html\n"
+        )
     with pytest.raises(UserError, match="no report of 'mien'; did you mean 'mine'?"):
         show_command.main(["mien"])

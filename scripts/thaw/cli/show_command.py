@@ -30,9 +30,12 @@ def main(words: list[str]) -> None:
 def summary(page: Path) -> str:
     """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
     advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
-    text = advice.read_text(encoding="utf-8").strip() if advice.is_file() else ""
-    recommended = re.sub(r"\\([_*|])", r"\1", text)  # a terminal is no Markdown
-    return f"{recommended}\n\nreport: {page}" if text else f"report: {page}"
+    if not advice.is_file():
+        return f"report: {page}"
+    # The notes below the table are longer than the table; they are in the report.
+    shown = [line for line in advice.read_text(encoding="utf-8").splitlines() if not line.startswith("- ")]
+    recommended = re.sub(r"\\([_*|])", r"\1", "\n".join(shown).strip())  # a terminal is no Markdown
+    return f"{recommended}\n\nreport, with how this is decided: {page}"
 
 
 def page_of(experiment: str | None, results: Path) -> Path:
