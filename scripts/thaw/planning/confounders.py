@@ -70,7 +70,7 @@ def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str
     pairs = any(is_pair(catalogue.get("tasks", task, "tasks")) for task in experiment.tasks)
     deepest = max(catalogue.get("encoders", name, "encoders").layers for name in experiment.encoders)
     counts = {name: str(_choices(one, pairs, deepest, catalogue)) for name, one in strategies.items()}
-    about = "Settings among which validation chooses, for the score that it then compares:"
+    about = "Settings tried, of which validation takes the best (more tries favour a strategy):"
     given = [_sentence(about, counts, labels)]
     for name, one in strategies.items():
         search = one.search or (one.rates_from and catalogue.get("strategies", one.rates_from, "strategies").search)
