@@ -92,6 +92,15 @@ def test_correlations_by_hand():
     }
 
 
+def test_r2_equals_scikit_learn():
+    rng = np.random.default_rng(3)
+    gold = rng.normal(3, 2, 50)
+    for predicted in (gold + rng.normal(0, 1, 50), rng.normal(0, 5, 50), np.full(50, gold.mean()), gold):
+        ours = score(task("r2", type="regression"), gold.tolist(), predicted.tolist())
+        assert ours["r2"] == pytest.approx(reference.r2_score(gold, predicted), abs=1e-12)
+    assert score(task("r2", type="regression"), [2.0, 2.0], [1.0, 3.0]) == {"r2": None}
+
+
 def test_undefined_is_none():
     numbers = task("pearson", "spearman", type="regression")
     assert score(numbers, [1.0, 2.0], [3.0, 3.0]) == {"pearson": None, "spearman": None}

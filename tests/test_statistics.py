@@ -43,7 +43,13 @@ def gold_and_predicted(kind: str, metric: str, rng, n: int = 40):
 
 
 CASES = [("classification", metric) for metric in ("accuracy", "f1", "f1_macro", "mcc")]
-CASES += [("regression", "pearson"), ("regression", "spearman"), ("spans", "span_f1"), ("spans", "accuracy")]
+CASES += [
+    ("regression", "pearson"),
+    ("regression", "spearman"),
+    ("regression", "r2"),
+    ("spans", "span_f1"),
+    ("spans", "accuracy"),
+]
 
 
 @pytest.mark.parametrize("kind, metric", CASES)

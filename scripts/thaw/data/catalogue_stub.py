@@ -35,7 +35,7 @@ MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
     "span_extraction": ["answer_f1", "exact_match"],
     "multi_label_classification": ["f1_micro", "f1_macro", "mean_average_precision"],
-    "regression": ["pearson", "spearman"],
+    "regression": ["pearson", "spearman", "r2"],
     "tagging": ["accuracy"],
     "spans": ["span_f1", "accuracy"],
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 NO_TAG = -1  # prediction for a word that the model never saw: it counts as wrong
 
 CLASS_METRICS = ("accuracy", "f1", "f1_macro", "mcc")
-SCORE_METRICS = ("pearson", "spearman")
+SCORE_METRICS = ("pearson", "spearman", "r2")
 ANSWER_METRICS = ("answer_f1", "exact_match", "best_f1", "best_exact")
 LABEL_SET_METRICS = ("f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision")
 
@@ -59,6 +59,7 @@ METRIC_LABELS = {
     "mcc": "MCC",
     "pearson": "Pearson r",
     "spearman": "Spearman ρ",
+    "r2": "R²",
     "span_f1": "span F1",
     "edge_f1": "edge F1",
     "answer_f1": "answer F1",

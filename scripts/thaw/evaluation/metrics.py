@@ -7,7 +7,6 @@ questions are `thaw.evaluation.answers.Answer`. A score that is not defined (cor
 neither side has a positive) is None, never 0.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import finite
 from thaw.declarations.task_types import NO_TAG
 from thaw.evaluation import answers
+from thaw.evaluation.numeric_metrics import pearson, r2, spearman
 
 THRESHOLD = 0.5  # probability above which a label of a set counts as predicted
 
@@ -153,20 +153,6 @@ def import_for(metrics: list[str]) -> None:
         import scipy.stats  # noqa: F401
 
 
-def pearson(gold, predicted) -> float:
-    """Return Pearson's linear correlation; NaN where either side is constant."""
-    from scipy.stats import pearsonr
-
-    return float(pearsonr(gold, predicted).statistic) if varies(gold) and varies(predicted) else math.nan
-
-
-def spearman(gold, predicted) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank; NaN where either side is constant."""
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(gold, predicted).statistic) if varies(gold) and varies(predicted) else math.nan
-
-
 def spans(tags) -> set[tuple[str, int, int]]:
     """Return the spans (type, first word, word after the last) of one sentence's tags, read strictly as IOB2.
 
@@ -240,6 +226,7 @@ METRICS = {
     "mean_average_precision": mean_average_precision,
     "pearson": pearson,
     "spearman": spearman,
+    "r2": r2,
     "span_f1": span_f1,
     "answer_f1": _answered(answers.overlap),
     "exact_match": _answered(answers.exact),
@@ -281,10 +268,3 @@ def _nested(values) -> bool:
 def _flat(values):
     """Return tags as one list over all sentences, anything else as it is."""
     return list(chain.from_iterable(values)) if _nested(values) else values
-
-
-def varies(values) -> bool:
-    """Return whether finite values differ by more than rounding: a correlation with less is noise."""
-    values = np.asarray(values, dtype=np.float64)
-    spread = np.ptp(values) if len(values) > 1 else 0.0
-    return bool(np.isfinite(values).all() and spread > 1e-9 * max(1.0, np.abs(values).max(initial=0)))

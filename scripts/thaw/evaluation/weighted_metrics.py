@@ -15,9 +15,9 @@ from thaw.evaluation.metrics import (
     as_metric_wants,
     ratio,
     score,
-    varies,
     weighted_average_precision,
 )
+from thaw.evaluation.numeric_metrics import varies
 
 CANCELLED = 1e-12  # a variance that is less than this share of its terms is what rounding left of 0
 
@@ -59,6 +59,8 @@ def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = 
     if metric == "spearman":
         sides = [np.asarray(side, dtype=np.float64) for side in (gold, predicted)]
         return Scorer(lambda weights: _correlation(*(_ranks(side, weights) for side in sides), weights))
+    if metric == "r2":
+        return Scorer(_r2, _errors(gold, predicted))
     if metric == "mean_average_precision":
         return Scorer(lambda weights: weighted_average_precision(gold, predicted, weights))
     return Scorer(lambda weights: np.array([_of_draw(task, metric, gold, predicted, labels, row) for row in weights]))
@@ -82,6 +84,20 @@ def _pearson(sums: np.ndarray) -> np.ndarray:
         spread = squared - ratio(mean**2, total)
         spreads.append(np.where(spread > CANCELLED * squared, spread, 0.0))
     return ratio(both - ratio(one * other, total), np.sqrt(spreads[0] * spreads[1]))
+
+
+def _errors(gold, predicted) -> np.ndarray:
+    """Return what R² is made of, [4, N]: 1, gold less its mean, its square, and the squared error."""
+    gold, predicted = (np.asarray(side, dtype=np.float64) for side in (gold, predicted))
+    away = gold - gold.mean() if varies(gold) else np.zeros(len(gold))
+    return np.stack([np.ones(len(gold)), away, away**2, (gold - predicted) ** 2])
+
+
+def _r2(sums: np.ndarray) -> np.ndarray:
+    """Return R² [D] from sums [D, 4] of `_errors`; NaN where gold does not vary."""
+    total, away, squared, errors = sums.T
+    spread = squared - ratio(away**2, total)
+    return 1 - ratio(errors, np.where(spread > CANCELLED * squared, spread, 0.0))
 
 
 def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ HUB_METRICS = {  # metrics that the Hub has, by ours; others keep our names
     "mcc": "matthews_correlation",
     "pearson": "pearsonr",
     "spearman": "spearmanr",
+    "r2": "r_squared",
 }
 
 
