@@ -148,7 +148,7 @@ def test_the_json_of_jiant(tmp_path):
     ],
 )
 def test_spans_outside_the_sentence(tmp_path, edges, message):
-    with pytest.raises(UserError, match=rf"train.jsonl:2: column 'roles': {message}"):
+    with pytest.raises(UserError, match=rf"train.jsonl:2: column 'targets': {message}"):
         prepared(tmp_path, ENTRY, train=[JIANT[0], {"text": "He slept", "targets": edges}])
     assert not (tmp_path / "out" / "card.json").exists()
 

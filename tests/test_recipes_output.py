@@ -30,7 +30,7 @@ WITH_PLAN = """TABLES = {
     "count_table": OutputKind(
         "thaw.outputs.tables.run_counts:build",
         "how many runs there are, of the full model and others",
-        options.WholeOptions,
+        options.ReferenceOptions,
         needs=(Requirement.FULL,),
         adds=(Addition.LAYERS,),
     ),

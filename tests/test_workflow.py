@@ -102,7 +102,7 @@ def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(plac
     assert len(whole) >= len(spoken) - 1 > 1
     # a run of less than 15 seconds does not say how long it will take
     assert re.search(r"^\d+ of \d+ jobs(, about \d+ (s|min) left)?$", place.printed, re.M)
-    assert "how this is decided: results/outputs/mine/report.html\n" in place.printed
+    assert "\nreport: results/outputs/mine/report.html\n" in place.printed
     assert not re.search(r"^(Job \d|Finished job|Reason:|Select jobs)", place.printed, re.M)
 
 
