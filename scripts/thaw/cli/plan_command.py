@@ -44,8 +44,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def print_jobs(plan: Plan) -> None:
     """Print how many jobs each step has that has any, and how many of them have no result, or an outdated one.
 
-    Outputs carry no digest: all are drawn where something is computed, the report where anything else is drawn. That a
-    title or label was edited is not seen.
+    Outputs carry no digest: all are drawn where something is computed, the report where anything else is drawn.
     """
     print("jobs")
     computed = drawn = 0
@@ -59,6 +58,8 @@ def print_jobs(plan: Plan) -> None:
             computed += to_do
         if jobs:
             print(f"  {step:<12} {len(jobs):>6}   {to_do or 'none'} to run")
+    if not computed and not drawn:
+        print("  not seen here: outputs whose label, title or caption was edited; they are drawn again")
 
 
 def print_store(plan: Plan) -> None:

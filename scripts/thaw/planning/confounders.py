@@ -5,16 +5,10 @@ from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import is_pair, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.head import as_list
+from thaw.schema.head import POOLED, as_list
 from thaw.schema.keys import clauses
 from thaw.schema.strategy import StrategyConfig
 
-POOLINGS = {"first": "the first token", "last": "the last token", "mean": "the mean", "max": "the maximum"}
-POOLINGS |= {
-    "attention": "a learned attention",
-    "pooler": "the encoder's pooler",
-    "frozen_pooler": "the encoder's frozen pooler",
-}
 PAIRS = {"separate": "each text separately", "best": "as validation chooses"}
 
 
@@ -104,7 +98,7 @@ def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, st
     words = {name: entry for name, entry in filter(None, heads)}
     pooling = {entry.label or name: entry for name, entry in words.items()}
     return {
-        label: " and ".join(POOLINGS[one] for one in as_list(entry.pooling))
+        label: " and ".join(POOLED[one] for one in as_list(entry.pooling))
         for label, entry in pooling.items()
         if entry.kind not in HEAD_KINDS or HEAD_KINDS[entry.kind].pools
     }
