@@ -55,6 +55,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 from thaw.cli.show_command import summary
 from thaw.core import fork_server, layout
 from thaw.core.errors import UserError
+from thaw.core.phrases import plural
 from thaw.planning import kept_corpora, run_progress
 from thaw.planning.configuration import load_plan, results_folder
 
@@ -87,6 +88,11 @@ onstart:
     )
     for sentence in PLAN.left_out:
         logger.info(sentence)
+    whole = any(job.rule.name == "all" for job in workflow.dag.jobs)
+    if gone := len(PLAN.deleted()) if whole else 0:
+        logger.info(
+            f"Of the results that a report shows {plural(gone, 'file is', 'files are')} gone and made again."
+        )
     for table in PLAN.seeds_of_tables():
         if not table.enough:
             logger.warning(table.sentence)
@@ -168,5 +174,5 @@ rule all:
         [file for name in PLAN.jobs["report"] for file in PLAN.report_files(name)],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
         [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
-        PLAN.deleted(),
+        lambda _: PLAN.deleted(),
         [f"{folder}/freed" for folder in PLAN.freed()],

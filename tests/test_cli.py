@@ -1,6 +1,7 @@
 """The command `thaw`: it starts quickly, each sub-command has help and an exit code, a mistake is one sentence."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -227,3 +228,38 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
         )
     with pytest.raises(UserError, match="no report of 'mien'; did you mean 'mine'?"):
         show_command.main(["mien"])
+
+
+STOPPED = """
+import os, signal, time
+from thaw.cli.run_command import stopped_once
+signal.signal(signal.SIGINT, signal.{before})
+with stopped_once():
+    try:
+        print("here", flush=True)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        time.sleep(3)  # as Snakemake, which waits for its jobs
+        raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 1), (2, 1), (3, -signal.SIGINT)])
+def test_ctrl_c_stops_once_and_the_third_time_at_once(times, status):
+    command = [sys.executable, "-c", STOPPED.format(before="default_int_handler")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        run.stdout.readline()
+        for _ in range(times):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        said = run.communicate(timeout=60)[1]
+    assert run.returncode == status and said.count("stopping, once the jobs have ended") == 1 and "Trace" not in said
+    assert ("the same command goes on from there" in said) == (times < 3)
+
+
+def test_a_run_for_which_a_shell_ignores_ctrl_c_goes_on():
+    command = [sys.executable, "-c", STOPPED.format(before="SIG_IGN")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=60)[1] == "" and run.returncode == 0

@@ -20,6 +20,7 @@ from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan, results_folder
 from thaw.planning.shell_words import command
+from thaw.planning.split_checks import shortfalls
 
 
 def planned(home, **changes):
@@ -256,24 +257,20 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
 
 
-def test_what_a_prepared_corpus_lacks_is_said_before_anything_runs(home, tmp_path):
-    """A subset of more rows than train has; F1 of one label, where there are more."""
+def test_what_a_prepared_corpus_lacks_is_said_and_refuses_no_other_run(home, tmp_path):
+    """A subset of more rows than train has. F1 of one label is refused where the entry lists more."""
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
     one = {"tasks": ["acceptability"], "subsets": ["n1000_d1"], "outputs": ["main_table"]}
     plan = load_plan(base | one, home, str(tmp_path))
     (corpus,) = plan.jobs["prepare"]
     card = {"digest": plan.job("prepare", corpus).digest, "splits": {"train": {"rows": 800}}, "labels": {}}
     write_json(tmp_path / f"data/{corpus}/card.json", card)
-    with pytest.raises(
-        UserError, match=f"subsets: n1000_d1 has 1000 training rows, and train of {corpus} has 800; name"
-    ):
-        load_plan(base | one, home, str(tmp_path))
+    lacks = "acceptability: subset n1000_d1 has 1000 training rows, and train of the corpus has 800"
+    assert shortfalls(load_plan(base | one, home, str(tmp_path))) == [lacks]
     write_json(tmp_path / f"data/{corpus}/card.json", card | {"digest": "of another entry"})
-    assert load_plan(base | one, home, str(tmp_path)).jobs["fit_heads"]
-    own = (
-        "corpora: {c: {texts: [text], targets: {mood: label}, labels: {mood: [a, b, c]}, files: {format: csv, splits: "
-    )
-    own += "{train: t.csv}}, carve: {validation: 0.2, test: 0.2}}}\n"
+    assert shortfalls(load_plan(base | one, home, str(tmp_path))) == []
+    own = "corpora: {c: {texts: [text], targets: {mood: label}, labels: {mood: [a, b, c]}, files: {format: csv, "
+    own += "splits: {train: t.csv}}, carve: {validation: 0.2, test: 0.2}}}\n"
     own += "tasks: {mine: {corpus: c, target: mood, type: classification, metrics: [accuracy, f1]}}\n"
     (tmp_path / "tasks.yaml").write_text(own)
     (tmp_path / "t.csv").write_text("text,mood\na b,a\n")

@@ -75,6 +75,7 @@ STORED = {
     "beside": "the key of an output's spec for results that no run of the experiment made",
     "settled": "a key of the record of advice",
     "doubts": "a key of the record of a run",
+    "hopeless": "the key of pruned cells in budget.json of older versions",
     "told": "a column of layers.csv of online coding: examples whose labels were known",
 }
 

@@ -27,6 +27,7 @@ from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.run_progress import duration
+from thaw.planning.split_checks import shortfalls
 
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
@@ -184,5 +185,7 @@ def main(words: list[str]) -> None:
     if given.runs:
         print_runs(plan)
     print_jobs(plan)
+    for sentence in shortfalls(plan):
+        print(f"  will fail: {sentence}")
     print_store(plan)
     print_time(plan)

@@ -44,11 +44,13 @@ def main(words: list[str]) -> None:
     sys.stdout.reconfigure(encoding="utf-8")
     source = arguments.file.open("rb") if arguments.file else sys.stdin.buffer
     asked, kept = itertools.tee(examples(source, model.reads))
-    cut = []
-    for number, (prediction, example) in enumerate(zip(model.predict_with_probabilities(asked), kept, strict=True), 1):
-        print(printed(example, prediction, model.reads, arguments.probabilities))
-        cut += [number] * model.is_cut(example)
-    if cut:
-        left = "words beyond have the tag O" if model.reads == "words" else "what is beyond was not read"
-        longer = f"{plural(len(cut), 'line')} longer than the {model.max_length} tokens that the model reads"
-        print(f"warning: {longer}, the first is line {cut[0]}; {left}", file=sys.stderr)
+    predicted, cut = zip(model.predict_with_probabilities(asked), kept, strict=True), []
+    try:
+        for number, (prediction, example) in enumerate(predicted, 1):
+            print(printed(example, prediction, model.reads, arguments.probabilities))
+            cut += [number] * model.is_cut(example)
+    finally:
+        if cut:
+            left = "words beyond have the tag O" if model.reads == "words" else "what is beyond was not read"
+            longer = f"{plural(len(cut), 'line')} longer than the {model.max_length} tokens that the model reads"
+            print(f"warning: {longer}, the first is line {cut[0]}; {left}", file=sys.stderr)

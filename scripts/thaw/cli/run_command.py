@@ -127,21 +127,29 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
 
 @contextlib.contextmanager
 def stopped_once():
-    """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; another one changes nothing.
+    """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; only a third one ends it at once.
 
-    A second one had ended it in the midst of that, with a traceback.
+    The second had interrupted that with a traceback. Where a shell ignores it, as behind a script, it stays ignored.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
     times = []
 
     def stop(number, frame):
         times.append(number)
         if len(times) == 1:
+            print("\nstopping, once the jobs have ended; Ctrl-C twice more does not wait for them", file=sys.stderr)
             raise KeyboardInterrupt
+        if len(times) > 2:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
-    signal.signal(signal.SIGINT, stop)
+    before = signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
+        signal.signal(signal.SIGINT, before)
         if times:
             print("stopped; what is finished stays, and the same command goes on from there", file=sys.stderr)
 

@@ -118,7 +118,7 @@ def progress(iterable, description: str, total: int | None = None):
     for done, item in enumerate(iterable):
         now = time.monotonic()
         if now - reported > 10 and done:
-            log(f"{description}: batch {done} of {total}, about {(now - start) / done * (total - done):.0f} s left")
+            log(f"{description}: {done} of {total}, about {(now - start) / done * (total - done):.0f} s left")
             reported = now
         yield item
 

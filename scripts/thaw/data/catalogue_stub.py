@@ -157,9 +157,9 @@ def _rare(values: list) -> list[str]:
 
 
 def _few_numbers(values: list) -> str:
-    """Return the values of a column in order, if they are a few whole numbers, as of ratings; nothing for others."""
+    """Return the values of a column in order, if they are a few whole or half numbers, as of ratings; else nothing."""
     distinct = sorted(set(map(float, values)))
-    few = len(distinct) <= FEW and all(value.is_integer() for value in distinct)
+    few = len(distinct) <= FEW and all((2 * value).is_integer() for value in distinct)
     return ", ".join(f"{value:g}" for value in distinct) if few else ""
 
 

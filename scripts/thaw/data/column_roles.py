@@ -219,7 +219,7 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     kinds = {name: kind for name, kind in kinds.items() if kind and not _has_word(name, IDS)}
     if not kinds:
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
-        if almost := _almost_scores(others):
+        if almost := _almost_scores({name: values for name, values in others.items() if not _has_word(name, IDS)}):
             raise UserError(f"{path}: {almost}")
         raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
@@ -242,7 +242,7 @@ def _almost_scores(columns: dict[Name, list]) -> str:
             return f"column '{name}' has decimal commas; write points, as 3.75"
         others = [row for row, value in enumerate(values) if not is_number(value)]
         if 0 < len(others) <= len(values) / 5:
-            value = "nothing" if values[others[0]] is None else repr(values[others[0]])
+            value = "nothing" if values[others[0]] in (None, "") else repr(values[others[0]])
             return (
                 f"column '{name}' has numbers but for {plural(len(others), 'row')}, as row {others[0] + 1} with "
                 f"{value}; give these a number, or leave them out"

@@ -1,6 +1,6 @@
 """The options of outputs: one model for each set of keys that a kind of table or figure has of its own."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -141,6 +141,7 @@ class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
 class ReferenceOptions(OutputOptions):
     """A comparison with the full model."""
 
+    hints: ClassVar[dict[str, str]] = {"whole": "it is called reference now"}
     reference: Id = Field(description="the strategy that trains everything, which the others are compared with")
 
 

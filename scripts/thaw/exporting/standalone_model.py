@@ -22,6 +22,7 @@ from transformers.utils import logging
 
 AT_ONCE = 512  # examples that are sorted by length together, and so most of what is held in memory
 BATCH = 32
+MOST_SPECIAL = 4  # tokens that a tokenizer adds to a text or a pair
 FORMS = {
     "encoder_and_head": AutoModel,
     "sequence_classification": AutoModelForSequenceClassification,
@@ -83,6 +84,9 @@ class Model:
 
     def is_cut(self, text) -> bool:
         """Return whether a text, a pair [first, second] or a list of words has more tokens than the model reads."""
+        letters = text if isinstance(text, str) else " ".join(text)
+        if len(letters.encode()) <= self.max_length - MOST_SPECIAL:  # a token has a letter or more
+            return False
         words = {"is_split_into_words": self.reads == "words", "verbose": False}
         return max(map(len, self.tokenizer(*self._columns([text]), **words)["input_ids"])) > self.max_length
 

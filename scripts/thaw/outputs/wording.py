@@ -19,9 +19,9 @@ FLAG_LABELS = {
     "one_class": "predicts a single class, or one set of labels, on validation",
     "diverged": "loss became NaN or inf",
     "undefined": "a score is undefined",
-    "below_majority": "scores below the majority class (a correlation: below 0) on validation",
-    "test_below_majority": "scores below the majority class (a correlation: below 0) on test by more than two "
-    "standard errors",
+    "below_majority": "scores below a constant prediction (the majority class; of numbers below 0) on validation",
+    "test_below_majority": "scores below a constant prediction (the majority class; of numbers below 0) on test by "
+    "more than two standard errors",
     "validation_flat": "identical validation score after every epoch",
     "rate_stuck": "learning rate stayed constant although its schedule varies it",
     "same_seeds": "identical losses to another seed",

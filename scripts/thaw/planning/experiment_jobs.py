@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from pathlib import Path
 
 from thaw.core import layout, plugins
 from thaw.core.boundaries import cached_layers_read
@@ -19,7 +18,7 @@ from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_jobs import RunJobs, result_of
 from thaw.planning.run_plan import RunPlan
-from thaw.planning.split_checks import check_prepared, check_splits
+from thaw.planning.split_checks import check_labels, check_splits
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
@@ -76,10 +75,8 @@ class ExperimentJobs:
             other = self.upstream.task(transfer.task, place)
             if other.type != task.type:
                 raise UserError(f"{place}: {transfer.task} is of type {other.type}; expected {task.type}, as here")
-        corpus = self.table.job("prepare", task.corpus)
-        check_splits(self.catalogue, self.experiment, name, corpus.spec["source"])
-        card = Path(self.table.files("prepare", task.corpus)[0])
-        check_prepared(self.catalogue, self.experiment, name, card, corpus.digest)
+        check_splits(self.catalogue, self.experiment, name, self.table.job("prepare", task.corpus).spec["source"])
+        check_labels(self.catalogue, name)
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:
@@ -94,12 +91,17 @@ class ExperimentJobs:
         self.extra_results[result_folder(step, key)] = (step, key)
 
     def _add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result]) -> Job:
-        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
+        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error.
+
+        Of the computation, as its threads, the last experiment decides, as it does of runs.
+        """
         known = self.table.job(step, key).spec if self.table.has(step, key) else spec
-        if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
+        names = (known | spec).keys() - {"compute"}
+        if differs := sorted(name for name in names if known.get(name) != spec.get(name)):
             raise UserError(
                 f"{self.experiment.place(SELECTED_BY[step])}: {result_folder(step, key)} is made for another "
-                f"experiment too, with other {', '.join(differs)}; give both the same, or one another folder of results"
+                f"experiment too, with other {', '.join(differs)}; give both the same, or run them one by one, each "
+                "with a folder of results of its own"
             )
         return self.table.add(step, key, spec, inputs, depends_on)
 

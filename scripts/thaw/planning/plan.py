@@ -180,13 +180,14 @@ class Plan:
         return costs + [paths.result(folder) for folder in folders] + given_up
 
     def deleted(self) -> list[str]:
-        """Return the files of results that a report was made of and that are gone: who deletes one wants it again.
+        """Return the files of results that a report shows and that are gone: who deletes one wants it again.
 
-        Snakemake makes a missing file only where something that reads it is to be made.
+        Snakemake makes a missing file only where something that reads it is to be made. Where results may be missing,
+        those that are stay so.
         """
         gone = []
         for name in self.jobs["report"]:
-            if Path(self.files("report", name)[0]).exists():
+            if not self._experiment(name).partial and Path(self.files("report", name)[0]).exists():
                 made_of = [*self.collected(name), *self.recorded(name)]
                 gone += [file for file in made_of if not Path(file).exists()]
         return gone

@@ -33,30 +33,40 @@ def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, 
         _check_unread(catalogue, task, corpus, there)
 
 
-def check_prepared(catalogue: Catalogue, experiment: ExperimentConfig, name: str, card: Path, digest: str) -> None:
-    """Raise UserError for what a corpus lacks as far as it is known: rows for a subset, two labels for `f1`.
-
-    Args: a task of the experiment; the card of its corpus, where that was prepared; the digest under which it is
-    planned, since another card says nothing. Labels are known before that where the corpus's entry lists them.
-    """
+def check_labels(catalogue: Catalogue, name: str) -> None:
+    """Raise UserError for metric `f1` of a task whose corpus lists more than two labels."""
     task = catalogue.get("tasks", name, "tasks")
-    corpus = catalogue.get("corpora", task.corpus, "corpora")
-    known = read_json(card) if card.is_file() else {}
-    known = known if known.get("digest") == digest else {}
-    labels = corpus.labels.get(task.target) or known.get("labels", {}).get(task.target) or []
+    labels = catalogue.get("corpora", task.corpus, "corpora").labels.get(task.target, [])
     if "f1" in task.metrics and len(labels) > 2:
-        raise UserError(
-            f"{catalogue.place('tasks', name, 'metrics')}: metric f1 is for two labels, and {task.target} has "
-            f"{len(labels)}; take f1_macro"
-        )
-    rows = known.get("splits", {}).get("train", {}).get("rows")
-    for subset in experiment.subsets:
-        wanted = catalogue.get("subsets", subset, "subsets").rows
-        if rows is not None and wanted is not None and wanted > rows:
-            raise UserError(
-                f"{experiment.place('subsets', item=subset)}: {subset} has {wanted} training rows, and train of "
-                f"{task.corpus} has {rows}; name a smaller one, as all"
-            )
+        raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {_no_f1(task.target, len(labels))}")
+
+
+def shortfalls(plan) -> list[str]:
+    """Return a sentence for what prepared corpora lack: rows for a subset, two labels for `f1`. Args: a Plan.
+
+    Such a run fails. The others do not, so this refuses none: the workflow itself writes what is looked at.
+    """
+    said = []
+    for one in plan.experiments:
+        for name in one.tasks:
+            task = plan.catalogue.get("tasks", name, "tasks")
+            if not plan.is_current("prepare", task.corpus):
+                continue
+            card = read_json(Path(plan.files("prepare", task.corpus)[0]))
+            labels, rows = card["labels"].get(task.target, []), card["splits"]["train"]["rows"]
+            if "f1" in task.metrics and len(labels) > 2:
+                said.append(f"{name}: {_no_f1(task.target, len(labels))}")
+            for subset in one.subsets:
+                wanted = plan.catalogue.get("subsets", subset, "subsets").rows
+                if wanted is not None and wanted > rows:
+                    said.append(
+                        f"{name}: subset {subset} has {wanted} training rows, and train of the corpus has {rows}"
+                    )
+    return list(dict.fromkeys(said))
+
+
+def _no_f1(target: str, labels: int) -> str:
+    return f"metric f1 is for two labels, and {target} has {labels}; take f1_macro"
 
 
 def _check_unread(catalogue: Catalogue, task: TaskConfig, corpus: CorpusConfig, there: set[str]) -> None:

@@ -119,7 +119,8 @@ class PhaseTraining:
         batches = self._batches(updates)
         self.trainable.begin(batches)
         logged = {math.ceil(len(batches) * (i + 1) / LOGGED) for i in range(LOGGED)}
-        name = f"phase {self.states[0].number}, {self.place}"
+        ends = "" if self.states[0].phase.updates is None else "up to "
+        name = f"phase {self.states[0].number}, {ends}{self.place}"
         for count, batch in enumerate(progress(batches, name), start=1):
             factors = [lr_factor(phase, self.lengths, self.stage, self.steps, self.per_epoch) for phase in self.phases]
             factors = [factor * decay for factor in factors]

@@ -47,5 +47,6 @@ def budget(spec: dict, results) -> dict[str, str]:
     if "budget" not in spec:
         return {}
     path = Path(results, layout.budget(spec["experiment"]))
-    given_up = read_json(path).get("pruned", {}) if path.exists() else {}
+    record = read_json(path) if path.exists() else {}
+    given_up = record.get("pruned", record.get("hopeless", {}))  # its name in older files
     return {"": f"budget of {spec['budget']}"} | given_up

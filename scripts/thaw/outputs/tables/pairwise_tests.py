@@ -16,7 +16,7 @@ HEADER = "task split subset encoder head strategy variant seeds difference low h
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return every strategy's difference to `whole` on every task, within each encoder, head and subset.
+    """Return every strategy's difference to `reference` on every task, within each encoder, head and subset.
 
     Args: spec with `reference`, the strategy that all others are compared with. Raises UserError where nothing can be
     compared.

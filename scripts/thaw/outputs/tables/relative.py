@@ -39,7 +39,8 @@ def build(data, spec: dict) -> TextTable:
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                chance = chances.get((row.task, row.split, row.subset), 0.0)
+                # R² of the majority may be below 0, and a share of a score below 0 says nothing.
+                chance = max(0.0, chances.get((row.task, row.split, row.subset), 0.0))
                 above = interval(sides[1].value, sides[1].draws).low > chance
                 numbers = _numbers(*sides, chance) if above else {}
                 at = aggregate.column_index(columns, row.task, row.split)
