@@ -176,7 +176,7 @@ def test_an_experiment_under_a_budget_has_its_advice_and_says_what_is_missing(pl
     done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     page = (place.folder / "results/outputs/mine/report.html").read_text()
-    assert (place.folder / "results/advice.md").exists() and "spent" in done.stdout
+    assert (place.folder / "results/advice.md").exists() and "used of" in done.stdout
     runs = pandas.read_csv(place.folder / "results/outputs/mine/runs.csv", keep_default_na=False)
     missing = set(runs.loc[runs["missing"] != "", "missing"])
     assert all(reason.startswith("not run: ") for reason in missing)

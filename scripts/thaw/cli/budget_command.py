@@ -66,7 +66,7 @@ def main(words: list[str]) -> None:
         others = []
     if not tried:
         snakemake([], given, further)
-    given_up = f", {plural(len(pruned), 'cell')} of them given up as clearly worse" if pruned else ""
+    given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
     print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
 
 
