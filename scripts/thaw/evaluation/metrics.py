@@ -1,4 +1,6 @@
-"""Scores of predictions against gold, as fractions between -1 and 1. N examples, C classes, D draws, K counts.
+"""Scores of predictions against gold, as fractions between -1 and 1; R² has no lowest one.
+
+N examples, C classes, D draws, K counts.
 
 Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of -1 in a
 prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of any span. Sets
