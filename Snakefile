@@ -89,7 +89,7 @@ onstart:
     for sentence in PLAN.left_out:
         logger.info(sentence)
     whole = any(job.rule.name == "all" for job in workflow.dag.jobs)
-    if gone := len(PLAN.deleted()) if whole else 0:
+    if gone := len(PLAN.deleted) if whole else 0:
         logger.info(
             f"Of the results that a report shows {plural(gone, 'file is', 'files are')} gone and made again."
         )
@@ -174,5 +174,5 @@ rule all:
         [file for name in PLAN.jobs["report"] for file in PLAN.report_files(name)],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
         [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
-        lambda _: PLAN.deleted(),
+        lambda _: PLAN.deleted,
         [f"{folder}/freed" for folder in PLAN.freed()],

@@ -232,9 +232,9 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
 
 STOPPED = """
 import os, signal, time
-from thaw.cli.run_command import stopped_once
+from thaw.cli.run_command import graceful_interrupt
 signal.signal(signal.SIGINT, signal.{before})
-with stopped_once():
+with graceful_interrupt():
     try:
         print("here", flush=True)
         time.sleep(1)

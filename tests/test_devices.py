@@ -16,7 +16,7 @@ from thaw.core import devices
 from thaw.core.devices import (
     allow_nondeterministic,
     gpu_evidence,
-    missing_gpu,
+    missing_gpu_message,
     native_bf16,
     run_nondeterministic_if_needed,
     supported,
@@ -125,8 +125,8 @@ def test_who_says_that_there_is_a_gpu(environment, nodes, by):
 
 def test_a_gpu_that_is_not_seen_says_what_to_change():
     old = "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020)."
-    assert old in missing_gpu("SLURM_JOB_GPUS=0 says that this job has a GPU", "2.13.0+cu130", "13.0", old)
-    line = missing_gpu("this machine has an NVIDIA card (/dev/nvidia0)", "2.13.0+cpu", None, "")
+    assert old in missing_gpu_message("SLURM_JOB_GPUS=0 says that this job has a GPU", "2.13.0+cu130", "13.0", old)
+    line = missing_gpu_message("this machine has an NVIDIA card (/dev/nvidia0)", "2.13.0+cpu", None, "")
     assert (
         "torch 2.13.0+cpu was built without CUDA" in line and "set CUDA_VISIBLE_DEVICES= to compute on the CPU" in line
     )
@@ -284,10 +284,10 @@ def test_an_operation_without_a_deterministic_kernel_runs_its_job_again_from_the
     assert (
         done == ["begun", "begun", 2.0]
         and devices.nondeterministic_operations() == ["put_"]
-        and not devices.requires_deterministic()
+        and not devices.deterministic_is_required()
     )
     devices.require_deterministic()
-    assert not devices.requires_deterministic(), "what this process does next is not asked for such kernels either"
+    assert not devices.deterministic_is_required(), "what this process does next is not asked for such kernels either"
 
 
 def test_a_job_with_deterministic_kernels_alone_runs_once_and_strictly(kernels):
@@ -298,7 +298,7 @@ def test_a_job_with_deterministic_kernels_alone_runs_once_and_strictly(kernels):
         done.append(torch.ones(2).sum().item())
 
     run_nondeterministic_if_needed(job)
-    assert done == [2.0] and devices.requires_deterministic() and devices.nondeterministic_operations() == []
+    assert done == [2.0] and devices.deterministic_is_required() and devices.nondeterministic_operations() == []
 
 
 def test_other_errors_and_those_of_a_job_that_is_not_strict_are_not_caught(kernels):
@@ -318,7 +318,7 @@ def test_more_threads_do_not_end_strictness(kernels):
     threads = torch.get_num_threads()
     devices.require_deterministic()
     set_threads(threads)
-    assert devices.requires_deterministic()
+    assert devices.deterministic_is_required()
     allow_nondeterministic("put_")
     set_threads(threads)
     assert torch.is_deterministic_algorithms_warn_only_enabled()

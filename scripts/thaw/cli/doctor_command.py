@@ -122,7 +122,7 @@ def gpu(plan: Plan) -> Iterator[Line]:
     """Describe each GPU, driver and libraries; or say why torch sees none, where there is one."""
     import torch
 
-    seen, reason = devices.sees_gpu()
+    seen, reason = devices.gpu_status()
     if not seen:
         promise = devices.gpu_evidence(dict(os.environ), devices.cards())
         yield no_gpu(promise, torch.__version__, torch.version.cuda, reason)
@@ -137,9 +137,9 @@ def gpu(plan: Plan) -> Iterator[Line]:
 
 
 def no_gpu(promise: str | None, version: str, cuda: str | None, reason: str) -> Line:
-    """Return the line for a machine on which torch sees no GPU. Args: as of `devices.missing_gpu`."""
+    """Return the line for a machine on which torch sees no GPU. Args: as of `devices.missing_gpu_message`."""
     if promise:
-        return PROBLEM, "gpu", devices.missing_gpu(promise, version, cuda, reason)
+        return PROBLEM, "gpu", devices.missing_gpu_message(promise, version, cuda, reason)
     return NOTE, "gpu", "none: training runs on the processor; thaw plan says how long that takes"
 
 
@@ -160,7 +160,7 @@ def bf16(plan: Plan) -> Iterator[Line]:
 
     info = Path("/proc/cpuinfo")
     flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
-    seen = devices.sees_gpu()[0]
+    seen = devices.gpu_status()[0]
     cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
     asked = any(job.in_bf16 for jobs in plan.jobs.values() for job in jobs.values())
     if all(map(devices.native_bf16, cards)) if seen else flags & BF16:

@@ -121,15 +121,15 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
 
     arguments = snakemake_arguments(files, further)
     sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
-    with stopped_once():
+    with graceful_interrupt():
         snakemake(arguments)
 
 
 @contextlib.contextmanager
-def stopped_once():
+def graceful_interrupt():
     """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; only a third one ends it at once.
 
-    The second had interrupted that with a traceback. Where a shell ignores it, as behind a script, it stays ignored.
+    A second one would interrupt the ending of jobs. Where a shell ignores Ctrl-C, as behind a script, it stays ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield

@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from thaw.core.devices import claim_device, requires_deterministic
+from thaw.core.devices import claim_device, deterministic_is_required
 from thaw.core.home import release
 from thaw.core.runtime import hardware, versions
 
@@ -70,7 +70,7 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
         "peak_memory_mb": peak_memory_mb(device),
         "versions": {"thaw": release(), **versions(device)},
         "hardware": hardware(device),
-        **({"deterministic": requires_deterministic()} if device.type == "cuda" else {}),
+        **({"deterministic": deterministic_is_required()} if device.type == "cuda" else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -50,7 +50,7 @@ def gpu_evidence(environment: dict[str, str], nodes: list[str]) -> str | None:
     return None
 
 
-def missing_gpu(promise: str, version: str, cuda: str | None, reason: str) -> str:
+def missing_gpu_message(promise: str, version: str, cuda: str | None, reason: str) -> str:
     """Return the sentence for a GPU that was promised and that torch does not see.
 
     Args: what `gpu_evidence` returns; torch's version; the CUDA that it was built for, None for none; what torch
@@ -109,7 +109,7 @@ def cards() -> list[str]:
     return sorted(glob.glob("/dev/nvidia[0-9]*"))
 
 
-def sees_gpu() -> tuple[bool, str]:
+def gpu_status() -> tuple[bool, str]:
     """Return whether torch sees a GPU, and what it warned of where it does not."""
     import torch
 
@@ -130,10 +130,10 @@ def claim_device(shared: bool = False, operations: float = math.inf):
     """
     import torch
 
-    seen, reason = sees_gpu() if operations >= ON_CPU else (False, "")
+    seen, reason = gpu_status() if operations >= ON_CPU else (False, "")
     if not seen:
         if operations >= ON_CPU and (promise := gpu_evidence(dict(os.environ), cards())):
-            raise UserError(missing_gpu(promise, torch.__version__, torch.version.cuda, reason))
+            raise UserError(missing_gpu_message(promise, torch.__version__, torch.version.cuda, reason))
         yield torch.device("cpu")
         return
     names = _usable()
@@ -232,7 +232,7 @@ def require_deterministic() -> None:
     torch.set_deterministic_debug_mode("warn" if _nondeterministic else "error")
 
 
-def requires_deterministic() -> bool:
+def deterministic_is_required() -> bool:
     """Return whether torch uses deterministic kernels alone."""
     import torch
 
@@ -261,7 +261,7 @@ def run_nondeterministic_if_needed(job) -> None:
         job()
         return
     except RuntimeError as error:
-        if LACKING not in str(error) or not requires_deterministic():
+        if LACKING not in str(error) or not deterministic_is_required():
             raise
         operation = str(error).split()[0]
     log(f"{operation} has no deterministic kernel on this device: the job starts again without asking for one")

@@ -29,7 +29,7 @@ CARVED = {
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
 TYPES |= {"answers": "span_extraction"}
-FEW = 12  # whole numbers up to which scores may as well be labels, as the stars of ratings
+MOST_RATINGS = 12  # whole or half numbers up to which scores may as well be labels, as the stars of ratings
 UNEVEN = 0.7  # share of one label from which on accuracy says little
 MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
@@ -124,7 +124,7 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
         profile.guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
     if "empty" in entry:
         profile.guesses["empty"] = "rows without a text are left out"
-    if roles.kind == "score" and (few := _few_numbers(profile.columns[roles.target])):
+    if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
         more = f"; {also}" if (also := roles.guesses.get("targets")) else ""
         roles.guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
     held_out = tuple(entry.get("carve", {}))
@@ -156,10 +156,10 @@ def _rare(values: list) -> list[str]:
     return rare if len(rare) <= len(counts) // 3 else []
 
 
-def _few_numbers(values: list) -> str:
+def _rating_values(values: list) -> str:
     """Return the values of a column in order, if they are a few whole or half numbers, as of ratings; else nothing."""
     distinct = sorted(set(map(float, values)))
-    few = len(distinct) <= FEW and all((2 * value).is_integer() for value in distinct)
+    few = len(distinct) <= MOST_RATINGS and all((2 * value).is_integer() for value in distinct)
     return ", ".join(f"{value:g}" for value in distinct) if few else ""
 
 
@@ -213,7 +213,7 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
         more = ["best_f1", "best_exact"] if unanswerable else []
         return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
-    if kind == "classification" and _share_of_one(profile.columns[roles.target]) > UNEVEN:
+    if kind == "classification" and _majority_share(profile.columns[roles.target]) > UNEVEN:
         metrics = ["f1_macro", "accuracy"]
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
     view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None
@@ -221,7 +221,7 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
     return entry | ({"view": view} if view else {})
 
 
-def _share_of_one(values: list) -> float:
+def _majority_share(values: list) -> float:
     """Return the share of the most frequent label."""
     return Counter(map(str, values)).most_common(1)[0][1] / len(values)
 

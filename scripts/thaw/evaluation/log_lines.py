@@ -17,11 +17,11 @@ def epoch_line(place: str, losses: list[float], metric: str, scores: list[float 
 
 
 def result_line(task: dict, outcome: dict, seconds: float) -> str:
-    """Return `test MCC 17.9, 27 s`: the test scores and the seconds. Args: as of `test_scores`; the seconds."""
-    return f"{test_scores(task, outcome)}, {seconds:.{0 if seconds >= 10 else 1}f} s"
+    """Return `test MCC 17.9, 27 s`: the test scores and the seconds. Args: as of `scores_line`; the seconds."""
+    return f"{scores_line(task, outcome)}, {seconds:.{0 if seconds >= 10 else 1}f} s"
 
 
-def test_scores(task: dict, outcome: dict) -> str:
+def scores_line(task: dict, outcome: dict) -> str:
     """Return `test MCC 17.9`: the main metric on each test split, of a trial on validation.
 
     Args: a task with its defaults; an outcome as `evaluate` gives it.

@@ -6,6 +6,7 @@
 Neither torch nor pandas is imported.
 """
 
+from functools import cached_property
 from pathlib import Path
 
 from thaw.core import layout, retraining
@@ -179,8 +180,9 @@ class Plan:
         given_up = [budget] if experiment.budget and Path(budget).exists() else []
         return costs + [paths.result(folder) for folder in folders] + given_up
 
+    @cached_property
     def deleted(self) -> list[str]:
-        """Return the files of results that a report shows and that are gone: who deletes one wants it again.
+        """The files of results that a report shows and that are gone: who deletes one wants it again.
 
         Snakemake makes a missing file only where something that reads it is to be made. Where results may be missing,
         those that are stay so.

@@ -165,9 +165,8 @@ def _score(reading: Reading, reader: VectorReader, solution: Solution, removed: 
     split = reading.splits[name]
     rows, gold = split.rows[: reading.entry.examples], split.gold[: reading.entry.examples]
     words = [len(tags) for tags in gold] if reading.words else None
-    masked_reader = VectorReader(
-        reader.encoder, reader.head, [], reading.device
-    )  # `reader` keeps vectors of other masks
+    # Not `reader`, which keeps vectors of other masks.
+    masked_reader = VectorReader(reader.encoder, reader.head, [], reading.device)
     with masked(reader.encoder, 1, removed):
         vectors = masked_reader(reading.inputs.store, name, rows, words)
     return reading.main(Split(rows, gold, [vectors]), 0, solution)

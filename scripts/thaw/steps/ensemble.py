@@ -13,7 +13,7 @@ def main() -> None:
     from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
     from thaw.evaluation.ensembling import combined
-    from thaw.evaluation.log_lines import test_scores
+    from thaw.evaluation.log_lines import scores_line
     from thaw.evaluation.result_files import evaluate, predictions_frame, scored_rows, task_with_defaults, write_result
 
     spec = arguments.spec
@@ -26,7 +26,7 @@ def main() -> None:
     predictions = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
     outcome = evaluate(task, corpus, predictions)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))
-    log(f"{spec['ensemble']}, {len(files)} runs, on {task['id']}: {test_scores(task, outcome)}")
+    log(f"{spec['ensemble']}, {len(files)} runs, on {task['id']}: {scores_line(task, outcome)}")
 
 
 if __name__ == "__main__":

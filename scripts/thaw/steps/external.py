@@ -15,7 +15,7 @@ def main() -> None:
     from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
     from thaw.evaluation.external_predictions import read_predictions
-    from thaw.evaluation.log_lines import test_scores
+    from thaw.evaluation.log_lines import scores_line
     from thaw.evaluation.result_files import evaluate, predictions_frame, task_with_defaults, write_result
 
     spec, path = arguments.spec, arguments.predictions
@@ -27,7 +27,7 @@ def main() -> None:
     predictions = read_predictions(path, spec["format"], task, corpus)
     outcome = evaluate(task, corpus, predictions)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))
-    log(f"{spec['external']} on {task['id']}: {test_scores(task, outcome)}")
+    log(f"{spec['external']} on {task['id']}: {scores_line(task, outcome)}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import VECTORS
-from thaw.core.devices import requires_deterministic, run_nondeterministic_if_needed
+from thaw.core.devices import deterministic_is_required, run_nondeterministic_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import check_digest, read_json, write_json
@@ -110,7 +110,7 @@ def write_parts(
     facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
     seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
-    shared |= {"deterministic": False} if watch.device.type == "cuda" and not requires_deterministic() else {}
+    shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
     write_cards(store, encoder, form, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 

@@ -5,7 +5,7 @@ metrics.json is written last.
 
 from argparse import Namespace
 
-from thaw.core.devices import run_nondeterministic_if_needed, sees_gpu
+from thaw.core.devices import gpu_status, run_nondeterministic_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log, run_step, set_threads
@@ -40,7 +40,7 @@ def probe(spec: dict, arguments: Namespace) -> None:
     with watch("load"):
         (pretrained,) = run_inputs.open_inputs(spec, arguments)
         adapted = run_inputs.open_adapted(spec, arguments.adapted, arguments.runs, pretrained)
-        if sees_gpu()[0]:  # else nobody waits, and not each probe needs it
+        if gpu_status()[0]:  # else nobody waits, and not each probe needs it
             import_code(arguments.encoder)
     log(f"{spec['of']['probe']}: layers {', '.join(map(str, spec['read']))}")
     with claimed(watch) as device:

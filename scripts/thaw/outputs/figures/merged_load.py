@@ -114,9 +114,12 @@ def _titles(merges: list[tuple[str, str, str]], spec: dict) -> dict[tuple[str, s
 
     cells = pandas.DataFrame(merges, columns=["subset", "encoder", "merge"])
     names = Names(spec, cells)
-    several = [names.several(cell, "subset", "encoder") for cell in cells.to_dict("records")]
-    titles = [", ".join([spec["merges"].get(key[2], key[2]), *more]) for key, more in zip(merges, several, strict=True)]
-    return dict(zip(merges, titles, strict=True))
+    return {
+        tuple(cell.values()): ", ".join(
+            [spec["merges"].get(cell["merge"], cell["merge"]), *names.several(cell, "subset", "encoder")]
+        )
+        for cell in cells.to_dict("records")
+    }
 
 
 def _stored(runs, encoder: dict) -> float:
