@@ -126,7 +126,7 @@ def test_a_word_without_prediction_is_wrong():
 
 
 def test_errors_name_task_and_target():
-    with pytest.raises(UserError, match="task t: metric f1 needs two labels, label has 3; take f1_macro"):
+    with pytest.raises(UserError, match="task t: metric f1 is for two labels, and label has 3; take f1_macro"):
         score(task("f1"), [0], [0], ["a", "b", "c"])
     with pytest.raises(UserError, match="task t: 1 predictions for 2 examples"):
         score(task("accuracy"), [0, 1], [0], ["a", "b"])

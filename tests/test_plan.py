@@ -19,8 +19,8 @@ from thaw.core.files import write_json
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.prepared_checks import shortfalls
 from thaw.planning.shell_words import command
-from thaw.planning.split_checks import shortfalls
 
 
 def planned(home, **changes):

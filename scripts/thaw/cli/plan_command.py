@@ -26,8 +26,8 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
+from thaw.planning.prepared_checks import shortfalls
 from thaw.planning.run_progress import duration
-from thaw.planning.split_checks import shortfalls
 
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 

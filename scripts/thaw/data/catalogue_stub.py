@@ -116,28 +116,33 @@ def draft_of_hub(
 def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict) -> Draft:
     """Put an entry into words. Args: as of `draft_of_file`; the profile, the roles of its columns, the corpus."""
     name = name if name[0].isalpha() and _yaml(name) == name else f"my_{name}"
-    if name in taken:
-        free = free_id(name, taken)
-        profile.guesses["id"] = f"{name} exists already, so that this is {free}"
-        name = free
-    if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
-        profile.guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
-    if "empty" in entry:
-        profile.guesses["empty"] = "rows without a text are left out"
-    if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
-        more = f"; {also}" if (also := roles.guesses.get("targets")) else ""
-        roles.guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
-    held_out = tuple(entry.get("carve", {}))
-    guesses = ({"carve": CARVED[held_out]} if held_out else {}) | profile.guesses | roles.guesses
+    asked, name = name, free_id(name, taken) if name in taken else name
+    task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
+    guesses = _guesses(profile, roles, entry, task)
+    guesses |= {"id": f"{asked} exists already, so that this is {name}"} if name != asked else {}
     source = next(key for key in ("files", "hub") if key in entry)
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
-    task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
-    if task["metrics"][0] == "f1_macro":
-        guesses["metrics"] = "macro F1 first, since most rows have one label"
     task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
     train_rows = int(profile.rows * (1 - sum(entry.get("carve", {}).values())))
     return Draft(name, corpus, task_lines, task["type"], profile.rows, train_rows, _columns(roles), guesses)
+
+
+def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
+    """Return what was guessed, by the key of the corpus's or the task's entry."""
+    guesses = profile.guesses | roles.guesses
+    if held_out := tuple(entry.get("carve", {})):
+        guesses["carve"] = CARVED[held_out]
+    if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
+        guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
+    if "empty" in entry:
+        guesses["empty"] = "rows without a text are left out"
+    if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
+        more = f"; {also}" if (also := guesses.get("targets")) else ""
+        guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
+    if task["metrics"][0] == "f1_macro":
+        guesses["metrics"] = "macro F1 first, since most rows have one label"
+    return guesses
 
 
 def _columns(roles: Roles) -> dict[str, str]:

@@ -43,6 +43,7 @@ SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "sc
 
 METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
 EDGE_METRICS = PROBED["edges"].metrics
+UNBOUNDED_METRICS = {"r2"}  # without a lowest score: errors may be any number of times those of the mean
 
 METRICS_OF_TYPE = {name: known.metrics for name, known in TYPES.items()}
 TARGET_OF_TYPE = {name: known.target for name, known in (TYPES | PROBED).items()}
@@ -71,3 +72,8 @@ METRIC_LABELS = {
     "nspr": "NSpr, depths",
     "root": "root accuracy",
 }
+
+
+def no_f1(target: str, labels: int) -> str:
+    """Return why metric `f1` is not for a target. Args: the target's name, the number of its labels, other than 2."""
+    return f"metric f1 is for two labels, and {target} has {labels}; take f1_macro"

@@ -18,7 +18,7 @@ import numpy as np
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
-from thaw.declarations.task_types import NO_TAG
+from thaw.declarations.task_types import NO_TAG, no_f1
 from thaw.evaluation import answers
 from thaw.evaluation.numeric_metrics import pearson, r2, spearman
 
@@ -246,9 +246,7 @@ def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[
     if len(gold) != len(predicted):
         raise UserError(f"task {task['id']}: {len(predicted)} predictions for {len(gold)} examples")
     if "f1" in task["metrics"] and len(labels) != 2:
-        raise UserError(
-            f"task {task['id']}: metric f1 needs two labels, {task['target']} has {len(labels)}; take f1_macro"
-        )
+        raise UserError(f"task {task['id']}: {no_f1(task['target'], len(labels))}")
     return {
         name: finite(plugins.resolve(name, METRICS)(*as_metric_wants(name, gold, predicted, labels)))
         for name in task["metrics"]

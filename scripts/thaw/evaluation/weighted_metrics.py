@@ -79,11 +79,8 @@ def _moments(gold, predicted) -> np.ndarray:
 def _pearson(sums: np.ndarray) -> np.ndarray:
     """Return Pearson's correlation [D] from sums [D, 6] of `_moments`; NaN where one side does not vary."""
     total, one, other, one_squared, other_squared, both = sums.T
-    spreads = []
-    for mean, squared in ((one, one_squared), (other, other_squared)):
-        spread = squared - ratio(mean**2, total)
-        spreads.append(np.where(spread > CANCELLED * squared, spread, 0.0))
-    return ratio(both - ratio(one * other, total), np.sqrt(spreads[0] * spreads[1]))
+    spreads = _deviations(total, one, one_squared) * _deviations(total, other, other_squared)
+    return ratio(both - ratio(one * other, total), np.sqrt(spreads))
 
 
 def _errors(gold, predicted) -> np.ndarray:
@@ -96,8 +93,13 @@ def _errors(gold, predicted) -> np.ndarray:
 def _r2(sums: np.ndarray) -> np.ndarray:
     """Return R² [D] from sums [D, 4] of `_errors`; NaN where gold does not vary."""
     total, away, squared, errors = sums.T
-    spread = squared - ratio(away**2, total)
-    return 1 - ratio(errors, np.where(spread > CANCELLED * squared, spread, 0.0))
+    return 1 - ratio(errors, _deviations(total, away, squared))
+
+
+def _deviations(total: np.ndarray, one: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    """Return the squared deviations from the mean, summed, 0 for what rounding left: from the sums of 1, x and x²."""
+    spread = squared - ratio(one**2, total)
+    return np.where(spread > CANCELLED * squared, spread, 0.0)
 
 
 def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

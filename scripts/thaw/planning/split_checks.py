@@ -1,10 +1,8 @@
 """Whether a corpus has the splits, rows and labels that an experiment's runs read. No torch."""
 
-from pathlib import Path
-
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
 from thaw.declarations.splits import PARTS_OF_TRAIN
+from thaw.declarations.task_types import no_f1
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig, TaskConfig
 from thaw.schema.experiment import ExperimentConfig
@@ -38,35 +36,7 @@ def check_labels(catalogue: Catalogue, name: str) -> None:
     task = catalogue.get("tasks", name, "tasks")
     labels = catalogue.get("corpora", task.corpus, "corpora").labels.get(task.target, [])
     if "f1" in task.metrics and len(labels) > 2:
-        raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {_no_f1(task.target, len(labels))}")
-
-
-def shortfalls(plan) -> list[str]:
-    """Return a sentence for what prepared corpora lack: rows for a subset, two labels for `f1`. Args: a Plan.
-
-    Such a run fails. The others do not, so this refuses none: the workflow itself writes what is looked at.
-    """
-    said = []
-    for one in plan.experiments:
-        for name in one.tasks:
-            task = plan.catalogue.get("tasks", name, "tasks")
-            if not plan.is_current("prepare", task.corpus):
-                continue
-            card = read_json(Path(plan.files("prepare", task.corpus)[0]))
-            labels, rows = card["labels"].get(task.target, []), card["splits"]["train"]["rows"]
-            if "f1" in task.metrics and len(labels) > 2:
-                said.append(f"{name}: {_no_f1(task.target, len(labels))}")
-            for subset in one.subsets:
-                wanted = plan.catalogue.get("subsets", subset, "subsets").rows
-                if wanted is not None and wanted > rows:
-                    said.append(
-                        f"{name}: subset {subset} has {wanted} training rows, and train of the corpus has {rows}"
-                    )
-    return list(dict.fromkeys(said))
-
-
-def _no_f1(target: str, labels: int) -> str:
-    return f"metric f1 is for two labels, and {target} has {labels}; take f1_macro"
+        raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {no_f1(task.target, len(labels))}")
 
 
 def _check_unread(catalogue: Catalogue, task: TaskConfig, corpus: CorpusConfig, there: set[str]) -> None:

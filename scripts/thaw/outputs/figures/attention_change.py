@@ -17,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     low, drawn = min(maps["cosine"].min(), 0.99), []
     for key, rows in maps.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join([names.of("task", cell["task"]), *names.several(cell, "subset", "encoder")])
+        words = ", ".join(names.place(cell, "subset", "encoder"))
         against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
         draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))

@@ -29,7 +29,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in last.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join([names.of("task", cell["task"]), *names.several(cell, *PANEL[1:])])
+        title = "\n".join(names.place(cell, *PANEL[1:]))
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))

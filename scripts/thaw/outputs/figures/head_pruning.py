@@ -17,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
-        title = ", ".join([names.of("task", cell["task"]), *names.several(cell, *KEYS[1:])])
+        title = ", ".join(names.place(cell, *KEYS[1:]))
         for kind, rows in part.groupby("kind"):
             if kind == "head":
                 drawn.append(panels.Panel(f"{title}\nimportance of heads", partial(_grid, rows=rows)))

@@ -32,7 +32,7 @@ def build(data, spec: dict) -> panels.Figure:
 
     drawn = []
     for (task, subset, kind), rows in frame.groupby(PANEL, sort=False):
-        title = ", ".join([names.of("task", task), *names.several({"subset": subset}, "subset")])
+        title = ", ".join(names.place({"task": task, "subset": subset}, "subset"))
         drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)

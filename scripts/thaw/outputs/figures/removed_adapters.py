@@ -22,7 +22,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join([names.of("task", cell["task"]), *names.several(cell, "subset", "encoder")])
+        words = ", ".join(names.place(cell, "subset", "encoder"))
         whole = f"{wording.metric_name(spec['labels'], part['measure'].iloc[0])} {part['whole'].mean():.1f}"
         draw = partial(_map, rows=part, low=frame["change"].min())
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}: {whole}", draw))

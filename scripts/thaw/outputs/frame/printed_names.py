@@ -24,6 +24,10 @@ class Names:
             known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})
         return known.get(id, id)
 
+    def place(self, row: Mapping, *columns: str) -> list[str]:
+        """Return the name of a row's task, and of some columns what differs in the frame: the words of a title."""
+        return [self.of("task", row["task"]), *self.several(row, *columns)]
+
     def several(self, row: Mapping, *columns: str) -> list[str]:
         """Return a row's names in those of some columns that have more than one value in the frame."""
         return [self.of(column, row[column]) for column in columns if self.frame[column].nunique() > 1]

@@ -17,7 +17,7 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
-from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.declarations.task_types import TARGET_OF_TYPE, UNBOUNDED_METRICS
 from thaw.evaluation.metrics import METRICS, THRESHOLD
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.phases import PhaseConfig
@@ -114,8 +114,8 @@ def _of_scores(record: dict, card: dict) -> list[str]:
         for split in (validation, *tests)
     }
     got = {split: -math.inf if scores[split][main] is None else scores[split][main] for split in scores}
-    # two standard errors, but for R², which has no such bound
-    if main != "r2" and any(least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests):
+    below = (least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests)  # two standard errors
+    if main not in UNBOUNDED_METRICS and any(below):
         flags.append("test_below_majority")
     train, held = got.get("train", -math.inf), got.get(validation, math.inf)
     if train >= LEARNT and held - least[validation] < GAINED * (1 - least[validation]):
