@@ -12,6 +12,7 @@ import pytest
 from output_records import OutputRecords
 from thaw.declarations.output_kind import FORMATS
 from thaw.declarations.outputs import OUTPUTS, step_of
+from thaw.declarations.probes import drawn_by
 from thaw.outputs.figures import panels
 from thaw.outputs.figures.panels import Figure
 from thaw.outputs.tables import writers
@@ -132,13 +133,33 @@ def test_missing_runs_leave_the_rest(records, kind):
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_no_two_panels_or_groups_have_the_same_words(records, kind):
     """Of two subsets, which the runs have; the probes are shown as if they were of others too."""
-    data = records.data(kind)
-    if records.probes(kind):
-        others = [copy.deepcopy(probe) for probe in data.probes]
-        for probe in others:
-            probe.of["subset"] += "_too"
-        data.probes += others
-    made = OUTPUTS[kind].load()(data, records.spec(kind))
+    assert_told_apart(built(records, kind, **with_others(records, kind, "subset")))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OUTPUTS if drawn_by(kind) and kind != "rule_table"])  # reads one
+def test_two_entries_of_probes_are_shown_each_for_itself(records, kind):
+    """No mean is taken over them: there are as many more numbers, and words that tell them apart."""
+    one, both = built(records, kind), built(records, kind, **with_others(records, kind, "probe"))
+    assert lines(both) - 1 == 2 * (lines(one) - 1)
+    assert_told_apart(both)
+
+
+def with_others(records: OutputRecords, kind: str, column: str) -> dict:
+    """Return, as a change of the data, a kind's probes and the same as if of another subset, or of another entry."""
+    probes = records.data(kind).probes if records.probes(kind) else []
+    others = [copy.deepcopy(probe) for probe in probes]
+    for probe in others:
+        probe.of[column] += "_too"
+    return {"probes": probes + others} if probes else {}
+
+
+def lines(made: Table | Figure) -> int:
+    """Return the number of lines of an output's CSV."""
+    return made.csv.count("\n") if isinstance(made, Figure) else len(made.records())
+
+
+def assert_told_apart(made: Table | Figure) -> None:
+    """Assert that no two panels of a figure, or groups of a table, are called the same."""
     if isinstance(made, Table):
         words = [group.name for group in made.groups]
     else:

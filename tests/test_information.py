@@ -196,7 +196,7 @@ def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(be
     figure = build(data, {"split": "test", "labels": {}})
     axes = figure.drawn.get_axes()
     assert [axis.get_title("left") for axis in axes] == ["t: EDGE", "t: k-means"]
-    assert figure.csv.startswith("task,subset,estimator,encoder,run,split,layer,bits,")
+    assert figure.csv.startswith("task,subset,probe,estimator,encoder,run,split,layer,bits,")
     last = {"split": "test", "labels": {}, "last": True}
     drawn = build(data, last).drawn
     titles = ["t: binned, not absolute", "t: CKA"]

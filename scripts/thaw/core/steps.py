@@ -46,7 +46,7 @@ STEPS = {
     "latency": Step(3, result="record"),
     "collect": Step(11, result="output"),
     "table": Step(16, result="output"),
-    "figure": Step(14, "plots", result="output"),
+    "figure": Step(15, "plots", result="output"),
     "report": Step(15, "plots", result="output"),
 }
 

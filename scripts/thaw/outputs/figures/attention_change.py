@@ -7,7 +7,8 @@ from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 
-GRID = ["task", "subset", "encoder", "run", "against"]
+RUN = ["task", "subset", "encoder", "run"]
+GRID = [*RUN, "probe", "against"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -17,7 +18,7 @@ def build(data, spec: dict) -> panels.Figure:
     low, drawn = min(maps["cosine"].min(), 0.99), []
     for key, rows in maps.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join(names.place(cell, "subset", "encoder"))
+        words = ", ".join(names.place(cell, "subset", "encoder") + names.probe(cell, *RUN))
         against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
         draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))
@@ -30,10 +31,9 @@ def heads(records: list[ProbeRecord]):
 
     rows = []
     for record in records:
-        cell = {name: value for name, value in record.cell.items() if name != "probe"}
         for end in record.value("layers"):
             for name, values in end["heads"].items():
-                common = cell | {"against": PRETRAINED if name == record.value("main") else BETWEEN_SEEDS}
+                common = record.cell | {"against": PRETRAINED if name == record.value("main") else BETWEEN_SEEDS}
                 rows += [common | {"layer": end["layer"], "head": n, "cosine": v} for n, v in enumerate(values)]
     if not rows:
         raise UserError("no attention maps were compared")

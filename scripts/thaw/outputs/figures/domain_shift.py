@@ -7,7 +7,8 @@ from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
-PANEL = ["task", "subset", "encoder", "run"]
+RUN = ["task", "subset", "encoder", "run"]
+PANEL = [*RUN, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -29,7 +30,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in last.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join(names.place(cell, *PANEL[1:]))
+        title = "\n".join(names.place(cell, *RUN[1:]) + names.probe(cell, *RUN))
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))
@@ -45,8 +46,7 @@ def points(records: list[ProbeRecord], split: str):
 
     rows = []
     for record in records:
-        name = {key: value for key, value in record.cell.items() if key != "probe"}
-        name |= {"measure": record.task["metrics"][0]}
+        name = record.cell | {"measure": record.task["metrics"][0]}
         for end in record.value("layers"):
             cells = [cell for cell in end["cells"] if cell["split"] == record.split(split)]
             rows += [name | cell | {"layer": end["layer"]} for cell in cells]

@@ -8,16 +8,17 @@ from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
 ORDERS = {"importance": "least important first", "random": "in random order"}
-KEYS = ["task", "subset", "encoder", "run"]
+RUN = ["task", "subset", "encoder", "run"]
+KEYS = [*RUN, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return for each task and encoder a grid of heads, and the score by share of heads removed."""
+    """Return for each task, encoder and probe a grid of heads, and the score by share of heads removed."""
     frame, marks = points(data.probes), figure_style.marks(ORDERS)
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
-        title = ", ".join(names.place(cell, *KEYS[1:]))
+        title = ", ".join(names.place(cell, *RUN[1:]) + names.probe(cell, *RUN))
         for kind, rows in part.groupby("kind"):
             if kind == "head":
                 drawn.append(panels.Panel(f"{title}\nimportance of heads", partial(_grid, rows=rows)))

@@ -11,12 +11,12 @@ ESTIMATORS = {"edge": "EDGE", "kmeans": "k-means"}
 WITH_LAST = {"with_last": "binned, not absolute", "cka_with_last": "CKA"}
 AXES = {"with_last": "Bits shared with the last layer", "cka_with_last": "CKA with the last layer"}
 LINE = ["encoder", "run"]
-PANEL = ["task", "subset", "estimator"]
+PANEL = ["task", "subset", "probe", "estimator"]
 PROVED = 2  # standard errors over rows, on both sides of the lower bound
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return bits by layer, a panel for each task and estimator, a line for each encoder, pretrained or adapted."""
+    """Return bits by layer: a panel for each task, probe and estimator, a line for each encoder that was probed."""
     last = bool(spec.get("last"))
     kinds = WITH_LAST if last else ESTIMATORS
     frame = points(data.probes, spec["split"], list(kinds))
@@ -31,8 +31,9 @@ def build(data, spec: dict) -> panels.Figure:
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
 
     drawn = []
-    for (task, subset, kind), rows in frame.groupby(PANEL, sort=False):
-        title = ", ".join(names.place({"task": task, "subset": subset}, "subset"))
+    for key, rows in frame.groupby(PANEL, sort=False):
+        cell = dict(zip(PANEL, key, strict=True))
+        title, kind = ", ".join(names.place(cell, "subset") + names.probe(cell, "estimator")), cell["estimator"]
         drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)
@@ -61,7 +62,7 @@ def points(records: list[ProbeRecord], split: str, kinds: list[str]):
     import pandas
 
     keys = [*PANEL, *LINE, "split", "layer"]
-    table = pandas.DataFrame(estimates(records, split, kinds)).drop(columns="probe")
+    table = pandas.DataFrame(estimates(records, split, kinds))
     means = table.groupby(keys, sort=False).mean().rename(columns={"value": "bits"})
     means = means.join(over_seeds(table, keys).set_index(keys)[["low", "high", "seeds"]])
     means["flag"] = ""

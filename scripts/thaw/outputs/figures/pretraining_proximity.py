@@ -32,13 +32,11 @@ def build(data, spec: dict) -> panels.Figure:
             "many seeds, and a measure that the encoder has: logme, or what it was pretrained with"
         )
     names, marks = Names(spec, frame), figure_style.marks(frame["task"])
-    shown = frame.groupby([name for name in frame if name in ("measure", *PLACE[1:], *FROZEN)], sort=False)
-    drawn = [
-        panels.Panel(
-            ", ".join(names.several(rows.iloc[0], *PLACE[1:], *FROZEN[:2])), partial(_points, rows=rows, marks=marks)
-        )
-        for _, rows in shown
-    ]
+    drawn = []
+    for _, rows in frame.groupby([*PLACE[1:], "probe", "measure", *FROZEN], sort=False):
+        first = rows.iloc[0]
+        words = names.several(first, *PLACE[1:], *FROZEN[:2]) + names.probe(first, "measure")
+        drawn.append(panels.Panel(", ".join(words), partial(_points, rows=rows, marks=marks)))
     legend = [panels.entry(names.of("task", task), mark, linestyle="none") for task, mark in marks.items()]
     return panels.compose(drawn, panels.csv_of(frame), legend)
 
@@ -58,7 +56,7 @@ def _points(axis, rows, marks: dict) -> None:
 
 
 def nearness(records: list[ProbeRecord]):
-    """Return a row for each task, encoder and measure: what it was before any run, mean, low and high over seeds."""
+    """Return mean, low and high over seeds of what was before any run, by task, encoder, probe and measure."""
     import pandas
 
     rows = []
@@ -70,9 +68,9 @@ def nearness(records: list[ProbeRecord]):
         for end in (end for end in record.value("layers") if end["layer"] == spec["layers"]):
             (scores,) = end["scores"].values()
             near = {"measure": measure, "near": scores[MEASURES[measure][0]]}
-            rows.append({name: cell[name] for name in PLACE} | near)
-    table = pandas.DataFrame(rows, columns=[*PLACE, "measure", "near"])
-    groups = table.groupby([*PLACE, "measure"], sort=False)["near"]
+            rows.append({name: cell[name] for name in (*PLACE, "probe")} | near)
+    table = pandas.DataFrame(rows, columns=[*PLACE, "probe", "measure", "near"])
+    groups = table.groupby([*PLACE, "probe", "measure"], sort=False)["near"]
     return groups.agg(near="mean", near_low="min", near_high="max").reset_index()
 
 

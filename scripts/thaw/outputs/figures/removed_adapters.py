@@ -10,7 +10,8 @@ from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
-GRID = ["task", "subset", "encoder", "run"]
+RUN = ["task", "subset", "encoder", "run"]
+GRID = [*RUN, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -22,7 +23,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join(names.place(cell, "subset", "encoder"))
+        words = ", ".join(names.place(cell, "subset", "encoder") + names.probe(cell, *RUN))
         whole = f"{wording.metric_name(spec['labels'], part['measure'].iloc[0])} {part['whole'].mean():.1f}"
         draw = partial(_map, rows=part, low=frame["change"].min())
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}: {whole}", draw))

@@ -43,10 +43,7 @@ def _points(score: float | None) -> float | None:
 
 def score_name(key: dict, names: Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
-    frame = names.frame
-    words = names.place(key, "subset")
-    alike = frame[(frame["task"] == key["task"]) & (frame["measure"] == key["measure"])]
-    words += [names.of("probe", key["probe"])] * (alike["probe"].nunique() > 1)
+    words = names.place(key, "subset") + names.probe(key, "task", "measure")
     return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"
 
 

@@ -28,6 +28,11 @@ class Names:
         """Return the name of a row's task, and of some columns what differs in the frame: the words of a title."""
         return [self.of("task", row["task"]), *self.several(row, *columns)]
 
+    def probe(self, row: Mapping, *columns: str) -> list[str]:
+        """Return the name of a row's probe, if rows that equal it in some columns are of several probes."""
+        alike = (self.frame[list(columns)] == [row[column] for column in columns]).all(axis=1)
+        return [self.of("probe", row["probe"])] * (self.frame.loc[alike, "probe"].nunique() > 1)
+
     def several(self, row: Mapping, *columns: str) -> list[str]:
         """Return a row's names in those of some columns that have more than one value in the frame."""
         return [self.of(column, row[column]) for column in columns if self.frame[column].nunique() > 1]
