@@ -131,18 +131,14 @@ def perspectives(u, v, weights):
 
 
 def matches(p, name, u, v, whole):
-    """Return the four matches [n, 4l] of each token of u with v, represented by `whole` (Wang et al. 2017, 6 to 10).
-
-    The head leaves out the divisor of the paper's mean weighted by cosine, the sum of the weights. That shows where
-    the sum is negative, and the paper's mean points to the other side: hence its absolute value here.
-    """
+    """Return the four matches [n, 4l] of each token of u with v, represented by `whole` (Wang et al. 2017, 6 to 10)."""
     full, largest, attentive, nearest = (
         p[f"{name}.{kind}"] for kind in ("full", "maxpooling", "attentive", "max_attentive")
     )
     rows = []
     for token in u:
         alike = np.array([cosine(token, other) for other in v])
-        mean = sum(weight * other for weight, other in zip(alike, v, strict=True)) / abs(alike.sum())
+        mean = sum(weight * other for weight, other in zip(alike, v, strict=True)) / alike.sum()
         best = np.max([perspectives(token, other, largest) for other in v], 0)
         last = perspectives(token, v[alike.argmax()], nearest)
         rows.append(

@@ -103,6 +103,26 @@ def test_mixed_adds_layers_while_each_step_gains_enough():
     assert choose(drawn, "mixed", 2.0)["t"].id == "l1"
 
 
+STUDENTS = {1: 50.0, 2: 52.0, 3: 54.0}
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(1, "teacher"), (2, "teacher"), (3, "teacher"), (7, "kd1")])
+def test_mixed_keeps_the_teacher_where_it_gains_enough_over_its_students(margin, expected):
+    """As the paper's CoLA, which keeps eight layers; branches of other trunks do not count, however good they are."""
+    drawn = [Offer(f"kd{own}", BranchSize(4, own), score) for own, score in STUDENTS.items()]
+    drawn += [Offer("teacher", BranchSize(4, 8), 60.0), Offer("top6", BranchSize(6, 6), 57.0)]
+    drawn += [Offer("kd1_elsewhere", BranchSize(8, 1), 55.0), Offer("kd2_elsewhere", BranchSize(6, 2), 59.9)]
+    later = {7: {"kd1": 56.5}}.get(margin, {})
+    drawn = [Offer(one.id, one.size, later.get(one.id, one.score)) for one in drawn]
+    assert choose({"t": drawn}, "mixed", margin)["t"].id == expected
+
+
+def test_mixed_takes_a_student_that_is_about_as_good_as_its_teacher():
+    drawn = [Offer(f"kd{own}", BranchSize(7, own), score) for own, score in {1: 80.0, 2: 81.5, 3: 82.0}.items()]
+    drawn += [Offer("teacher", BranchSize(7, 5), 82.3), Offer("top8", BranchSize(4, 8), 82.1)]
+    assert choose({"t": drawn}, "mixed", 1)["t"].id == "kd2"
+
+
 def test_best_and_smallest_go_by_validation():
     drawn = {"t": [Offer(f"k{k}", top_k(k, 6), score) for k, score in ((1, 70), (2, 79.5), (3, 80))]}
     assert choose(drawn, "best")["t"].id == "k3" and choose(drawn, "smallest", 1)["t"].id == "k2"

@@ -99,7 +99,8 @@ def test_matching_by_hand():
         for i in range(n):
             u, v = pair.u[row, i], pair.v[row, :m]
             cosines = functional.cosine_similarity(u, v, dim=-1)
-            others = [whole[row], None, (cosines.unsqueeze(1) * v).sum(0), v[cosines.argmax()]]
+            mean = (cosines.unsqueeze(1) * v).sum(0) / cosines.sum()
+            others = [whole[row], None, mean, v[cosines.argmax()]]
             for k in range(3):
                 weights = [match.full[k], match.maxpooling[k], match.attentive[k], match.max_attentive[k]]
                 due = [

@@ -68,19 +68,33 @@ def cheapest(offers: Offers, margin: float) -> dict[str, Offer]:
 def mixed(offers: Offers, margin: float) -> dict[str, Offer]:
     """Return, task by task, the offer after which a larger one gains less than the margin (Wei et al. 2022, "mixed").
 
-    Offers are tried by their own layers, rising; of equally many the best one counts. The next is taken while it scores
-    at least the margin more than the one before it.
+    A task's trunk is that of its best offer without layers left out, the teacher's. On it students are tried by their
+    own layers, rising: the next is taken while it scores at least the margin more than the one before it. The teacher
+    itself follows where it scores that much more than the student that was reached. Without students on that trunk,
+    offers of all trunks are tried so.
     """
     chosen = {}
     for task, some in offers.items():
-        sizes = sorted({offer.size.own for offer in some})
-        steps = [max((o for o in some if o.size.own == own), key=lambda offer: offer.score) for own in sizes]
-        chosen[task] = steps[0]
-        for offer in steps[1:]:
-            if offer.score - chosen[task].score < margin - ROUNDING:
-                break
-            chosen[task] = offer
+        teacher = max(some, key=lambda offer: (offer.size.frozen + offer.size.own, offer.score, -offer.size.own))
+        students = [o for o in some if o.size.frozen == teacher.size.frozen and o.size.own < teacher.size.own]
+        reached = _while_it_gains(students or some, margin)
+        chosen[task] = teacher if students and _gains(teacher, reached, margin) else reached
     return chosen
+
+
+def _while_it_gains(some: Sequence[Offer], margin: float) -> Offer:
+    """Return the last of some offers by their own layers, of equally many the best, before a step gains too little."""
+    sizes = sorted({offer.size.own for offer in some})
+    reached, *larger = [max((o for o in some if o.size.own == own), key=lambda offer: offer.score) for own in sizes]
+    for offer in larger:
+        if not _gains(offer, reached, margin):
+            break
+        reached = offer
+    return reached
+
+
+def _gains(offer: Offer, smaller: Offer, margin: float) -> bool:
+    return offer.score - smaller.score >= margin - ROUNDING
 
 
 def _admissible(some: Sequence[Offer], margin: float) -> list[Offer]:
@@ -92,4 +106,6 @@ def _fewest(some: Sequence[Offer]) -> Offer:
     return min(some, key=lambda offer: (offer.size.own, -offer.score))
 
 
+# by rule, raised where it chooses otherwise than before
+VERSIONS = {"mixed": 2}
 RULES = {"best": best, "smallest": smallest, "cheapest": cheapest, "mixed": mixed}

@@ -120,7 +120,7 @@ class HeadKind(LazyImport):
     unless in pooling or layers, so that these are the same in every pass, and it may pool in several ways at once;
     linear, whether it is no more than a matrix on such vectors, so that it can be fitted to convergence;
     compares_texts, whether it needs the texts of a pair encoded separately; in_print, its name there, where it is not
-    its id.
+    its id; version, raised where the results of its runs change and those of other kinds do not.
     """
 
     task_types: tuple[str, ...] = PREDICTED_TYPES
@@ -130,6 +130,7 @@ class HeadKind(LazyImport):
     linear: bool = False
     compares_texts: bool = False
     in_print: str = ""
+    version: int = 1
 
     @property
     def serves(self) -> str:
@@ -154,13 +155,16 @@ HEAD_KINDS = {
     "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions, in_print="DenseNet"),
     "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXT_TYPES, BcnOptions, pools=False, in_print="BCN"),
     "esim": HeadKind("thaw.heads.esim:EsimHead", PAIR_TYPES, EsimOptions, pools=False, in_print="ESIM"),
-    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIR_TYPES, MatchingOptions, pools=False, in_print="BiMPM"),
+    "bimpm": HeadKind(
+        "thaw.heads.bimpm:BiMpmHead", PAIR_TYPES, MatchingOptions, pools=False, in_print="BiMPM", version=2
+    ),
     "bimpm_no_lstm": HeadKind(
         "thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead",
         PAIR_TYPES,
         MatchingOptions,
         pools=False,
         in_print="BiMPM without LSTM",
+        version=2,
     ),
     "sim_transformer": HeadKind(
         "thaw.heads.sim_transformer:SimTransformerHead",
@@ -168,6 +172,7 @@ HEAD_KINDS = {
         SimTransformerOptions,
         pools=False,
         in_print="Sim-Transformer",
+        version=2,
     ),
     "bi_attention": HeadKind(
         "thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"

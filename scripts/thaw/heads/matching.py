@@ -33,8 +33,8 @@ class PerspectiveMatching(nn.Module):
         cosines = functional.normalize(u, dim=-1, eps=TINY) @ functional.normalize(v, dim=-1, eps=TINY).transpose(1, 2)
         hidden = ~v_mask.unsqueeze(1)
         weights = cosines.masked_fill(hidden, 0.0)
-        # Cosines may be negative and cancel each other; the length of the mean does not matter to a cosine.
-        mean = weights @ v
+        # The mean is divided by the sum of the weights, which may be negative. To a cosine only the sum's sign matters.
+        mean = weights @ v * weights.sum(2, keepdim=True).sign()
         nearest = cosines.masked_fill(hidden, -torch.inf).argmax(2)
         nearest = states_at(v, nearest)
         matched = [

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from thaw.adaptation.selectors import boundary
 from thaw.core import layout
+from thaw.core.branch_choice import VERSIONS
 from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
@@ -75,7 +76,9 @@ def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
         ]
         for task, some in merge.candidates.items()
     }
-    chosen = {"choose": merge.entry.choose, "margin": merge.entry.margin, "seed": merge.seed}
+    rule = merge.entry.choose
+    chosen = {"choose": rule, "margin": merge.entry.margin, "seed": merge.seed}
+    chosen |= {"rule_version": VERSIONS[rule]} if rule in VERSIONS else {}
     seeds = [run.seed for run in next(iter(merge.candidates.values()))[0].runs]
     return {"version": STEPS["merge"].version, "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
 
