@@ -1,11 +1,13 @@
 """What decides about a GPU, with the values of real cards; locks with real files and processes; strict kernels."""
 
+import errno
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import weakref
 
 import pytest
 import torch
@@ -23,6 +25,7 @@ from thaw.core.devices import (
     unsupported,
 )
 from thaw.core.errors import UserError
+from thaw.core.locks import locked, try_lock
 from thaw.core.runtime import driver, set_threads
 
 # What torch's wheels for Linux have code for, by its own table.
@@ -253,6 +256,49 @@ def test_heads_are_trained_where_nothing_else_trains_and_never_wait_for_a_traini
     assert [locks(True, "first", "second") for _ in range(2)] == [1, 0], "the slots of both, the free device first"
     assert locks(True, "first") == 0, "at the same time as a training, where there is no other device"
     assert locks(False, "first", "second") == 1, "and a training begins where only heads are trained"
+
+
+def test_what_a_failed_job_held_is_gone_when_its_device_is_given_back(tmp_path, monkeypatch):
+    """The error that is on its way has the frames of the job, whose variables would hold the model."""
+    made, alive = [], []
+
+    def train() -> None:
+        model = torch.nn.Linear(2, 2)
+        made.append(weakref.ref(model))
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(devices, "gpu_status", lambda: (True, ""))
+    monkeypatch.setattr(devices, "_usable", lambda: {0: "only"})
+    monkeypatch.setattr(devices, "require_deterministic", lambda: None)
+    monkeypatch.setattr(devices, "_free_memory", lambda device: alive.append(made[0]() is not None))
+    for name in ("set_device", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    with pytest.raises(RuntimeError, match="out of memory"), devices.claim_device():
+        train()
+    assert alive == [False]
+
+
+def test_a_folder_is_locked_for_one_at_a_time(tmp_path):
+    with locked(tmp_path), open(tmp_path / ".lock") as other:
+        assert not try_lock(other)
+    with open(tmp_path / ".lock") as other:
+        assert try_lock(other)
+
+
+class WithoutLocks:
+    """A file on a file system that has no locks."""
+
+    name = "/lustre/results/features/.lock"
+
+    def fileno(self) -> int:
+        """Refuse as the system call does."""
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+
+def test_a_file_system_without_locks_is_named():
+    with pytest.raises(UserError, match="^/lustre/results/features: its file system has no locks .*-o flock"):
+        try_lock(WithoutLocks())
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

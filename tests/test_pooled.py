@@ -152,6 +152,16 @@ def test_a_new_task_on_a_known_corpus_opens_no_weights_of_the_encoder(tmp_path):
     assert "accuracy" in metrics["scores"]["test"] and cost["flops"] > 0
 
 
+def test_what_a_killed_extraction_left_goes_with_the_next_one(tmp_path):
+    """Payloads have their full size from the start, and nobody sees their hidden names."""
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "data", "regression"), "regression")
+    bench.features.mkdir(parents=True, exist_ok=True)
+    left = bench.features / ".pooled.safetensors.k1ll3d.safetensors"
+    left.write_bytes(b"0" * 100)
+    bench.extract("pooled")
+    assert not left.exists() and bench.store.payload_path("pooled").is_file()
+
+
 @pytest.mark.parametrize("part", ["pooled", "words"])
 def test_a_payload_that_was_freed_is_made_again_the_same(tmp_path, part):
     kind = "spans" if part == "words" else "regression"

@@ -5,7 +5,6 @@ machines that have none.
 """
 
 import contextlib
-import fcntl
 import gc
 import glob
 import math
@@ -13,10 +12,12 @@ import os
 import re
 import tempfile
 import time
+import traceback
 import warnings
 from pathlib import Path
 
 from thaw.core.errors import UserError
+from thaw.core.locks import try_lock, unlock
 from thaw.core.runtime import log
 
 SLOTS = 4  # jobs that train heads alone on one device at a time: each has a CUDA context of about half a GB
@@ -136,6 +137,8 @@ def claim_device(shared: bool = False, operations: float = math.inf):
             raise UserError(missing_gpu_message(promise, torch.__version__, torch.version.cuda, reason))
         yield torch.device("cpu")
         return
+    if torch.cuda.is_initialized():  # what a job that failed left in this process, which now waits for its next turn
+        _free_memory(torch.cuda.current_device())
     names = _usable()
     with contextlib.ExitStack() as held:
         device = torch.device("cuda", list(names)[take_turn(list(names.values()), shared, held)])
@@ -144,6 +147,9 @@ def claim_device(shared: bool = False, operations: float = math.inf):
         require_deterministic()
         try:
             yield device
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # else their variables hold what is to be given back
+            raise
         finally:
             _free_memory(device)
 
@@ -194,8 +200,7 @@ def _first_lock(files) -> int:
     announced = False
     while True:
         for position, file in enumerate(files):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if try_lock(file):
                 return position
         if not announced:
             log("waiting for a free device")
@@ -204,12 +209,10 @@ def _first_lock(files) -> int:
 
 
 def _is_free(file) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    fcntl.flock(file, fcntl.LOCK_UN)
-    return True
+    free = try_lock(file, shared=True)
+    if free:
+        unlock(file)
+    return free
 
 
 def _free_memory(device) -> None:

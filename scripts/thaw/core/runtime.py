@@ -27,7 +27,8 @@ LESS_MEMORY = (
 )
 LESS_GPU_MEMORY = (
     "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
-    "smaller encoder; nvidia-smi shows what else is on the card"
+    "smaller encoder; heads on stored vectors and probes hold all of them, so that fewer rows or layers need less; "
+    "nvidia-smi shows what else is on the card"
 )
 ELSE = "on another (CUDA_VISIBLE_DEVICES=<number>) or on the processor (CUDA_VISIBLE_DEVICES=)"
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.digests import canonical, file_sha256
+from thaw.core.locks import locked
 from thaw.encoders import names
 from thaw.encoders.loading import longest
 from thaw.encoders.parity import MARKER, compare, write_marker
@@ -21,20 +22,23 @@ FILES = (*names.SETTINGS, *names.TOKENIZER, names.WEIGHTS, MARKER)
 def staged(out: Path) -> Iterator[Path]:
     """Give an empty folder for a model's files; on success they take the place of those in `out`, whose card goes.
 
-    The caller writes the new card, last of all. On any error `out` stays as it was.
+    The caller writes the new card, last of all. On any error `out` stays as it was. Two processes, of which one may be
+    left over from a workflow that was killed, take turns.
     """
-    staging = out / ".staging"
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    try:
-        yield staging
-        (out / "card.json").unlink(missing_ok=True)
-        for name in FILES:
-            (out / name).unlink(missing_ok=True)
-            if (staging / name).is_file():
-                os.replace(staging / name, out / name)
-    finally:
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(out):
+        staging = out / ".staging"
         shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir()
+        try:
+            yield staging
+            (out / "card.json").unlink(missing_ok=True)
+            for name in FILES:
+                (out / name).unlink(missing_ok=True)
+                if (staging / name).is_file():
+                    os.replace(staging / name, out / name)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def verified(folder: Path, encoder: Encoder | None = None) -> dict:

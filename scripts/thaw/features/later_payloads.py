@@ -28,9 +28,7 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
         try:
             Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
         except BaseException:  # the fork may have been killed while it wrote; the store is locked
-            for name in names:
-                for part in store.folder.glob(f".{store.payload_path(name).name}.*"):
-                    part.unlink(missing_ok=True)
+            store.drop_unfinished(names)
             raise
         store.forget(names)
     else:

@@ -11,8 +11,6 @@ one with windows over contexts, those of all its windows.
 B examples, S sequences (B, 2B, or all windows), T tokens of the longest, W words, N rows of a split, d width.
 """
 
-import contextlib
-import fcntl
 import functools
 from pathlib import Path
 
@@ -22,6 +20,7 @@ import torch
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.locks import locked
 from thaw.declarations.splits import stored_split
 from thaw.features.batch import Batch
 from thaw.features.boundary_states import Boundary
@@ -192,7 +191,7 @@ class FeatureStore:
         one makes them and the others wait; what was freed must get the checksum on the card, which another device
         rewrites. Args: rows, by split; None for those that each part holds.
         """
-        with self._lock():
+        with locked(self.folder):
             wanted = None if rows is None else masks_of(self, rows)
             missing = [part for part in parts if self._lacks(part, wanted)]
             if missing and remake:
@@ -201,7 +200,7 @@ class FeatureStore:
             path = self._existing_payload(part)
             if checksum(path) == self.part_card(part)["sha256"]:
                 continue
-            with self._lock():  # while it is held nobody adds rows, and the card is that of the payload
+            with locked(self.folder):  # while it is held nobody adds rows, and the card is that of the payload
                 same = path.is_file() and checksum(path) == self.part_card(part)["sha256"]
                 if not same:
                     path.unlink(missing_ok=True)
@@ -248,12 +247,11 @@ class FeatureStore:
             )
         return card
 
-    @contextlib.contextmanager
-    def _lock(self):
-        """Hold the folder's lock; it is released with its process."""
-        with open(self.folder / ".lock", "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+    def drop_unfinished(self, parts: list[int | str]) -> None:
+        """Delete what killed processes left of payloads that they were writing. No other process may write them now."""
+        for part in parts:
+            for left in self.folder.glob(f".{self.payload_path(part).name}.*"):
+                left.unlink(missing_ok=True)
 
     def _columns(self, split: str) -> dict[str, Ragged]:
         """Read the token ids of a split, once."""

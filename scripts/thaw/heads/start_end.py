@@ -38,7 +38,10 @@ class StartEndHead(VectorHead):
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the mean of both cross-entropies over windows. Args: logits [S, T, 2]; tokens [S, 2]."""
-        return functional.cross_entropy(logits.float(), targets)
+        logits = logits.float()
+        if logits.device.type != "cpu":  # whose kernel for [S, T, 2] is not deterministic
+            logits, targets = logits.transpose(1, 2).flatten(0, 1), targets.flatten()
+        return functional.cross_entropy(logits, targets)
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the best answers to each question, float64 [B, n, 3]; see `best_answers`."""
