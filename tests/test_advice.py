@@ -48,6 +48,25 @@ def test_bounds_that_hold_the_margin_are_undecided_and_name_seeds_and_rows():
     assert [one.answer for one in few] == ["undecided"] * 2 and few[1].needed.seeds == 4, "six are the fewest"
 
 
+@pytest.mark.parametrize("draw", range(12))
+def test_so_many_seeds_as_are_asked_for_decide_where_all_stays_the_same(draw):
+    """The seeds are repeated, so that means and standard deviations are what they were."""
+    rng, seeds = np.random.default_rng(draw), (3, 6, 8)[draw % 3]
+    of_seeds, of_rows = 80 + rng.normal(0, 1.5, (5, 1)) + rng.normal(0, 1, (5, seeds)), rng.normal(0, 0.4, (5, 1000))
+
+    def repeated(times: int) -> list[Candidate]:
+        every = [np.tile(scores, times) for scores in of_seeds]
+        return [
+            Candidate("some", own, np.add.outer(own, row), 500, {"seconds": 1.0}, tuple(range(len(own))))
+            for own, row in zip(every, of_rows, strict=True)
+        ]
+
+    for place, one in enumerate(analysis.judged(repeated(1), 1.0)):
+        if one.needed and one.needed.rows is None:
+            enough = -(-(seeds + one.needed.seeds) // seeds)
+            assert analysis.judged(repeated(enough), 1.0)[place].answer != "undecided"
+
+
 def test_bounds_hold_for_all_candidates_together():
     """Eight equal strategies: the chance that any of them is said to be worse than it is stays below 5 %."""
     rng, wrong, alone = np.random.default_rng(0), [], []

@@ -145,7 +145,8 @@ def test_parquet_and_what_is_guessed(tmp_path):
     frame.assign(z=[str(i % 2) for i in range(40)]).to_parquet(tmp_path / "sst2.parquet")
     stub = written(draft_of_file(tmp_path / "sst2.parquet", {"sst2", "my_sst2"}))
     assert "  my_sst2_2:\n" in stub and "columns: {text: body, label: mood}" in stub
-    assert "# guess: further texts: title; columns: {text: [one, other]} joins two in one\n    texts: [text]" in stub
+    two = "columns: {text: [title, body]} joins two in one, --text title body makes a pair of them"
+    assert f"# guess: further texts: title; {two}\n    texts: [text]" in stub
     assert "# guess: could also be z (label)\n    targets: {label: label}" in stub
 
 

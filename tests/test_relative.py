@@ -19,10 +19,15 @@ def drawn(folder, rates: dict, chance: float):
     for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
         tested[name] = 0.0
     tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
-    majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
     spec = invented.shown("r", "relative_table", reference="full")
-    table = relative.build(OutputData(folder, pandas.concat([tested, majority], ignore_index=True)), spec)
+    table = relative.build(OutputData(folder, and_majority(tested, chance)), spec)
     return table, tested, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+
+
+def and_majority(tested, chance: float):
+    """Return runs, and the baseline that says what chance is."""
+    majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
+    return pandas.concat([tested, majority], ignore_index=True)
 
 
 def test_the_three_numbers_by_hand(tmp_path):
@@ -37,7 +42,7 @@ def test_the_three_numbers_by_hand(tmp_path):
 def test_strategies_are_compared_over_the_seeds_that_both_have(tmp_path):
     rates = {("top_k", "k01"): 0.8, ("full", "base"): 0.9}
     table, tested, _ = drawn(tmp_path, rates, 0.6)
-    lacking = tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))]
+    lacking = and_majority(tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))], 0.6)
     spec = invented.shown("r", "relative_table", reference="full")
     (line,) = csv.DictReader(io.StringIO(writers.to_csv(relative.build(OutputData(tmp_path, lacking), spec))))
     first = tested[tested["seed"] <= 3].groupby("strategy")["value"].mean() * 100
@@ -51,3 +56,11 @@ def test_at_chance_there_is_the_difference_alone(tmp_path):
     assert table.notes[-1] == "No ratios where Full is not clearly above chance: R&D_50%."
     with pytest.raises(UserError, match="needs runs of full"):
         drawn(tmp_path, {("top_k", "k01"): 0.5}, 0.6)
+
+
+def test_of_classes_chance_must_be_known(tmp_path):
+    rates = {("top_k", "k01"): 0.8, ("full", "base"): 0.9}
+    _, tested, _ = drawn(tmp_path, rates, 0.6)
+    spec = invented.shown("r", "relative_table", reference="full")
+    with pytest.raises(UserError, match="add majority to baselines:"):
+        relative.build(OutputData(tmp_path, tested[tested["kind"] == "run"]), spec)

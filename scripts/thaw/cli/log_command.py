@@ -3,7 +3,7 @@
 thaw log tensorboard results/runs/sst2 logs/sst2     all runs below a folder; then tensorboard --logdir logs/sst2
 
 Loss, learning rate and scores by update come from each run's history.csv. It needs the package tensorboard:
-pip install 'thaw-nlp[tensorboard]'.
+pip install tensorboard.
 """
 
 from pathlib import Path

@@ -23,8 +23,8 @@ def main(words: list[str]) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that thaw merge or thaw export wrote")
     parser.add_argument("--host", default=LOOPBACK, help="address to listen on; default: this machine alone")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
-    parser.add_argument("--max-texts", type=int, default=limits.texts, help="of a request; default: %(default)s")
-    parser.add_argument("--max-bytes", type=int, default=limits.body, help="of a request; default: %(default)s")
+    parser.add_argument("--max-texts", type=int, default=limits.texts, help=f"of a request; default: {limits.texts}")
+    parser.add_argument("--max-bytes", type=int, default=limits.body, help=f"of a request; default: {limits.body}")
     parser.add_argument("--concurrent", type=int, default=64, help="requests at once, more get 503; default: 64")
     given = parser.parse_args(words)
     if not 1 <= given.port <= 65535 or min(given.max_texts, given.max_bytes, given.concurrent) < 1:

@@ -97,7 +97,10 @@ def carve(
         if not len(taken):
             wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()
             message = f"no group is small enough for the {wanted} rows wanted, the smallest has {smallest}"
-            raise UserError(f"{location}: carve {split}: {message}; group by row, or use an official split")
+            raise UserError(
+                f"{location}: carve {split}: {message}; say group_by: row, so that splits may share texts, "
+                "or use an official split"
+            )
         free[taken] = False
         carved[split] = np.flatnonzero(np.isin(groups, taken))
     return {"train": np.flatnonzero(free[groups]), **carved}

@@ -200,8 +200,10 @@ def _texts(profile: FileProfile, path: str, besides: str = "") -> tuple[list[Nam
     if len(wordy) == 2 and unnamed and max(wordy.values()) < 2 * min(wordy.values()):
         return list(wordy), {"texts": "two columns of texts; one name only if they are no pair"}
     longest = max(wordy, key=wordy.get)
-    rest = ", ".join(str(name) for name in wordy if name != longest)
-    joined = f"further texts: {rest}; columns: {{text: [one, other]}} joins two in one"
+    rest = [str(name) for name in wordy if name != longest]
+    two = [str(name) for name in wordy if str(name) in (str(longest), *rest[:1])]
+    joined = f"further texts: {', '.join(rest)}; columns: {{text: [{', '.join(two)}]}} joins two in one, "
+    joined += f"--text {' '.join(two)} makes a pair of them"
     return [longest], {"texts": joined} if rest else {}
 
 

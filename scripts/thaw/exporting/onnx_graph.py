@@ -16,7 +16,7 @@ from thaw.exporting.checking import checked, examples
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.standalone_model import BATCH, Model
 
-MISSING = "--onnx needs onnx and onnxruntime; pip install 'thaw-nlp[onnx]' installs them"
+MISSING = "--onnx needs onnx and onnxruntime; pip install onnx onnxruntime"
 CLOSE = 1e-4  # by which a probability, or a score, may differ: sums in another order
 CHECKED = 128  # examples that are read with both
 OPSET = 17

@@ -20,7 +20,7 @@ def write_events(folder: Path, target: Path) -> list[Path]:
     try:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
     except ImportError as error:
-        raise UserError("thaw log needs the package tensorboard: pip install 'thaw-nlp[tensorboard]'") from error
+        raise UserError("thaw log needs the package tensorboard: pip install tensorboard") from error
     histories = sorted(folder.rglob("history.csv"))
     if not histories:
         raise UserError(f"{folder}: no history.csv is below it; expected a run, or a folder above runs")

@@ -17,7 +17,7 @@ from thaw.merging.merged_model import MergedModel, check
 from thaw.merging.request_limits import Limits
 
 CONNECTIONS = 1000  # open ones without a request, above which new ones are refused
-MISSING = "thaw serve needs FastAPI and uvicorn; pip install 'thaw-nlp[serve]' installs them"
+MISSING = "thaw serve needs FastAPI and uvicorn; pip install fastapi uvicorn"
 
 
 class SingleModel:

@@ -43,8 +43,8 @@ COST_RULE = (
     "the rows that it reads. Where its seconds with the whole extraction are "
     f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds: "
     "other work on the machine makes them too high. "
-    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from; those "
-    "of a linear probe contain one pass of the encoder over its training texts. "
+    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from, "
+    "without the encoder's pass that stored the hidden states. "
     "Recommendations add the trials of the search that chose a strategy's settings."
 )
 COST_NOTE = (

@@ -48,8 +48,8 @@ def _readings(strategies: dict[str, StrategyConfig], labels: dict[str, str]) -> 
     by_text: dict[str, list[str]] = {}
     for name, text in reads.items():
         by_text.setdefault(text, []).append(labels[name])
-    listed = "; ".join(f"of {' and '.join(names)} it {text}" for text, names in by_text.items())
-    return [f"The head reads the layers that heads.yaml names, but {listed}."]
+    listed = "; ".join(f"in {' and '.join(names)} it {text}" for text, names in by_text.items())
+    return [f"The head reads the layers that its entry names; {listed}."]
 
 
 def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:

@@ -6,15 +6,16 @@ from resampled seeds and examples. All of it is on validation: test is for what 
 draws. Scores are in points (x 100).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.statistics.bootstrap import LEVEL, Interval, Resampled, resampled
-from thaw.statistics.sample_size import Needed, needed
+from thaw.statistics.sample_size import MOST_SEEDS, Needed
 
 NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
+MOST_DOUBLINGS = 10  # of the rows of validation: a thousand times as many
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 
 
@@ -66,25 +67,57 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     """
     front = pareto([{"score": -one.validation, **one.costs} for one in candidates])
     contrasts = [[one.less(other) for one in candidates] for other in candidates]
-    widths = [_quantile([made for made in row if made.spread.error > 0]) for row in contrasts]
-    bounds = [
-        [(made.value - width * made.spread.error, made.value + width * made.spread.error) for made in row]
-        for row, width in zip(contrasts, widths, strict=True)
+    widths = np.array([_quantile([made for made in row if made.spread.error > 0]) for row in contrasts])
+    values = np.array([[made.value for made in row] for row in contrasts])
+    lows, highs = _to_best(values, np.array([[made.spread.error for made in row] for row in contrasts]), widths)
+    best, results = highest(candidates), []
+    for candidate, on_front, low, high in zip(candidates, front, lows, highs, strict=True):
+        difference = Interval(candidate.validation - best.validation, float(low), float(high))
+        answer = _answer(difference, len(candidate.scores), margin)
+        results.append(Judged(candidate, difference, answer, None, on_front))
+    lacking = _lacking(contrasts, values, widths, margin) if any(one.answer == UNDECIDED for one in results) else []
+    return [
+        replace(one, needed=lacks) if one.answer == UNDECIDED else one
+        for one, lacks in zip(results, lacking or [None] * len(results), strict=True)
     ]
-    possible = [index for index, row in enumerate(bounds) if all(low <= 0 for low, _ in row)]
-    best = highest(candidates)
-    results = []
-    for index, (candidate, on_front) in enumerate(zip(candidates, front, strict=True)):
-        others = [other for other in possible if other != index]
-        low = min((bounds[other][index][0] for other in others), default=0.0)
-        high = 0.0 if index in possible else max(bounds[other][index][1] for other in others)
-        difference = Interval(candidate.validation - best.validation, min(low, 0.0), min(high, 0.0))
-        answer, lacks = _answer(difference, len(candidate.scores), margin), None
-        if answer == UNDECIDED:
-            nearest = min(others, key=lambda other: bounds[other][index][0], default=index)
-            lacks = _lacks(contrasts[nearest][index], margin)
-        results.append(Judged(candidate, difference, answer, lacks, on_front))
-    return results
+
+
+def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds [..., K] of each candidate's difference to the best, whichever that is.
+
+    Args: values [K, K], of each candidate (last) less each other one; their standard errors [..., K, K]; how many of
+    these the bounds are away, by the other one [K]. The best may be any that no one is above for sure.
+    """
+    reach = widths[:, None] * errors
+    lows, highs = values - reach, values + reach
+    possible = (lows <= 0).all(-1)
+    others = possible[..., None] & ~np.eye(len(values), dtype=bool)
+    low = np.where(others, lows, np.inf).min(-2)
+    high = np.where(possible, 0.0, np.where(others, highs, -np.inf).max(-2))
+    return np.minimum(low, 0.0), np.where(np.isfinite(high), np.minimum(high, 0.0), 0.0)
+
+
+def _lacking(contrasts: list, values: np.ndarray, widths: np.ndarray, margin: float) -> list[Needed | None]:
+    """Return for each candidate what would decide it by the same bounds, if means and standard deviations stay.
+
+    The bounds stay as many standard errors away, which is more than more seeds need. Seeds alone where MOST_SEEDS or fewer do, else twice, four times ... as many rows too; None where nothing does.
+    """
+    spreads = [[made.spread for made in row] for row in contrasts]
+    seeds, rows = spreads[0][0].seeds, spreads[0][0].rows
+    if seeds < FEWEST_OF_INTERVAL:
+        return [Needed(FEWEST_SEEDS - seeds, None)] * len(values)
+    by_seed, by_rows = (
+        np.array([[getattr(s, name) for s in row] for row in spreads]) for name in ("by_seed", "by_rows")
+    )
+    numbers, lacking = np.arange(max(FEWEST_SEEDS, seeds + 1), MOST_SEEDS + 1), [None] * len(values)
+    for times in 2 ** np.arange(MOST_DOUBLINGS):
+        errors = np.sqrt(by_rows / times + by_seed / numbers[:, None, None])
+        low, high = _to_best(values, errors, widths)
+        decided = (low > -margin) | (high < -margin)
+        for index in np.flatnonzero(decided.any(0)):
+            more = int(numbers[decided[:, index].argmax()]) - seeds
+            lacking[index] = lacking[index] or Needed(more, int(rows * times) if times > 1 else None)
+    return lacking
 
 
 def highest(candidates: list[Candidate]) -> Candidate:
@@ -137,10 +170,3 @@ def _answer(difference: Interval, seeds: int, margin: float) -> str:
     if seeds < FEWEST_OF_INTERVAL:
         return UNDECIDED
     return NOT_WORSE if difference.low > -margin else WORSE if difference.high < -margin else UNDECIDED
-
-
-def _lacks(contrast: Resampled, margin: float) -> Needed | None:
-    """Return what would separate a difference from the margin, as if it were the only one."""
-    if contrast.spread.seeds < FEWEST_OF_INTERVAL:
-        return Needed(FEWEST_SEEDS - contrast.spread.seeds, None)
-    return needed(abs(contrast.value + margin), contrast.spread)

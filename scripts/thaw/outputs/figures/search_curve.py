@@ -50,8 +50,8 @@ def _points_of_sweeps(axis, lines: list[tuple]) -> None:
 def expected(data) -> dict[tuple, dict]:
     """Return by cell {expected, metric, seeds} of its own search: the expected best score of 1, 2, ... trials, x 100.
 
-    Trials are drawn with replacement from those that were run, each with its mean over seeds; a trial without a
-    score is left out. A cell that uses another strategy's search has none.
+    Trials are drawn with replacement from those that were run, each with its mean over seeds; an undefined score, as of
+    a model that always says the same, counts as 0. A cell that uses another strategy's search has none.
     """
     curves, runs = {}, data.runs
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
@@ -60,9 +60,9 @@ def expected(data) -> dict[tuple, dict]:
         search = NEEDS["settings"]
         record, digest = run.parent / search.file, search.stated(read_json(run / "metrics.json")["spec"])
         made = read_json(record) if digest and record.exists() else {}
-        trials = [trial for trial in made.get("trials", []) if trial["mean"] is not None]
+        trials = made.get("trials", [])
         if made.get("digest") == digest and trials:
-            best = expected_maximum([100 * trial["mean"] for trial in trials])
+            best = expected_maximum([100 * (trial["mean"] or 0.0) for trial in trials])
             seeds = len(trials[0]["seeds"])
             curves[tuple(row[name] for name in CELL)] = {"expected": best, "metric": made["metric"], "seeds": seeds}
     return curves

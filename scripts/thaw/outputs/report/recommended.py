@@ -104,7 +104,7 @@ def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
         return "No other strategy trains for less time.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
-    text = f"Next on validation and cheaper: {_name(near, labels)} ({away} points on validation);"
+    text = f"Next on validation and cheaper: {_name(near, labels)} (distance to the best: {away} points);"
     return f"{text} {_cheaper(near, best, lines, labels)}", away, _anchor(near)
 
 
@@ -114,7 +114,9 @@ def _difference(taken: dict, best: dict, labels: dict) -> tuple[str, str, str]:
     validated = _interval(taken, "difference", "low", "high")
     tested = _interval(taken, "test_difference", "test_difference_low", "test_difference_high")
     name = _name(best, labels)
-    text = f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+    text = (
+        f"Distance to the best on validation: {validated}; difference to {name}, the highest there, on test: {tested}."
+    )
     return text, tested, _anchor(best)
 
 
@@ -189,7 +191,11 @@ def _lacks(line: dict) -> str:
         seeds = int(line["more_seeds"])
         more = f" and {wording.plural(seeds, 'more seed')}" if seeds else ""
         return f"a validation set of {wording.count(float(line['rows_needed']))} rows{more}"
-    return wording.plural(int(line["more_seeds"]), "more seed") if line["more_seeds"] else "no number of seeds decides"
+    return (
+        f"at least {wording.plural(int(line['more_seeds']), 'more seed')}"
+        if line["more_seeds"]
+        else "no number of seeds decides"
+    )
 
 
 def _name(line: dict, labels: dict) -> str:

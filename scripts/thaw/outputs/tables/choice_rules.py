@@ -99,11 +99,12 @@ def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
     return [
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "
-        "the best one is selected in half of those and scored in the other half. Below 0 the rule did better than that "
-        f"by chance. It needs {FEWEST_OF_RULES} draws or seeds.",
+        "the best one is selected in half of those and scored in the other half. So few draws do not always select the "
+        "best one: regrets are too low, for all rules alike, and may be below 0; differences between rules are not. It "
+        f"needs {FEWEST_OF_RULES} draws or seeds.",
         "Cost: median seconds of all trainings that the rule needs, and of the extraction of features once, in units "
         f"of one {whole}; in brackets with a share of the extraction.",
         f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
-        f"the rule {against}, adjusted for the table (step-down max-T).",
+        f"the rule {against}, adjusted for the rules of the same group (step-down max-T).",
         *lacking,
     ]

@@ -8,6 +8,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
+from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables import claims_by_task as by_task
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
@@ -52,6 +53,7 @@ def build(data, spec: dict) -> TextTable:
         for encoder in encoders
     ]
     titles, notes = ("Paper", "Answer", "By task"), _notes()
+    notes += undefined_note(data.runs, names, "Tests leave these seeds out")
     if spec.get("by_task"):
         tested = [by_entry.get(index, []) for index in range(len(entries))]
         tasks = dict.fromkeys([*spec["order"].get("tasks", []), *data.runs["task"]])

@@ -5,6 +5,7 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
+from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.claims import contrast_of, underfit
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.bootstrap import student_interval
@@ -37,7 +38,8 @@ def build(data, spec: dict) -> TextTable:
     trend = bool(spec.get("ordered"))
     titles = ("Mean", "p", "By task") if trend else ("Mean", "p", "Mean with those left out", "By task")
     of = "Tasks" if trend else "Claim"
-    return text_table(spec, titles, groups, _notes(trend), HEADER, lines, of=of, sentences=True)
+    notes = _notes(trend) + undefined_note(data.runs, spec["labels"], "Contrasts leave these seeds out")
+    return text_table(spec, titles, groups, notes, HEADER, lines, of=of, sentences=True)
 
 
 def _by_task(data, entry: dict, labels: dict) -> tuple[dict[str, float], dict[str, float]]:
@@ -117,12 +119,14 @@ def _line(
 
 def _notes(trend: bool) -> list[str]:
     each = (
-        "Of each task the contrast in points, the mean over its seeds or draws, on its first test split. Left out: "
+        "Of each task the contrast in points, the mean over its seeds or draws, on its first test split, of the first "
+        "subset of training rows where there are several. Left out: "
         "tasks on which a strategy is underfit, with the contrast in parentheses."
     )
     if trend:
         return [each, "p: one-sided test of Jonckheere and Terpstra over tasks, exact, that it falls over the groups."]
     return [
         f"{each} Mean: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks, "
-        f"adjusted for the claims of the table by step-down max-T; fewer than {FEWEST_SEEDS} tasks decide nothing.",
+        "adjusted for the claims about one encoder by step-down max-T; fewer than "
+        f"{FEWEST_SEEDS} tasks decide nothing.",
     ]

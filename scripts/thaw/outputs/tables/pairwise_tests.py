@@ -6,6 +6,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
 from thaw.outputs.frame.result_links import row_anchor
+from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.claims import underfit
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.significance import PairedTest, compare
@@ -48,6 +49,7 @@ def build(data, spec: dict) -> TextTable:
     notes = _notes(
         wording.label(labels, "strategies", spec["reference"]), [contrast for _, contrast in kept.values()], weak
     )
+    notes += undefined_note(data.runs, labels, "Differences leave these seeds out")
     return text_table(spec, [column.title for column in columns], groups, notes, HEADER, lines, sentences=True)
 
 

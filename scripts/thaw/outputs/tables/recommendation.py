@@ -16,6 +16,7 @@ from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, Stra
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
+from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged, cheapest, highest, judged
 
@@ -83,6 +84,7 @@ def build(data, spec: dict) -> TextTable:
     titles = _without_dashes(groups)
     notes = _notes(margin, fewest, any(predicting), "Cost" in titles)
     notes += (busy_note(runs) if "Cost" in titles else []) + _unrun(runs, labels)
+    notes += undefined_note(runs, labels, "These strategies are not candidates there")
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 

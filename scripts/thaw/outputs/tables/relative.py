@@ -10,6 +10,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
+from thaw.outputs.frame.sanity_flags import OF_CLASSES
 from thaw.outputs.tables import share_of_way
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
@@ -39,8 +40,7 @@ def build(data, spec: dict) -> TextTable:
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                # R² of the majority may be below 0, and a share of a score below 0 says nothing.
-                chance = max(0.0, chances.get((row.task, row.split, row.subset), 0.0))
+                chance = _chance(chances, row)
                 above = interval(sides[1].value, sides[1].draws).low > chance
                 numbers = _numbers(*sides, chance) if above else {}
                 at = aggregate.column_index(columns, row.task, row.split)
@@ -59,9 +59,23 @@ def build(data, spec: dict) -> TextTable:
 
 
 def _chances(summary) -> dict[tuple, float]:
-    """Return the score of the majority class x 100 by task, split and subset, where it is defined."""
-    rows = summary[summary["baseline"] & (summary["strategy"] == "majority") & summary["mean"].notna()]
-    return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
+    """Return the score of the majority class x 100 by task, split and subset; 0 where it is not defined or below 0.
+
+    R² of the majority may be below 0, and a share of a score below 0 says nothing.
+    """
+    rows = summary[summary["baseline"] & (summary["strategy"] == "majority")]
+    return {
+        (row.task, row.split, row.subset): max(0.0, row.mean if row.mean == row.mean else 0.0)
+        for row in rows.itertuples()
+    }
+
+
+def _chance(chances: dict[tuple, float], row) -> float:
+    """Return the chance of a row's score; of a metric of classes, an unknown one is a UserError."""
+    key = (row.task, row.split, row.subset)
+    if key not in chances and row.metric in OF_CLASSES:
+        raise UserError("a relative_table needs the majority class as a baseline: add majority to baselines:")
+    return chances.get(key, 0.0)
 
 
 def _cells(row, whole: str) -> list[tuple]:

@@ -69,7 +69,8 @@ def build(data, spec: dict) -> TextTable:
 
 def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
     """Return how far each strategy of a group gets on each task. Args: the group's rows of the summary."""
-    ends = {name: mine[mine["strategy"] == spec[name]].set_index(["task", "split"]) for name in ("start", "reference")}
+    base = mine[mine["variant"] == "base"]
+    ends = {name: base[base["strategy"] == spec[name]].set_index(["task", "split"]) for name in ("start", "reference")}
     others = mine[~mine["strategy"].isin([spec["start"], spec["reference"]]) & mine["mean"].notna()]
     ways = []
     for row in others.itertuples():

@@ -1,0 +1,21 @@
+"""Runs whose score is undefined: a correlation, say, of predictions that are all equal."""
+
+from thaw.outputs import wording
+
+
+def undefined_note(runs, labels: dict, left_out: str) -> list[str]:
+    """Return the note that names strategies with undefined scores, by task, none where there are none.
+
+    Args: runs as `read_runs` returns them; names in print; what is left out because of them, as "these seeds".
+    """
+    present = (runs["kind"] == "run") & runs["main"].astype(bool) & (runs["missing"] == "")
+    rows = runs[present & runs["role"].isin(["validation", "test"]) & runs["value"].isna()]
+    counts = rows.groupby(["strategy", "variant", "task"], sort=False)["seed"].nunique()
+    said = [
+        f"{wording.strategy_name(labels, strategy, variant)} on {wording.task_name(labels, task)} "
+        f"({wording.plural(int(seeds), 'seed')})"
+        for (strategy, variant, task), seeds in counts.items()
+    ]
+    if not said:
+        return []
+    return [f"Undefined scores, as of a model that predicts one value for all rows: {'; '.join(said)}. {left_out}."]
