@@ -60,7 +60,7 @@ def test_bold_and_marks_follow_the_test_over_seeds(winner, tie):
 def test_of_a_tie_the_cheaper_one_is_recommended_with_the_difference(tie):
     text = first_screen(tie)
     assert re.search(r"Linear probe 90\.6 \[", text)
-    assert re.search(r"Difference to the highest on validation, Full fine-tuning: −0\.\d \[.*\] on validation, ", text)
+    assert re.search(r"Distance to the best on validation: −0\.\d \[.*\] ?; difference to Full fine-tuning, ", text)
     assert (
         "3.4\u202fs of training instead of 1.5\u202fmin (26.3 times less), with the whole feature extraction "
         "8.4\u202fs instead of 1.5\u202fmin;" in text
@@ -85,8 +85,8 @@ def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):
         text,
     )
     assert re.search(
-        r"Next on validation and cheaper: Linear probe \( ?−20\.0 \[.*\] points on validation\); .* "
-        r"To decide: 4 more seeds\.",
+        r"Next on validation and cheaper: Linear probe \(distance to the best: ?−20\.0 \[.*\] points\); .* "
+        r"To decide: at least 4 more seeds\.",
         text,
     )
     assert "contradicted" not in report.page and "undecided, −20.0" in report.page

@@ -100,7 +100,8 @@ def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray) -> tupl
 def _lacking(contrasts: list, values: np.ndarray, widths: np.ndarray, margin: float) -> list[Needed | None]:
     """Return for each candidate what would decide it by the same bounds, if means and standard deviations stay.
 
-    The bounds stay as many standard errors away, which is more than more seeds need. Seeds alone where MOST_SEEDS or fewer do, else twice, four times ... as many rows too; None where nothing does.
+    The bounds stay as many standard errors away, which is more than more seeds need. Seeds alone where MOST_SEEDS or
+    fewer do, else twice, four times ... as many rows too; None where nothing does.
     """
     spreads = [[made.spread for made in row] for row in contrasts]
     seeds, rows = spreads[0][0].seeds, spreads[0][0].rows
