@@ -2,6 +2,7 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -14,6 +15,8 @@ from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import guidelines, pairwise_tests, writers
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.statistics.significance import NOT_DISTINGUISHABLE, PairedTest
+from thaw.statistics.verdicts import NOT_TESTABLE
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
 
@@ -54,6 +57,15 @@ def test_every_strategy_against_the_full_model(scored):
     assert float(line["p_adjusted"]) == pytest.approx(2 / 64, abs=1e-4) and line["answer"] == "lower"
     assert float(line["low"]) < apart.mean() < float(line["high"]) < 0
     assert "p 0.031" in table.groups[0].rows[0].cells[0].text and table.groups[0].rows[0].cells[0].best
+
+
+def test_six_copies_of_one_row_of_two_hundred_are_no_difference():
+    """As of fits to convergence, whose seeds are copies: p over them is 1 / 32, and the CI over rows holds 0."""
+    tested = PairedTest(0.5, 1 / 32, 1 / 32, None, 6, "higher")
+    touching, above = (SimpleNamespace(mean=0.5, draws=np.linspace(low, 1.5, 1000)) for low in (-0.05, 0.1))
+    assert pairwise_tests.answer(touching, tested, weak=False) == NOT_DISTINGUISHABLE
+    assert pairwise_tests.answer(above, tested, weak=False) == "higher"
+    assert pairwise_tests.answer(above, tested, weak=True) == NOT_TESTABLE
 
 
 def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_rows(scored):

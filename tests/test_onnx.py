@@ -44,5 +44,5 @@ def test_trunk_and_branches_are_written_as_onnx(extra, written):  # noqa: F811
 
 def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(UserError, match=r"pip install 'thaw-nlp\[onnx\]' installs them"):
+    with pytest.raises(UserError, match=r"pip install onnx onnxruntime"):
         require_onnx()

@@ -187,7 +187,7 @@ def test_a_run_trains_an_own_head_and_scores_by_an_own_metric(bench, my, tmp_pat
     [
         ("my_metrics.py", "beyond chance", "by chance", "my_metrics.py is not the file that was planned with"),
         ("my_heads.py", "states[:, 0]", "states", r"my_heads.py:8: my_heads:Gated: logits of shape \[2, 3, 2\] where"),
-        ("my_heads.py", "hidden, outputs", "outputs, hidden", r"my_heads:Gated: .*my_heads.py:19: RuntimeError: mat1"),
+        ("my_heads.py", "hidden, outputs", "outputs, hidden", r"my_heads:Gated: .*my_heads.py:21: RuntimeError: mat1"),
     ],
 )
 def test_a_step_refuses_a_part_that_changed_or_breaks_the_interface(bench, my, tmp_path, file, old, new, message):

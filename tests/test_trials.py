@@ -43,7 +43,9 @@ def test_the_best_to_expect_by_hand(results, tmp_path):
     # of 0.5, 0.6, 0.7 with two draws: nine pairs, of which 1, 3 and 5 have these as their highest
     pairs = (50 + 3 * 60 + 5 * 70) / 9
     assert list(one["trials"]) == [1, 2, 3] and list(one["expected"][:2]) == pytest.approx([60, pairs], abs=1e-3)
-    assert list(found.loc["odd", "full", "base"]["expected"]) == pytest.approx([70, 75]), "without what has no score"
+    # of 0.8, 0 for what has no score, and 0.6: of nine pairs 1, 3 and 5 have 0, 0.6 and 0.8 as their highest
+    undefined = list(found.loc["odd", "full", "base"]["expected"])
+    assert undefined == pytest.approx([140 / 3, (3 * 60 + 5 * 80) / 9, (7 * 60 + 19 * 80) / 27], abs=1e-3)
     assert (tmp_path / "trials.svg").stat().st_size > 3000
 
 

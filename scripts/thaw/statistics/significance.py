@@ -8,6 +8,8 @@ import numpy as np
 from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
 from thaw.statistics.sign_flips import adjusted
 
+NOT_DISTINGUISHABLE = "not distinguishable"
+
 
 def effect_size(differences) -> float | None:
     """Return d_z, the mean of paired differences in their own standard deviations; None without one, or of two pairs.
@@ -41,7 +43,7 @@ def compare(families: list[Mapping[int, float]], alpha: float = ALPHA) -> list[P
     for by_seed, (p, over_all) in zip(families, adjusted(families), strict=True):
         differences = list(by_seed.values())
         mean = float(np.mean(differences))
-        answer = "not distinguishable" if over_all > alpha else ("higher" if mean > 0 else "lower")
+        answer = NOT_DISTINGUISHABLE if over_all > alpha else ("higher" if mean > 0 else "lower")
         if len(differences) < FEWEST_SEEDS:
             answer = "too few seeds"
         tests.append(PairedTest(mean, p, over_all, effect_size(differences), len(differences), answer))

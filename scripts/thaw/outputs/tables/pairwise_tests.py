@@ -9,7 +9,8 @@ from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.claims import underfit
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.significance import PairedTest, compare
+from thaw.statistics.bootstrap import interval
+from thaw.statistics.significance import NOT_DISTINGUISHABLE, PairedTest, compare
 from thaw.statistics.verdicts import NOT_TESTABLE
 
 MARK = "†"  # of differences that are not testable
@@ -75,7 +76,7 @@ def _cell(contrast: Contrast, tested: PairedTest, link: str, weak: bool) -> Text
     """Return a difference in print, bold if it is significant; marked and never bold between underfit runs."""
     effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
-    significant = tested.answer in ("higher", "lower") and not weak
+    significant = answer(contrast, tested, weak) in ("higher", "lower")
     mark = MARK if weak else ""
     return TextCell(contrast.text + effect + test + mark, contrast.mean, best=significant, link=link)
 
@@ -89,8 +90,19 @@ def _line(row, contrast: Contrast, tested: PairedTest, weak: bool) -> list:
         effect,
         f"{tested.p:.4f}",
         f"{tested.adjusted:.4f}",
-        NOT_TESTABLE if weak else tested.answer,
+        answer(contrast, tested, weak),
     ]
+
+
+def answer(contrast: Contrast, tested: PairedTest, weak: bool) -> str:
+    """Return what a difference is said to be: higher or lower where p and the CI agree.
+
+    Seeds of a fit to convergence are copies, whose p is small however little they differ.
+    """
+    if weak:
+        return NOT_TESTABLE
+    ci = interval(contrast.mean, contrast.draws)
+    return NOT_DISTINGUISHABLE if tested.answer in ("higher", "lower") and ci.low <= 0 <= ci.high else tested.answer
 
 
 def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:
@@ -99,7 +111,8 @@ def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:
         f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
         f"({wording.CI}); d_z: the mean difference in standard deviations of the paired differences.",
         f"p: sign-flip test over seeds, adjusted for the {wording.plural(len(contrasts), 'comparison')} of this table "
-        "by step-down max-T. Bold: p at most 0.05; all other differences are not significant.",
+        "by step-down max-T. Bold: p at most 0.05 and a 95 % CI on one side of 0; all other differences are not "
+        "significant.",
     ]
     if sets > 1:
         notes.append("Sets of other seeds or draws share the error by Holm's rule, weighted by their numbers of tests.")
