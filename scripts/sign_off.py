@@ -4,7 +4,7 @@ python scripts/sign_off.py                 all steps
 python scripts/sign_off.py train collect   these steps only
 
 Do this after a change that leaves the results of a step as they are, or after its VERSION was raised because
-they change, or that of one kind of probe or head (thaw/declarations). tests/test_house.py asks for it.
+they change, or that of one kind of probe, head or rule (kind_version). tests/test_house.py asks for it.
 """
 
 import argparse
@@ -39,8 +39,8 @@ def _said(before: dict | None, now: dict) -> str:
         return f"VERSION raised from {before['version']} to {now['version']}; all its results are made again"
     if before["code"] != now["code"]:
         return (
-            "its code changed; you say that its results stay as they are, but for kinds of probe or head with a raised "
-            "version"
+            "its code changed; you say that its results stay as they are, but for kinds of probe, head or rule with a "
+            "raised version"
         )
     return "unchanged"
 

@@ -112,7 +112,7 @@ def test_one_pass_per_split_serves_all_boundaries(encoder, corpus, tmp_path, cap
     assert len(calls) == sum(len(batches(store.lengths(split))) for split in ROWS) + 1
     files = {path.name for path in (tmp_path / "joint").iterdir()}
     made = {f"b{n}{end}" for n in range(4) for end in (".json", ".safetensors")}
-    assert files == {"tokens.json", "tokens.parquet"} | made
+    assert files == {"tokens.json", "tokens.parquet", ".lock"} | made
 
 
 def test_no_boundary_means_no_pass(encoder, corpus, tmp_path, capsys):

@@ -27,7 +27,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            _wait_for_device()
+            wait_for_device()
             self.processor += time.process_time() - worked
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
@@ -86,7 +86,7 @@ def peak_memory_mb(device) -> float:
     return round(most * unit / 2**20, 1)
 
 
-def _wait_for_device() -> None:
+def wait_for_device() -> None:
     """Wait until all CUDA work queued so far is done; on CPU there is nothing to wait for."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

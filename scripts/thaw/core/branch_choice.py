@@ -77,8 +77,11 @@ def mixed(offers: Offers, margin: float) -> dict[str, Offer]:
     for task, some in offers.items():
         teacher = max(some, key=lambda offer: (offer.size.frozen + offer.size.own, offer.score, -offer.size.own))
         students = [o for o in some if o.size.frozen == teacher.size.frozen and o.size.own < teacher.size.own]
-        reached = _while_it_gains(students or some, margin)
-        chosen[task] = teacher if students and _gains(teacher, reached, margin) else reached
+        if not students:
+            chosen[task] = _while_it_gains(some, margin)
+            continue
+        student = _while_it_gains(students, margin)
+        chosen[task] = teacher if _gains(teacher, student, margin) else student
     return chosen
 
 
@@ -106,6 +109,5 @@ def _fewest(some: Sequence[Offer]) -> Offer:
     return min(some, key=lambda offer: (offer.size.own, -offer.score))
 
 
-# by rule, raised where it chooses otherwise than before
-VERSIONS = {"mixed": 2}
+RULE_VERSIONS = {"mixed": 2}  # raised where a rule chooses otherwise than before; of all others 1
 RULES = {"best": best, "smallest": smallest, "cheapest": cheapest, "mixed": mixed}

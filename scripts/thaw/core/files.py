@@ -26,6 +26,13 @@ def atomic_write(path):
         temporary.unlink(missing_ok=True)
 
 
+def drop_unfinished(path) -> None:
+    """Delete what killed processes left of a file while they wrote it; no other process may be writing it now."""
+    path = Path(path)
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink(missing_ok=True)
+
+
 def write_text(path, text: str) -> None:
     """Write a text file in one step, UTF-8 with plain line feeds."""
     with atomic_write(path) as temporary:

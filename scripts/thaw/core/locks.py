@@ -32,7 +32,7 @@ def try_lock(file, shared: bool = False) -> bool:
 
 def unlock(file) -> None:
     """Give a lock back."""
-    fcntl.flock(file, fcntl.LOCK_UN)
+    _flock(file, fcntl.LOCK_UN)
 
 
 def _flock(file, how: int) -> None:
@@ -43,6 +43,6 @@ def _flock(file, how: int) -> None:
         if error.errno in WITHOUT_LOCKS:
             raise UserError(
                 f"{Path(file.name).parent}: its file system has no locks (flock: {error.strerror}); mount it with them "
-                "(Lustre: -o flock), or write results to another"
+                "(Lustre: -o flock), or use a folder on another"
             ) from error
         raise

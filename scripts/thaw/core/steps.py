@@ -56,3 +56,8 @@ COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
 def giving(result: str) -> tuple[str, ...]:
     """Return the steps whose results are of a kind: "scores", "record" or "output"."""
     return tuple(name for name, step in STEPS.items() if step.result == result)
+
+
+def kind_version(key: str, version: int) -> dict[str, int]:
+    """Return what a spec says of the version of one kind, of probe, head or rule, which rises alone: of 1 nothing."""
+    return {key: version} if version > 1 else {}

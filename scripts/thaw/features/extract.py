@@ -15,7 +15,7 @@ from thaw.core.boundaries import ATTENTION, VECTORS
 from thaw.core.devices import check_precision
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import atomic_write, write_json
+from thaw.core.files import atomic_write, drop_unfinished, write_json
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, progress
 from thaw.encoders.transformers import Encoder
@@ -64,14 +64,15 @@ def extract(
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
-    The encoder keeps the precision of `form`. Memory does not grow with the corpus. With `expected`, their cards, no
-    file is kept unless all that have the rows on their card agree with it.
+    The caller holds the store's lock. The encoder keeps the precision of `form`. Memory does not grow with the corpus.
+    With `expected`, their cards, no file is kept unless all that have the rows on their card agree with it.
     `device` may be a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
     On the CPU `processes` share the batches, which are the same; a listener is of this process, and so they do not.
     """
-    store.drop_unfinished(names)
+    for n in names:
+        drop_unfinished(store.payload_path(n))
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}

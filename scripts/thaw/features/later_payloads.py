@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from thaw.core.files import write_json
+from thaw.core.files import drop_unfinished, write_json
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, set_threads
 from thaw.encoders.transformers import Encoder
@@ -28,7 +28,8 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
         try:
             Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
         except BaseException:  # the fork may have been killed while it wrote; the store is locked
-            store.drop_unfinished(names)
+            for name in names:
+                drop_unfinished(store.payload_path(name))
             raise
         store.forget(names)
     else:

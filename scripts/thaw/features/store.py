@@ -247,12 +247,6 @@ class FeatureStore:
             )
         return card
 
-    def drop_unfinished(self, parts: list[int | str]) -> None:
-        """Delete what killed processes left of payloads that they were writing. No other process may write them now."""
-        for part in parts:
-            for left in self.folder.glob(f".{self.payload_path(part).name}.*"):
-                left.unlink(missing_ok=True)
-
     def _columns(self, split: str) -> dict[str, Ragged]:
         """Read the token ids of a split, once."""
         if not self._rows:

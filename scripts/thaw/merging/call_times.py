@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.compute_cost.stopwatch import wait_for_device
 from thaw.core.branch_counts import BranchSize, executed
 from thaw.core.errors import UserError
 from thaw.core.runtime import log
@@ -80,13 +81,12 @@ def _rows(merged: MergedModel, separate: dict[str, Model], names: list[str], bat
         "separate": lambda: [separate[name]._logits(inputs) for name in names],
     }
     seconds = {way: [] for way in ways}
-    finish = torch.cuda.synchronize if torch.device(merged.device).type == "cuda" else lambda: None
     with torch.inference_mode():
         for number in range(calls + calls // 10):
             for way, call in ways.items():
                 start = time.perf_counter()
                 call()
-                finish()  # a GPU computes after the call has returned
+                wait_for_device()  # a GPU computes after the call has returned
                 if number >= calls // 10:
                     seconds[way].append(time.perf_counter() - start)
     branches = [merged.branches[name] for name in names]

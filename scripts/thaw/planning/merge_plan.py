@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from thaw.adaptation.selectors import boundary
 from thaw.core import layout
-from thaw.core.branch_choice import VERSIONS
+from thaw.core.branch_choice import RULE_VERSIONS
 from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError, suggestion
-from thaw.core.steps import STEPS
+from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.heads import EXPORTED
 from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.entry import spec_of
@@ -78,7 +78,7 @@ def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
     }
     rule = merge.entry.choose
     chosen = {"choose": rule, "margin": merge.entry.margin, "seed": merge.seed}
-    chosen |= {"rule_version": VERSIONS[rule]} if rule in VERSIONS else {}
+    chosen |= kind_version("rule_version", RULE_VERSIONS.get(rule, 1))
     seeds = [run.seed for run in next(iter(merge.candidates.values()))[0].runs]
     return {"version": STEPS["merge"].version, "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
 

@@ -6,7 +6,7 @@ from itertools import product
 
 from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.core.steps import STEPS
+from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.probes import PROBES, ProbeKind, plugin_kind
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
@@ -204,7 +204,7 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
     of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}
     return {
         "version": STEPS["probe"].version,
-        **({"kind_version": kind.version} if kind.version > 1 else {}),  # specs of version 1 have none
+        **kind_version("kind_version", kind.version),
         "of": of | ({"run": probed.run} if probed.run else {}),
         "task": task_spec(probed.task, task),
         "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),

@@ -4,7 +4,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.adaptation.stages import phases_to_spec
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.core.steps import STEPS
+from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks
@@ -36,7 +36,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         "task": task_spec(run.task, task),
         "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
         "head": spec_of(head),
-        **_version_of(head.kind),
+        **kind_version("head_version", HEAD_KINDS[head.kind].version if head.kind in HEAD_KINDS else 1),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
         **({"unlabelled": True} if _reads_no_score(planner, run, task.type) else {}),
@@ -47,12 +47,6 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         "compute": spec_of(planner.experiment.compute),
         **_parts(planner, run),
     }
-
-
-def _version_of(head: str) -> dict:
-    """Return the version of a kind of head for specs, which have none of version 1 and of plug-ins."""
-    version = HEAD_KINDS[head].version if head in HEAD_KINDS else 1
-    return {"head_version": version} if version > 1 else {}
 
 
 def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[dict]:

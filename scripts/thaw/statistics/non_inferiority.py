@@ -6,7 +6,7 @@ from resampled seeds and examples. All of it is on validation: test is for what 
 draws. Scores are in points (x 100).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,16 +70,13 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     widths = np.array([_quantile([made for made in row if made.spread.error > 0]) for row in contrasts])
     values = np.array([[made.value for made in row] for row in contrasts])
     lows, highs = _to_best(values, np.array([[made.spread.error for made in row] for row in contrasts]), widths)
+    lacking = _lacking(contrasts, values, widths, margin)
     best, results = highest(candidates), []
-    for candidate, on_front, low, high in zip(candidates, front, lows, highs, strict=True):
+    for candidate, low, high, lacks, on_front in zip(candidates, lows, highs, lacking, front, strict=True):
         difference = Interval(candidate.validation - best.validation, float(low), float(high))
         answer = _answer(difference, len(candidate.scores), margin)
-        results.append(Judged(candidate, difference, answer, None, on_front))
-    lacking = _lacking(contrasts, values, widths, margin) if any(one.answer == UNDECIDED for one in results) else []
-    return [
-        replace(one, needed=lacks) if one.answer == UNDECIDED else one
-        for one, lacks in zip(results, lacking or [None] * len(results), strict=True)
-    ]
+        results.append(Judged(candidate, difference, answer, lacks if answer == UNDECIDED else None, on_front))
+    return results
 
 
 def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from thaw.core.devices import deterministic_is_required, run_nondeterministic_if
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import check_digest, read_json, write_json
+from thaw.core.locks import locked
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
@@ -107,7 +108,8 @@ def write_parts(
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
     masks = None if wanted is None else masks_of(store, wanted)
-    facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
+    with locked(out):
+        facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
     seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}

@@ -29,6 +29,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
+    from thaw.core.locks import locked
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import StatesFormat, extract, write_cards
     from thaw.training.adapted import AdaptedEncoder
@@ -42,7 +43,8 @@ def execute(spec: dict, arguments: Namespace) -> None:
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
     form = StatesFormat.of(spec)
-    facts = extract(store, encoder, numbers, form, claimed(watch))
+    with locked(store.folder):
+        facts = extract(store, encoder, numbers, form, claimed(watch))
     write_cards(store, encoder, form, facts, {})
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}

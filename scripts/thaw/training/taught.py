@@ -18,6 +18,7 @@ from thaw.core import layout
 from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import check_digest, read_json, save_tensors
+from thaw.core.locks import locked
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch, pieces
 from thaw.features.extract import Listener, StatesFormat, extract
@@ -81,7 +82,8 @@ class Teacher:
                 outputs[place_of[row]] = logits[index]
 
         listener = Listener(head.combination.read, take)
-        facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
+        with locked(store.folder):
+            facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
         return self._write_logits(store.folder, rows, outputs), facts
 
     def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:

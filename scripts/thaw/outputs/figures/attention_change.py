@@ -5,10 +5,9 @@ from functools import partial
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, run_names
 
-RUN = ["task", "subset", "encoder", "run"]
-GRID = [*RUN, "probe", "against"]
+GRID = [*PROBED, "probe", "against"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -18,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     low, drawn = min(maps["cosine"].min(), 0.99), []
     for key, rows in maps.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join(names.place(cell, "subset", "encoder") + names.probe(cell, *RUN))
+        words = ", ".join(names.title_words(cell, "subset", "encoder") + names.probe_if_several(cell, *PROBED))
         against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
         draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))

@@ -5,10 +5,9 @@ from functools import partial
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
 
-RUN = ["task", "subset", "encoder", "run"]
-PANEL = [*RUN, "probe"]
+PANEL = [*PROBED, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -30,7 +29,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in last.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join(names.place(cell, *RUN[1:]) + names.probe(cell, *RUN))
+        title = "\n".join(names.title_words(cell, *PROBED[1:]) + names.probe_if_several(cell, *PROBED))
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))

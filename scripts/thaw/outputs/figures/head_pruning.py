@@ -5,11 +5,10 @@ from functools import partial
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
 
 ORDERS = {"importance": "least important first", "random": "in random order"}
-RUN = ["task", "subset", "encoder", "run"]
-KEYS = [*RUN, "probe"]
+KEYS = [*PROBED, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -18,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
-        title = ", ".join(names.place(cell, *RUN[1:]) + names.probe(cell, *RUN))
+        title = ", ".join(names.title_words(cell, *PROBED[1:]) + names.probe_if_several(cell, *PROBED))
         for kind, rows in part.groupby("kind"):
             if kind == "head":
                 drawn.append(panels.Panel(f"{title}\nimportance of heads", partial(_grid, rows=rows)))

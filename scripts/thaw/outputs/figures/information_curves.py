@@ -33,7 +33,10 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in frame.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title, kind = ", ".join(names.place(cell, "subset") + names.probe(cell, "estimator")), cell["estimator"]
+        title, kind = (
+            ", ".join(names.title_words(cell, "subset") + names.probe_if_several(cell, "estimator")),
+            cell["estimator"],
+        )
         drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)

@@ -27,7 +27,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, rows in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
-        words = names.place(cell, "subset", "encoder", "run", "probe")
+        words = names.title_words(cell, "subset", "encoder", "run", "probe")
         for kind in AXES:
             title = f"{', '.join(words)}\n{_summary(rows, kind)}"
             drawn.append(panels.Panel(title, partial(_bars, rows=rows, kind=kind)))

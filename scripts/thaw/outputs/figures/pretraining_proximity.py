@@ -35,7 +35,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for _, rows in frame.groupby([*PLACE[1:], "probe", "measure", *FROZEN], sort=False):
         first = rows.iloc[0]
-        words = names.several(first, *PLACE[1:], *FROZEN[:2]) + names.probe(first, "measure")
+        words = names.several(first, *PLACE[1:], *FROZEN[:2]) + names.probe_if_several(first, "measure")
         drawn.append(panels.Panel(", ".join(words), partial(_points, rows=rows, marks=marks)))
     legend = [panels.entry(names.of("task", task), mark, linestyle="none") for task, mark in marks.items()]
     return panels.compose(drawn, panels.csv_of(frame), legend)

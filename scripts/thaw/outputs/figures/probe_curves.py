@@ -40,7 +40,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in frame.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join(names.place(cell, "subset"))
+        title = "\n".join(names.title_words(cell, "subset"))
         drawn.append(panels.Panel(title, partial(draw, key=key, rows=rows)))
     legend = [panels.entry(_line_name(line._asdict(), names), mark) for line, mark in marks.items()]
     chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)

@@ -8,10 +8,9 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
 
-RUN = ["task", "subset", "encoder", "run"]
-GRID = [*RUN, "probe"]
+GRID = [*PROBED, "probe"]
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -23,7 +22,7 @@ def build(data, spec: dict) -> panels.Figure:
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, part in frame.groupby(GRID, sort=False):
         cell = dict(zip(GRID, key, strict=True))
-        words = ", ".join(names.place(cell, "subset", "encoder") + names.probe(cell, *RUN))
+        words = ", ".join(names.title_words(cell, "subset", "encoder") + names.probe_if_several(cell, *PROBED))
         whole = f"{wording.metric_name(spec['labels'], part['measure'].iloc[0])} {part['whole'].mean():.1f}"
         draw = partial(_map, rows=part, low=frame["change"].min())
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}: {whole}", draw))

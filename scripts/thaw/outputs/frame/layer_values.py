@@ -43,7 +43,7 @@ def _points(score: float | None) -> float | None:
 
 def score_name(key: dict, names: Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
-    words = names.place(key, "subset") + names.probe(key, "task", "measure")
+    words = names.title_words(key, "subset") + names.probe_if_several(key, "task", "measure")
     return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"
 
 

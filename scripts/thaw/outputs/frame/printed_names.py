@@ -24,11 +24,11 @@ class Names:
             known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})
         return known.get(id, id)
 
-    def place(self, row: Mapping, *columns: str) -> list[str]:
+    def title_words(self, row: Mapping, *columns: str) -> list[str]:
         """Return the name of a row's task, and of some columns what differs in the frame: the words of a title."""
         return [self.of("task", row["task"]), *self.several(row, *columns)]
 
-    def probe(self, row: Mapping, *columns: str) -> list[str]:
+    def probe_if_several(self, row: Mapping, *columns: str) -> list[str]:
         """Return the name of a row's probe, if rows that equal it in some columns are of several probes."""
         alike = (self.frame[list(columns)] == [row[column] for column in columns]).all(axis=1)
         return [self.of("probe", row["probe"])] * (self.frame.loc[alike, "probe"].nunique() > 1)

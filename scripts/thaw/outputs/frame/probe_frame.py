@@ -9,6 +9,7 @@ from thaw.outputs.frame.record_values import value
 
 PRETRAINED = "pretrained"
 BETWEEN_SEEDS = "between_seeds"
+PROBED = ["task", "subset", "encoder", "run"]  # the columns that say which encoder was probed on what
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ def undefined_note(runs, labels: dict, left_out: str) -> list[str]:
     """
     present = (runs["kind"] == "run") & runs["main"].astype(bool) & (runs["missing"] == "")
     rows = runs[present & runs["role"].isin(["validation", "test"]) & runs["value"].isna()]
-    counts = rows.groupby(["strategy", "variant", "task"], sort=False)["seed"].nunique()
+    runs = rows.drop_duplicates(["strategy", "variant", "task", "subset", "encoder", "head", "seed"])
+    counts = runs.groupby(["strategy", "variant", "task"], sort=False).size()
     said = [
         f"{wording.strategy_name(labels, strategy, variant)} on {wording.task_name(labels, task)} "
-        f"({wording.plural(int(seeds), 'seed')})"
-        for (strategy, variant, task), seeds in counts.items()
+        f"({wording.plural(int(count), 'run')})"
+        for (strategy, variant, task), count in counts.items()
     ]
     if not said:
         return []

@@ -191,11 +191,10 @@ def _lacks(line: dict) -> str:
         seeds = int(line["more_seeds"])
         more = f" and {wording.plural(seeds, 'more seed')}" if seeds else ""
         return f"a validation set of {wording.count(float(line['rows_needed']))} rows{more}"
-    return (
-        f"at least {wording.plural(int(line['more_seeds']), 'more seed')}"
-        if line["more_seeds"]
-        else "no number of seeds decides"
-    )
+    if not line["more_seeds"]:
+        return "no number of seeds decides"
+    fewest = "at least " if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""  # then it is all that is known
+    return fewest + wording.plural(int(line["more_seeds"]), "more seed")
 
 
 def _name(line: dict, labels: dict) -> str:

@@ -63,7 +63,7 @@ def build_changes(data, spec: dict) -> TextTable:
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
 
     def measure_name(cell: dict) -> str:
-        words = names.place(cell, "subset", "encoder")
+        words = names.title_words(cell, "subset", "encoder")
         unit = ", % of the norm" * (cell["measure"] == "weight_distance")
         return f"{', '.join(words)}: {names.of('probe', cell['probe'])}{unit}"
 
@@ -86,7 +86,7 @@ def build_information(data, spec: dict) -> TextTable:
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     of = ["task", "subset", "encoder", "run", "probe"]
     parts = [
-        (of, lambda cell: ", ".join(names.place(cell, *of[1:]))),
+        (of, lambda cell: ", ".join(names.title_words(cell, *of[1:]))),
         (["estimator"], lambda cell: BITS[cell["estimator"]]),
     ]
     most = ceil(round(100 * frame["bound_error"].max(), 6)) / 100

@@ -53,7 +53,7 @@ def build(data, spec: dict) -> TextTable:
         for encoder in encoders
     ]
     titles, notes = ("Paper", "Answer", "By task"), _notes()
-    notes += undefined_note(data.runs, names, "Tests leave these seeds out")
+    notes += undefined_note(data.runs, names, "Tests leave these runs out")
     if spec.get("by_task"):
         tested = [by_entry.get(index, []) for index in range(len(entries))]
         tasks = dict.fromkeys([*spec["order"].get("tasks", []), *data.runs["task"]])

@@ -38,7 +38,7 @@ def build(data, spec: dict) -> TextTable:
     trend = bool(spec.get("ordered"))
     titles = ("Mean", "p", "By task") if trend else ("Mean", "p", "Mean with those left out", "By task")
     of = "Tasks" if trend else "Claim"
-    notes = _notes(trend) + undefined_note(data.runs, spec["labels"], "Contrasts leave these seeds out")
+    notes = _notes(trend) + undefined_note(data.runs, spec["labels"], "Contrasts leave these runs out")
     return text_table(spec, titles, groups, notes, HEADER, lines, of=of, sentences=True)
 
 

@@ -50,7 +50,7 @@ def build(data, spec: dict) -> TextTable:
     notes = _notes(
         wording.label(labels, "strategies", spec["reference"]), [contrast for _, contrast in kept.values()], weak
     )
-    notes += undefined_note(data.runs, labels, "Differences leave these seeds out")
+    notes += undefined_note(data.runs, labels, "Differences leave these runs out")
     return text_table(spec, [column.title for column in columns], groups, notes, HEADER, lines, sentences=True)
 
 

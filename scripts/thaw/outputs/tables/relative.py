@@ -64,10 +64,8 @@ def _chances(summary) -> dict[tuple, float]:
     R² of the majority may be below 0, and a share of a score below 0 says nothing.
     """
     rows = summary[summary["baseline"] & (summary["strategy"] == "majority")]
-    return {
-        (row.task, row.split, row.subset): max(0.0, row.mean if row.mean == row.mean else 0.0)
-        for row in rows.itertuples()
-    }
+    rows = rows.assign(mean=rows["mean"].fillna(0.0).clip(lower=0.0))
+    return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
 
 
 def _chance(chances: dict[tuple, float], row) -> float:

@@ -26,7 +26,7 @@ def build(data, spec: dict) -> TextTable:
     names = Names(spec, cells, run_names(records, spec["labels"]))
     for record in records:
         of_record, cell = _lines(record), record.cell
-        words = names.place(cell, "subset", "encoder", "probe")
+        words = names.title_words(cell, "subset", "encoder", "probe")
         words.append(wording.metric_name(spec["labels"], record.task["metrics"][0]))
         groups.append(Group(f"{', '.join(words)}: {names.of('run', cell['run'])}", [], _rows(of_record)))
         lines += [[*(cell[key] for key in ("task", "subset", "encoder", "run")), *line] for line in of_record]
