@@ -2,7 +2,6 @@
 
 import csv
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -12,11 +11,9 @@ import invented
 import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import guidelines, pairwise_tests, writers
+from thaw.outputs.tables import guidelines, pairwise_tests, scores, writers
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.statistics.significance import NOT_DISTINGUISHABLE, PairedTest
-from thaw.statistics.verdicts import NOT_TESTABLE
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
 
@@ -57,15 +54,6 @@ def test_every_strategy_against_the_full_model(scored):
     assert float(line["p_adjusted"]) == pytest.approx(2 / 64, abs=1e-4) and line["answer"] == "lower"
     assert float(line["low"]) < apart.mean() < float(line["high"]) < 0
     assert "p 0.031" in table.groups[0].rows[0].cells[0].text and table.groups[0].rows[0].cells[0].best
-
-
-def test_six_copies_of_one_row_of_two_hundred_are_no_difference():
-    """As of fits to convergence, whose seeds are copies: p over them is 1 / 32, and the CI over rows holds 0."""
-    tested = PairedTest(0.5, 1 / 32, 1 / 32, None, 6, "higher")
-    touching, above = (SimpleNamespace(mean=0.5, draws=np.linspace(low, 1.5, 1000)) for low in (-0.05, 0.1))
-    assert pairwise_tests.answer(touching, tested, weak=False) == NOT_DISTINGUISHABLE
-    assert pairwise_tests.answer(above, tested, weak=False) == "higher"
-    assert pairwise_tests.answer(above, tested, weak=True) == NOT_TESTABLE
 
 
 def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_rows(scored):
@@ -157,3 +145,13 @@ def test_the_plan_finds_who_is_about_which_encoder(home, tmp_path):
     about = asked["adaptation", ("pair_classification", "pair_regression")]
     assert about == {"bert_base_uncased": [{"paper": "Peters et al. 2019", "answer": "fine-tuned"}]}
     assert spec["types"] == {"mrpc": "pair_classification", "sst2": "classification"} and len(asked) == 4
+
+
+def test_two_strategies_with_the_same_runs_are_both_marked_as_below(scored):
+    """As convex fits with other seeds are: their differences are equal, arrays and all."""
+    results, frame = scored
+    frame = frame[(frame["head"] == "linear") & (frame["strategy"] != "full")].assign(truncated=0, flags="")
+    copy = frame[frame["strategy"] == "frozen"].assign(strategy="copy")
+    table = scores.build(OutputData(results, pandas.concat([frame, copy])), invented.shown("m", "strategy_table"))
+    marks = {row.key["strategy"]: (row.cells[0].best, row.cells[0].mark) for row in table.groups[0].rows}
+    assert marks == {"top_k": (True, ""), "frozen": (False, ""), "copy": (False, "")}

@@ -10,9 +10,8 @@ import pandas
 import pytest
 
 from output_records import OutputRecords
-from thaw.declarations.output_kind import FORMATS
+from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS, step_of
-from thaw.declarations.probes import drawn_by
 from thaw.outputs.figures import panels
 from thaw.outputs.figures.panels import Figure
 from thaw.outputs.tables import writers
@@ -136,7 +135,7 @@ def test_no_two_panels_or_groups_have_the_same_words(records, kind):
     assert_told_apart(built(records, kind, **with_others(records, kind, "subset")))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OUTPUTS if drawn_by(kind) and kind != "rule_table"])  # reads one
+@pytest.mark.parametrize("kind", [kind for kind in OUTPUTS if Requirement.PROBES in OUTPUTS[kind].needs])
 def test_two_entries_of_probes_are_shown_each_for_itself(records, kind):
     """No mean is taken over them: there are as many more numbers, and words that tell them apart."""
     one, both = built(records, kind), built(records, kind, **with_others(records, kind, "probe"))

@@ -252,10 +252,24 @@ def test_a_test_of_few_seeds_costs_the_others_nothing():
 def test_comparisons_need_six_seeds_and_may_have_no_answer():
     up, noise = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 1.3], [1.0, -1.2, 0.9, -1.1, 0.2, -0.1, 0.3]
     by_seed = [dict(enumerate(values)) for values in (up, noise, [-x for x in up], up[:5])]
-    first, second, third, few = significance.compare(by_seed)
+    first, second, third, few = significance.compare(by_seed, [of_seeds(list(one.values())) for one in by_seed])
     assert first.answer == "higher" and first.adjusted == pytest.approx(2 / 128) and first.effect > 5
     assert second.answer == "not distinguishable" and second.seeds == 7
     assert third.answer == "lower" and few.answer == "too few seeds"
+
+
+def of_seeds(scores: list[float]) -> bootstrap.Resampled:
+    """Return the mean of scores that are the same on all examples."""
+    return bootstrap.resampled(np.array(scores), np.repeat(np.array(scores)[:, None], 1000, axis=1), 500)
+
+
+def test_six_copies_of_one_row_of_two_hundred_are_no_difference():
+    """As of fits to convergence, whose seeds are copies: p over them is 1 / 32, and the CI over rows holds 0."""
+    copies = np.full(6, 0.5)
+    for low, answer in ((-0.05, "not distinguishable"), (0.1, "higher")):
+        mean = bootstrap.resampled(copies, np.tile(np.linspace(low, 1.5, 1000), (6, 1)), 200)
+        (found,) = significance.compare([dict(enumerate(copies))], [mean])
+        assert found.adjusted == 1 / 32 and found.answer == answer
 
 
 def test_d_z_is_corrected_for_few_seeds():

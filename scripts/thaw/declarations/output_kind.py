@@ -38,6 +38,7 @@ class Requirement(StrEnum):
     LATENCY = "latency: of its merges"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
     RULES = "the strategies of its rules"
+    CHANCE = "the majority class as a baseline, where a share of the way from chance is shown"
 
 
 class Addition(StrEnum):

@@ -111,7 +111,7 @@ TABLES = {
         "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
         "that thaws nothing to full fine-tuning, and share of its cost",
         options.RelativeOptions,
-        needs=(Requirement.FULL,),
+        needs=(Requirement.FULL, Requirement.CHANCE),
         adds=(*RUNS, Addition.DRAWS),
     ),
     "student_table": OutputKind(

@@ -10,6 +10,7 @@ from thaw.declarations.output_kind import Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
 from thaw.declarations.splits import RESERVED
+from thaw.declarations.task_types import CLASS_METRICS
 from thaw.planning import recommendations
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs
@@ -195,6 +196,14 @@ def _is_whole(run, entry: OutputConfig) -> bool:
     return (run.strategy, run.variant) == (entry.reference, "base")
 
 
+def _chance(entry: OutputConfig, context: OutputContext) -> str:
+    experiment = context.experiment
+    metrics = {metric for task in experiment.tasks for metric in context.catalogue.get("tasks", task, "tasks").metrics}
+    if entry.start or "majority" in experiment.baselines or not metrics & set(CLASS_METRICS):
+        return ""
+    return "it shows shares of the way from chance, the score of the majority class; say baselines: [majority]"
+
+
 def _merges(entry: OutputConfig, context: OutputContext) -> str:
     if context.merged["merge"]:
         return ""
@@ -222,4 +231,5 @@ REQUIREMENTS = {
     Requirement.FULL_AND_STUDENT: _full_and_student,
     Requirement.FULL_AND_SWEEP: _full_and_sweep,
     Requirement.RULES: _rules,
+    Requirement.CHANCE: _chance,
 }

@@ -75,6 +75,5 @@ def to_cpu(runs: list[TrainingRun], trained: list[Trained]) -> list[Trained]:
     for run, left in zip(runs, trained, strict=True):
         left.head.cpu()
         left.encoder = {name: tensor.cpu() for name, tensor in left.encoder.items()}
-        run.evaluator, run.trained, run.taught, run.objectives = None, {}, None, {}
-        run.inputs.vectors.clear()
+        run.release()
     return trained

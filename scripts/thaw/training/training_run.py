@@ -124,6 +124,11 @@ class TrainingRun:
             history[-1]["validation"] = outcome["scores"][self.context.validation][self.context.main_metric]
         return Trained(self.head, self.trained, self.inserts, predictions, transfer, outcome, history, self._cost())
 
+    def release(self) -> None:
+        """Let go of all that a finished run holds on its device apart from its head, which it leaves."""
+        self.evaluator, self.trained, self.taught, self.objectives = None, {}, None, {}
+        self.inputs.vectors.clear()
+
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
 

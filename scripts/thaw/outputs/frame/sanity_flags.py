@@ -17,7 +17,7 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
-from thaw.declarations.task_types import TARGET_OF_TYPE, UNBOUNDED_METRICS
+from thaw.declarations.task_types import CLASS_METRICS, TARGET_OF_TYPE, UNBOUNDED_METRICS
 from thaw.evaluation.metrics import METRICS, THRESHOLD
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.phases import PhaseConfig
@@ -26,7 +26,6 @@ JUDGED = 3  # equal validation scores needed for the flag validation_flat
 LEARNT = 0.99  # smallest training score of a run that memorises the training set
 GAINED = 0.1  # share of the distance from the majority class to a perfect score: less is barely above it
 ROOM = 0.97  # smallest share of the embeddings that a matching tokenizer uses; the rest is padding
-OF_CLASSES = {"accuracy", "f1", "f1_macro", "mcc"}
 
 
 def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path], dict]) -> list[str]:
@@ -125,7 +124,7 @@ def _of_scores(record: dict, card: dict) -> list[str]:
 
 def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> float:
     """Return the score on a split, by its label counts, of predicting train's most frequent label; 0 without labels."""
-    if metric not in OF_CLASSES or not sum(train.values()) or not sum(split.values()):
+    if metric not in CLASS_METRICS or not sum(train.values()) or not sum(split.values()):
         return 0.0
     return _score_of_one(metric, max(range(len(train)), key=list(train.values()).__getitem__), tuple(split.values()))
 

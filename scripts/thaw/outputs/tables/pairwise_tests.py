@@ -9,8 +9,7 @@ from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.claims import underfit
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.bootstrap import interval
-from thaw.statistics.significance import NOT_DISTINGUISHABLE, PairedTest, compare
+from thaw.statistics.significance import HIGHER, LOWER, PairedTest, compare
 from thaw.statistics.verdicts import NOT_TESTABLE
 
 MARK = "†"  # of differences that are not testable
@@ -33,7 +32,9 @@ def build(data, spec: dict) -> TextTable:
         raise UserError(
             f"a comparison_table needs runs of {spec['reference']} and of another strategy with the same seeds"
         )
-    compared = dict(zip(kept, compare([contrast.by_seed for _, contrast in kept.values()]), strict=True))
+    contrasts = [contrast for _, contrast in kept.values()]
+    tests = compare([one.by_seed for one in contrasts], [one.resampled for one in contrasts])
+    compared = dict(zip(kept, tests, strict=True))
     weak = {key for key, (row, _) in kept.items() if _underfit(data.runs, row, spec)}
     groups = []
     for group, name in names.items():
@@ -47,9 +48,7 @@ def build(data, spec: dict) -> TextTable:
                 )
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key], key in weak) for key, (row, contrast) in kept.items()]
-    notes = _notes(
-        wording.label(labels, "strategies", spec["reference"]), [contrast for _, contrast in kept.values()], weak
-    )
+    notes = _notes(wording.label(labels, "strategies", spec["reference"]), contrasts, weak)
     notes += undefined_note(data.runs, labels, "Differences leave these runs out")
     return text_table(spec, [column.title for column in columns], groups, notes, HEADER, lines, sentences=True)
 
@@ -76,7 +75,7 @@ def _cell(contrast: Contrast, tested: PairedTest, link: str, weak: bool) -> Text
     """Return a difference in print, bold if it is significant; marked and never bold between underfit runs."""
     effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
-    significant = answer(contrast, tested, weak) in ("higher", "lower")
+    significant = _answer(tested, weak) in (HIGHER, LOWER)
     mark = MARK if weak else ""
     return TextCell(contrast.text + effect + test + mark, contrast.mean, best=significant, link=link)
 
@@ -90,19 +89,12 @@ def _line(row, contrast: Contrast, tested: PairedTest, weak: bool) -> list:
         effect,
         f"{tested.p:.4f}",
         f"{tested.adjusted:.4f}",
-        answer(contrast, tested, weak),
+        _answer(tested, weak),
     ]
 
 
-def answer(contrast: Contrast, tested: PairedTest, weak: bool) -> str:
-    """Return what a difference is said to be: higher or lower where p and the CI agree.
-
-    Seeds of a fit to convergence are copies, whose p is small however little they differ.
-    """
-    if weak:
-        return NOT_TESTABLE
-    ci = interval(contrast.mean, contrast.draws)
-    return NOT_DISTINGUISHABLE if tested.answer in ("higher", "lower") and ci.low <= 0 <= ci.high else tested.answer
+def _answer(tested: PairedTest, weak: bool) -> str:
+    return NOT_TESTABLE if weak else tested.answer
 
 
 def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:

@@ -6,11 +6,11 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.declarations.task_types import CLASS_METRICS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.frame.sanity_flags import OF_CLASSES
 from thaw.outputs.tables import share_of_way
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
@@ -40,7 +40,8 @@ def build(data, spec: dict) -> TextTable:
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                chance = _chance(chances, row)
+                unknown = np.nan if row.metric in CLASS_METRICS else 0.0
+                chance = chances.get((row.task, row.split, row.subset), unknown)
                 above = interval(sides[1].value, sides[1].draws).low > chance
                 numbers = _numbers(*sides, chance) if above else {}
                 at = aggregate.column_index(columns, row.task, row.split)
@@ -66,14 +67,6 @@ def _chances(summary) -> dict[tuple, float]:
     rows = summary[summary["baseline"] & (summary["strategy"] == "majority")]
     rows = rows.assign(mean=rows["mean"].fillna(0.0).clip(lower=0.0))
     return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
-
-
-def _chance(chances: dict[tuple, float], row) -> float:
-    """Return the chance of a row's score; of a metric of classes, an unknown one is a UserError."""
-    key = (row.task, row.split, row.subset)
-    if key not in chances and row.metric in OF_CLASSES:
-        raise UserError("a relative_table needs the majority class as a baseline: add majority to baselines:")
-    return chances.get(key, 0.0)
 
 
 def _cells(row, whole: str) -> list[tuple]:

@@ -4,14 +4,14 @@ A strategy is below it where the sign-flip test over seeds says so, adjusted by 
 group, and the whole 95 % CI of the difference is below 0: the rule of claims (see `statistics/verdicts.py`).
 """
 
-from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
+from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import ALIKE, HIGHEST, Row
 from thaw.statistics.bootstrap import interval
-from thaw.statistics.significance import compare
+from thaw.statistics.significance import LOWER, compare
 
 
 def add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
@@ -51,18 +51,10 @@ def means_on_validation(rows: list[Row], index: int, column, validated: dict[tup
 def _below(others: list[Row], best: Row, column, contrasts: Contrasts) -> list[bool]:
     """Return for each of some rows whether it is shown to be below the highest on validation."""
     pairs = [contrasts.between(_cell(row, column), _cell(best, column), column.split) for row in others]
-    tested = [pair for pair in pairs if pair and len(pair.by_seed) >= FEWEST_SEEDS]
-    outcomes = iter(compare([pair.by_seed for pair in tested]))
-    results = []
-    for pair in pairs:
-        test = next(outcomes) if pair in tested else None
-        results.append(
-            test is not None
-            and test.answer == "lower"
-            and test.adjusted <= ALPHA
-            and interval(pair.mean, pair.draws).high < 0
-        )
-    return results
+    tested = {n: pair for n, pair in enumerate(pairs) if pair and len(pair.by_seed) >= FEWEST_SEEDS}
+    tests = compare([pair.by_seed for pair in tested.values()], [pair.resampled for pair in tested.values()])
+    below = {n for n, test in zip(tested, tests, strict=True) if test.answer == LOWER}
+    return [n in below for n in range(len(pairs))]
 
 
 def _cell(row: Row, column) -> tuple:
