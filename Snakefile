@@ -27,7 +27,6 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
-from snakemake.settings.enums import Quietness
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -52,11 +51,8 @@ sys.path.insert(0, str(CODE))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
-from thaw.cli.show_command import summary
-from thaw.core import fork_server, layout
+from thaw.cli.workflow_events import WorkflowEvents
 from thaw.core.errors import UserError
-from thaw.core.phrases import plural
-from thaw.planning import kept_corpora, run_progress
 from thaw.planning.configuration import load_plan, results_folder
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
@@ -78,53 +74,19 @@ except UserError as mistake:
     raise WorkflowError(str(mistake)) from None
 
 
-PROGRESS = []  # of the run, once it has started
+EVENTS = WorkflowEvents(PLAN, workflow, logger, CODE)
 
 
 onstart:
-    kept_corpora.put_back(PLAN.results)  # after a run that was killed
-    kept_corpora.set_aside(
-        [Path(job.output.card).parent for job in workflow.dag.needrun_jobs() if job.rule.name == "prepare"]
-    )
-    for sentence in PLAN.left_out:
-        logger.info(sentence)
-    whole = any(job.rule.name == "all" for job in workflow.dag.jobs)
-    if gone := len(PLAN.deleted) if whole else 0:
-        logger.info(
-            f"Of the results that a report shows {plural(gone, 'file is', 'files are')} gone and made again."
-        )
-    for table in PLAN.seeds_of_tables():
-        if not table.enough:
-            logger.warning(table.sentence)
-    # One line on all jobs instead of Snakemake's own on each; its lines on a job that failed stay, with the job's log.
-    outputs = {job.jobid: list(map(str, job.output)) for job in workflow.dag.needrun_jobs()}
-    threads = min(PLAN.threads, workflow.cores or PLAN.threads)
-    if workflow.local_exec:  # on a cluster the login node shows nothing else of a job
-        for handler in logger.handlers:
-            if handler.name == "DefaultStreamHandler":
-                handler.addFilter(run_progress.is_shown)
-        fork_server.start(CODE, threads)
-        # How many jobs may start in a second is for clusters. At every job that starts or ends it sets a timer that has all
-        # open jobs looked through once a second from then on, and for the last of which Snakemake waits at its end.
-        if run_progress.is_default_limit(workflow.scheduling_settings.max_jobs_per_timespan):
-            workflow.scheduler.job_rate_limiter = None
-    write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
-    estimate = run_progress.TimeEstimate(PLAN, outputs, threads)
-    PROGRESS.append(run_progress.RunProgress(estimate.seconds, write))
-    logger.addHandler(PROGRESS[0])
+    EVENTS.start()
 
 
 onerror:
-    kept_corpora.put_back(PLAN.results)
-    for sentence in (line for progress in PROGRESS for line in progress.mistakes()):
-        logger.error(sentence)
+    EVENTS.fail()
 
 
 onsuccess:
-    kept_corpora.put_back(PLAN.results)
-    if any(job.rule.name == "all" for job in workflow.dag.jobs):
-        for name in PLAN.jobs["report"]:
-            logger.info(f"\n{summary(Path(PLAN.results, layout.file('report', {'experiment': name})))}")
+    EVENTS.succeed()
 
 
 wildcard_constraints:

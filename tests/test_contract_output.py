@@ -1,6 +1,7 @@
 """The contract of an output, tried for every kind that is declared: a new kind is tried without a line here."""
 
 import copy
+import io
 import json
 import os
 import subprocess
@@ -8,17 +9,19 @@ import sys
 
 import pandas
 import pytest
+from matplotlib.image import imread
 
 from output_records import OutputRecords
 from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS, step_of
-from thaw.outputs.figures import panels
+from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.figures.panels import Figure
 from thaw.outputs.tables import writers
 from thaw.outputs.tables.table_model import Table
 from workflow import HOME
 
 TEXTS = {"table": list(FORMATS["table"]), "figure": [".svg", ".csv"]}  # PDF and PNG have a test of their own
+LONG = "features, Peters et al."  # after a name
 FIGURES = [kind for kind in OUTPUTS if step_of(kind) == "figure"]
 
 
@@ -58,7 +61,7 @@ def assert_drawn(made: Table | Figure) -> None:
 DRAWN_ELSEWHERE = """
 import json, sys
 from thaw.declarations.outputs import OUTPUTS
-from thaw.outputs.figures import panels
+from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import writers
 from thaw.steps import figure, table
@@ -181,3 +184,16 @@ def test_one_seed_of_one_task_is_enough(records, alone, kind):
     if records.probes(kind):
         data.probes = [probe for probe in data.probes if probe.of["task"] == "colour"] or data.probes
     assert_drawn(OUTPUTS[kind].load()(data, records.spec(kind)))
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_no_text_of_a_figure_is_cut_off(records, kind):
+    """With long names, as those of papers' strategies are."""
+    data, spec = records.data(kind), records.spec(kind)
+    labels = {block: {id: f"{name} ({LONG})" for id, name in names.items()} for block, names in spec["labels"].items()}
+    figure = OUTPUTS[kind].load()(data, spec | {"labels": labels}).drawn
+    figure_style.freeze_layout(figure)
+    figure.savefig(written := io.BytesIO(), format="png", dpi=figure_style.DPI, facecolor="white")
+    picture = imread(io.BytesIO(written.getvalue()))
+    edges = {"left": picture[:, 0], "right": picture[:, -1], "top": picture[0], "bottom": picture[-1]}
+    assert [side for side, edge in edges.items() if edge.min() < 1] == []

@@ -230,3 +230,5 @@ def test_sizes_whose_draws_are_seeds_share_the_error_so_that_each_needs_more_of_
     config = read_config([str(home / "config/experiments/grid_sizes.yaml")], wanted)
     (table,) = load_plan(config, home).seeds_of_tables()
     assert (table.output, table.needed, table.planned, table.enough) == ("draws_full", needed, 6, needed == 6)
+    more = load_plan(config | {"seeds": [1, 2]}, home).seeds_of_tables()[0]
+    assert more.planned == 12 and "12 planned; 2 share a draw's rows, so that it is too sure" in more.sentence

@@ -203,6 +203,13 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     assert "MiB" in printed and "time, roughly" in printed
 
 
+def test_the_plan_names_what_comes_from_the_hub(home, tmp_path):
+    chosen = ["tasks=[sst2]", "encoders=[minilm, bert_base_uncased]", "strategies=[frozen]", "sources=[hub]"]
+    done = forked.run(["thaw.cli.main", "plan", home / "tests/base.yaml", "--config", *chosen], tmp_path)
+    assert "cache has them: sst2 (nyu-mll/glue), bert_base_uncased (google-bert/bert-base-uncased)\n" in done.stdout
+    assert "from the Hub" not in forked.run(["thaw.cli.main", "plan", home / "tests/base.yaml"], tmp_path).stdout
+
+
 def test_what_is_drawn_already_is_no_record_that_the_plan_reads(home, tmp_path):
     outputs = tmp_path / "results/outputs/demo"
     command = ["thaw.cli.main", "plan", home / "tests/base.yaml"]

@@ -156,7 +156,7 @@ def test_a_machine_that_cannot_be_timed_stops_nothing():
 
 
 def test_snakemake_has_the_limit_on_jobs_that_is_taken_away():
-    """Where it is renamed, each job that starts or ends leaves a timer again (onstart in the Snakefile)."""
+    """Where it is renamed, each job that starts or ends leaves a timer again (`cli/workflow_events.py`)."""
     source = inspect.getsource(JobScheduler)
     assert "if self.job_rate_limiter is not None:" in source and "self._schedule_reevalutation(" in source
     parsed = get_argument_parser().parse_args([])

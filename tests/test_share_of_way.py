@@ -133,8 +133,12 @@ def test_draws_count_as_seeds(tmp_path):
     apart, by_draw = drawn(tmp_path, split)
     assert len(apart.groups) == 2 and {line["seeds"] for line in by_draw} == {"3"}
     assert set(draws.together(split, first)["seed"]) == set(range(1, 7)) and set(split["seed"]) == {1, 2, 3}
-    assert draws.notes(first) == ["Each draw of the training rows counts as further seeds: 2 from d1 on."]
-    assert draws.notes({}) == [] and draws.together(split, {}) is split
+    (note,) = draws.notes(split[split["seed"] == 1], first)
+    assert note == "Each draw of the training rows counts as further seeds: 2 from d1 on."
+    assert draws.notes(split, first) == [
+        f"{note} The 3 seeds of a draw share its rows, so that intervals and tests are too sure."
+    ]
+    assert draws.notes(split, {}) == [] and draws.together(split, {}) is split
 
 
 def planned(home, output: dict, folder, **changes):

@@ -17,7 +17,7 @@ EXPERIMENT = """\
 experiment: {name}
 title: {name}
 {own}tasks: [{tasks}]
-encoders: [{encoders}]
+encoders: [{encoders}]{language}
 {strategies}
 seeds: [1, 2, 3]
 baselines: [majority, bag_of_words]
@@ -31,7 +31,8 @@ strategies:
   - frozen_all_layers        # a linear probe on all layers
   - ladder                   # a small side network on all layers
   - {top_k:22}   # fine-tuning of the last two layers
-  - {full:22}   # fine-tuning of all layers"""
+  - {full:22}   # fine-tuning of all layers
+  # - lora                   # low-rank updates in all layers, 4 epochs: few parameters to store, not less time"""
 STRATEGIES_OF_EXTRACTION = """\
 heads: [start_end]
 strategies:
@@ -39,6 +40,7 @@ strategies:
   - frozen_sgd               # start and end vectors on the last layer
   - {top_k:22}   # fine-tuning of the last two layers
   - {full:22}   # fine-tuning of all layers"""
+LANGUAGE = "             # trained on English texts; for others: thaw new encoder owner/name"
 # Of few rows two epochs are too few updates: full fine-tuning would lose because it is not trained. Two epochs of this
 # many rows, in batches of 16, are 400 updates.
 ENOUGH_TRAIN_ROWS = 3200
@@ -108,6 +110,7 @@ def write_experiment(
         own="".join(f"{line}\n" for line in own),
         tasks=", ".join(tasks),
         encoders=", ".join(encoders),
+        language=LANGUAGE if encoders == ["minilm"] else "",
         strategies=chosen,
     )
     write_text(path, text)

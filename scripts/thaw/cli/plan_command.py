@@ -63,6 +63,19 @@ def print_jobs(plan: Plan) -> None:
         print("  not seen here: outputs whose label, title or caption was edited; they are drawn again")
 
 
+def print_downloads(plan: Plan) -> None:
+    """Print what the run will download: the datasets and encoders of the Hub that are not here as results yet."""
+    names = []
+    for step in ("prepare", "fetch"):
+        for key in plan.jobs[step]:
+            spec = plan.job(step, key).spec
+            hub = spec["entry"].get("hub") if spec.get("source", "hub") == "hub" else None
+            if hub and not plan.is_current(step, key):
+                names.append(f"{key} ({hub if isinstance(hub, str) else hub['id']})")
+    if names:
+        print(f"from the Hub, unless its cache has them: {', '.join(names)}")
+
+
 def print_store(plan: Plan) -> None:
     """Print each store's boundaries and bytes."""
     stores = cost_estimate.stores(plan)
@@ -187,5 +200,6 @@ def main(words: list[str]) -> None:
     print_jobs(plan)
     for sentence in shortfalls(plan):
         print(f"  will fail: {sentence}")
+    print_downloads(plan)
     print_store(plan)
     print_time(plan)

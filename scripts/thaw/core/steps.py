@@ -45,9 +45,9 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(11, result="output"),
-    "table": Step(17, result="output"),
-    "figure": Step(15, "plots", result="output"),
-    "report": Step(16, "plots", result="output"),
+    "table": Step(18, result="output"),
+    "figure": Step(16, "plots", result="output"),
+    "report": Step(17, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)

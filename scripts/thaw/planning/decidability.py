@@ -14,13 +14,15 @@ from thaw.schema.experiment import ExperimentConfig
 class SeedsOfTable:
     """A table whose words need seeds: how many at least, and how many the experiment has.
 
-    tests: of claims, how many the table has; None where that depends on results.
+    tests: of claims, how many the table has; None where that depends on results. of_a_draw: how many of the planned
+    seeds share the rows of a draw, where draws count as seeds.
     """
 
     output: str
     tests: int | None
     needed: int
     planned: int
+    of_a_draw: int = 1
 
     @property
     def enough(self) -> bool:
@@ -32,7 +34,12 @@ class SeedsOfTable:
         """What the plan says."""
         of = "" if self.tests is None else f", {plural(self.tests, 'test')} of claims,"
         text = f"Table {self.output}{of} can decide with {self.needed} seeds or more; {self.planned} planned"
-        return f"{text}." if self.enough else f"Warning: {text}, so that nothing in it will be decided."
+        if not self.enough:
+            return f"Warning: {text}, so that nothing in it will be decided."
+        if self.of_a_draw > 1:
+            shared = f"{self.of_a_draw} share a draw's rows, so that it is too sure: name one seed, and more draws"
+            return f"Warning: {text}; {shared}."
+        return f"{text}."
 
 
 def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTable]:
@@ -47,8 +54,9 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
             draws = Counter(first.get(subset, subset) for subset in experiment.subsets)  # which count as further seeds
             tests = tests and tests * len(draws)
             if tests != 0:
-                planned = len(experiment.seeds) * max(draws.values())
-                needing.append(SeedsOfTable(output, tests, _over(draws, first, needed), planned))
+                seeds, most = len(experiment.seeds), max(draws.values())
+                of_a_draw = seeds if most > 1 else 1
+                needing.append(SeedsOfTable(output, tests, _over(draws, first, needed), seeds * most, of_a_draw))
     return needing
 
 

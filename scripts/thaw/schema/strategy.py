@@ -30,7 +30,7 @@ def _after(after, strategy, context: Context) -> str:
         return ""
     id = strategy.start.strategy
     entry = context.entries.get("starts", {}).get(id)
-    trained = f" (That run: {methods_text(entry, context)})" if entry else ""
+    trained = f" (That run: {methods_text(entry, replace(context, points=[]))})" if entry else ""
     return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
 
 
@@ -50,6 +50,8 @@ def _teacher(teacher, strategy, context: Context) -> str:
 def _sweep(sweep: dict, strategy, context: Context) -> str:
     if not sweep:
         return ""
+    if context.points:
+        return f"One run for {'each of ' if len(context.points) > 1 else ''}{', '.join(context.points)}."
     name, values = next(iter(sweep.items()))
     called = key_of(PhaseConfig, name).name if name in PhaseConfig.model_fields else name
     every = "from 0 to the number of layers" if values == "layers" else f"in {{{', '.join(map(str, values))}}}"

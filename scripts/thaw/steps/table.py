@@ -4,7 +4,6 @@ from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import any_number, parse_arguments, required
 from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
-from thaw.outputs.frame import draws
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import writers
 
@@ -24,7 +23,7 @@ def main() -> None:
 
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)
-        table.notes += draws.notes(spec.get("first_draws", {})) + spec.get("differs", [])
+        table.notes += data.notes_of_draws + spec.get("differs", [])
         writers.write(table, arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: writers.write(gaps.table(spec, why), arguments.out), arguments.out)

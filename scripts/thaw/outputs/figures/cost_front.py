@@ -10,7 +10,11 @@ from thaw.outputs.frame import aggregate
 from thaw.statistics.non_inferiority import pareto
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
-NAMED = 8  # points of a panel, up to which each has its name next to it and the legend has none
+NAMED = {
+    1: 8,
+    2: 8,
+    3: 4,
+}  # by panels in a row, points of one up to which each has its name next to it, not in the legend
 LETTERS = 16  # of a line of such a name
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
@@ -41,7 +45,8 @@ def build(data, spec: dict) -> panels.Figure:
         fronts += list(front.index)
         draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
         parts.append((title, draw, fitted, front))
-    direct = all(len(fitted) <= NAMED for *_, fitted, _ in parts)
+    most = NAMED[figure_style.per_row(len(parts))]
+    direct = all(len(fitted) <= most for *_, fitted, _ in parts)
     for title, draw, fitted, front in parts:
         names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)

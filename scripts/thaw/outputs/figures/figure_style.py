@@ -9,6 +9,7 @@ import textwrap
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
+DPI = 220  # of PNG, and of the layout: at fewer a letter is as wide as whole dots, so that texts would be cut off
 MOST = 24  # panels of a figure, which is two pages of a paper; nobody reads more, and 200 take a minute to draw
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch
@@ -52,18 +53,20 @@ def style():
     return matplotlib.rc_context(STYLE)
 
 
-def grid(titles: list[str], wide: int | None = None):
-    """Return a figure and one axes per title, `wide` in a row.
+def per_row(panels: int) -> int:
+    """Return how many panels are in a row: at most three, and four make two rows of two."""
+    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
 
-    By default there are at most three in a row, and four make two rows of two.
-    """
+
+def grid(titles: list[str], wide: int | None = None):
+    """Return a figure and one axes per title, `wide` in a row, by default as many as `per_row` says."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
+    wide = wide or per_row(len(titles))
     high = math.ceil(len(titles) / wide)
     width = PANEL[0] if wide == 3 else 3.2
-    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), layout="constrained")
+    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(high, wide, squeeze=False)
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)

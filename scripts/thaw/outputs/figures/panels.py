@@ -34,7 +34,7 @@ def write_pictures(figure, prefix) -> None:
         figure_style.freeze_layout(figure)
         for kind, metadata in FORMATS.items():
             with atomic_write(f"{prefix}.{kind}") as temporary:
-                figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
+                figure.savefig(temporary, format=kind, metadata=metadata, dpi=figure_style.DPI, facecolor="white")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Figure: which layer serves which task best, a row for each task and score, a column for each layer."""
 
+import textwrap
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,8 @@ from thaw.outputs.figures import panels
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, score_name, scores
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, run_names
+
+LETTERS, LETTER = 48, 0.062  # of a line of a row's name, and the inches of one
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -26,7 +29,10 @@ def build(data, spec: dict) -> panels.Figure:
         )
         for (encoder, run), part in shown
     ]
-    size = 2.6 + 0.5 * len(layers), 1.1 + 0.27 * rows
+    called = [_row_name(key, names) for key in frame[SCORE].drop_duplicates().itertuples(index=False)]
+    letters = max(len(line) for name in called for line in name.splitlines())
+    height = 1.1 + 0.27 * rows + 0.13 * max(name.count("\n") for name in called) * rows
+    size = max(3.2, 0.4 + LETTER * letters + 0.5 * len(layers)), height
     return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
 
 
@@ -43,7 +49,7 @@ def _map(axis, part, layers: list[int], names: Names) -> None:
     lines, grid, numbers = [], [], []
     for key, row in part.groupby(SCORE, sort=False):
         by_layer = row.set_index("layer")
-        lines.append(score_name(dict(zip(SCORE, key, strict=True)), names))
+        lines.append(_row_name(key, names))
         grid.append([by_layer["share"].get(layer, np.nan) for layer in layers])
         numbers.append([by_layer["mean"].get(layer, np.nan) for layer in layers])
     axis.imshow(grid, cmap="Blues", vmin=0, vmax=1.25, aspect="auto")
@@ -60,3 +66,8 @@ def _map(axis, part, layers: list[int], names: Names) -> None:
     for side in axis.spines.values():
         side.set_visible(False)
     axis.tick_params(length=0)
+
+
+def _row_name(key, names: Names) -> str:
+    """Return the name of a row, in lines. Args: its values of SCORE."""
+    return textwrap.fill(score_name(dict(zip(SCORE, key, strict=True)), names), LETTERS)

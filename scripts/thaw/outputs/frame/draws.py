@@ -1,5 +1,7 @@
 """Draws of the training rows as seeds: subsets of one size, drawn differently, as one subset with more seeds."""
 
+from collections import Counter
+
 from thaw.outputs import wording
 
 
@@ -25,8 +27,14 @@ def numbered(runs, first: dict[str, str]) -> dict[tuple[str, int], int]:
     return {key: number for number, key in enumerate(sorted(keys, key=lambda key: (places[key[0]], key[1])), start=1)}
 
 
-def notes(first: dict[str, str]) -> list[str]:
+def notes(runs, first: dict[str, str]) -> list[str]:
     """Return the note of a table whose draws are together. Args: as of `together`."""
+    if not first:
+        return []
     counts = {one: sum(other == one for other in first.values()) for one in dict.fromkeys(first.values())}
     said = wording.listing(f"{count} from {one} on" for one, count in counts.items())
-    return [f"Each draw of the training rows counts as further seeds: {said}."] if first else []
+    seeds = max(Counter(subset for subset, _ in numbered(runs, first)).values(), default=1)
+    shared = (
+        f" The {seeds} seeds of a draw share its rows, so that intervals and tests are too sure." if seeds > 1 else ""
+    )
+    return [f"Each draw of the training rows counts as further seeds: {said}.{shared}"]

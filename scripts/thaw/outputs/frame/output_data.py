@@ -38,6 +38,11 @@ class OutputData:
         """The frame of runs.csv, see `runs_frame`."""
         return draws.together(self._each_run, self._first)
 
+    @property
+    def notes_of_draws(self) -> list[str]:
+        """The note of a table whose draws are together; none where they are not."""
+        return draws.notes(self._each_run, self._first)
+
     @cached_property
     def predictions(self) -> PredictionFiles:
         """The predictions of the runs."""

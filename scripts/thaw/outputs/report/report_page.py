@@ -85,7 +85,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "columns": columns,
         "synthetic_tasks": synthetic,
         "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
-        "draws": draws.notes(first),
+        "draws": draws.notes(each_run, first),
         "missing": provenance.missing(each_run, labels_of_runs),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),

@@ -1,0 +1,75 @@
+"""What happens when the workflow starts, fails and succeeds: the handlers of the Snakefile."""
+
+from pathlib import Path
+
+from thaw.cli.show_command import summary
+from thaw.core import fork_server, layout
+from thaw.core.phrases import plural
+from thaw.planning import kept_corpora, run_progress
+from thaw.planning.plan import Plan
+
+
+class WorkflowEvents:
+    """The handlers of one call of Snakemake. Args: its plan, its workflow, its logger, the folder of the package."""
+
+    def __init__(self, plan: Plan, workflow, logger, code: Path):
+        """Do nothing yet: a dry run never starts."""
+        self.plan, self.workflow, self.logger, self.code = plan, workflow, logger, code
+        self.progress: run_progress.RunProgress | None = None
+
+    def start(self) -> None:
+        """Say what the plan has to say, keep what `prepare` replaces, and count jobs from now on."""
+        dag = self.workflow.dag
+        kept_corpora.put_back(self.plan.results)  # after a run that was killed
+        kept_corpora.set_aside(
+            [Path(job.output.card).parent for job in dag.needrun_jobs() if job.rule.name == "prepare"]
+        )
+        for sentence in self.plan.left_out:
+            self.logger.info(sentence)
+        if gone := len(self.plan.deleted) if self._is_whole() else 0:
+            files = plural(gone, "file is", "files are")
+            self.logger.info(f"Of the results that a report shows {files} gone and made again.")
+        for table in self.plan.seeds_of_tables():
+            if not table.enough:
+                self.logger.warning(table.sentence)
+        threads = min(self.plan.threads, self.workflow.cores or self.plan.threads)
+        if self.workflow.local_exec:  # on a cluster the login node shows nothing else of a job
+            self._run_here(threads)
+        outputs = {job.jobid: list(map(str, job.output)) for job in dag.needrun_jobs()}
+        estimate = run_progress.TimeEstimate(self.plan, outputs, threads)
+        self.progress = run_progress.RunProgress(estimate.seconds, self._write_line)
+        self.logger.addHandler(self.progress)
+
+    def fail(self) -> None:
+        """Put back what `prepare` did not replace, and say which jobs failed."""
+        kept_corpora.put_back(self.plan.results)
+        for sentence in self.progress.mistakes() if self.progress else ():
+            self.logger.error(sentence)
+
+    def succeed(self) -> None:
+        """Put back what `prepare` did not replace, and print the results of a whole experiment."""
+        kept_corpora.put_back(self.plan.results)
+        if self._is_whole():
+            for name in self.plan.jobs["report"]:
+                page = Path(self.plan.results, layout.file("report", {"experiment": name}))
+                self.logger.info(f"\n{summary(page)}")
+
+    def _is_whole(self) -> bool:
+        """Return whether whole experiments were asked for, and not some of their files."""
+        return any(job.rule.name == "all" for job in self.workflow.dag.jobs)
+
+    def _run_here(self, threads: int) -> None:
+        """Start the process that jobs are forked from, and say one line on all jobs instead of Snakemake's on each."""
+        for handler in self.logger.handlers:
+            if handler.name == "DefaultStreamHandler":
+                handler.addFilter(run_progress.is_shown)
+        fork_server.start(self.code, threads)
+        # How many jobs may start in a second is for clusters. At every job that starts or ends it sets a timer that has
+        # all open jobs looked through once a second from then on, and for the last of which Snakemake waits at its end.
+        if run_progress.is_default_limit(self.workflow.scheduling_settings.max_jobs_per_timespan):
+            self.workflow.scheduler.job_rate_limiter = None
+
+    def _write_line(self, line: str) -> None:
+        from snakemake.settings.enums import Quietness
+
+        self.logger.info(line, extra={"quietness": Quietness.PROGRESS})
