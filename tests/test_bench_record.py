@@ -79,3 +79,17 @@ def test_a_part_of_other_rows_is_kept_next_to_the_first_whose_goals_stay(tmp_pat
     }
     assert report.summarised(kept)["store_read_vs_memcpy"] == 1.25
     assert (tmp_path / "kept/tables/store_18.md").is_file()
+
+
+def test_what_another_processor_gave_is_kept_next_to_the_first_and_has_tables_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RECORD", tmp_path / "kept")
+    options = Options(out=tmp_path)
+    for cpu, ours in (("Intel(R) Xeon(R)", 2.0), ("AMD EPYC", 4.0)):
+        part = {"part": "probes", "machine": MACHINE | {"cpu": cpu}, "options": {"rows": 9, "seeds": 2, "rounds": 1}}
+        part |= {"took": 9.0, "numbers": {"probes_vs_sklearn": 8 / ours}}
+        write_json(options.part("probes"), part | {"seconds": {"ours": ours, "sklearn_loop": 8.0}})
+        record.keep(["probes"], options)
+    read = {path.name: path.read_text() for path in (tmp_path / "kept").rglob("*.*")}
+    assert {"probes.json", "probes_amd.json", "ratios.md", "ratios_amd.md", "goals_amd.md"} <= set(read)
+    assert "scikit-learn loop | 4 |" in read["ratios.md"] and "| 2 |" in read["ratios_amd.md"]
+    assert "not measured" not in read["goals_amd.md"] and "| 2 | 5 | no |" in read["goals_amd.md"]

@@ -7,6 +7,7 @@ It says with what each was measured. Without a part it writes the tables of what
 scripts/record.py puts the tables into the pages that name them, as it does with those of experiments.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,9 +24,9 @@ NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 def keep(names: list[str], options: Options) -> None:
     """Copy some parts as they were last measured, and write the tables of all parts that are kept.
 
-    A part that is kept with another number of rows stays, and this one is kept next to it, as table_1000. Prints with
-    what they were measured. Exits with a message, and keeps nothing, where one was not measured, or by code that no
-    commit has.
+    A part that is kept with another number of rows, or from another processor, stays, and this one is kept next to it,
+    as table_1000 or table_amd. Prints with what they were measured. Exits with a message, and keeps nothing, where one
+    was not measured, or by code that no commit has.
     """
     if missing := [name for name in names if not options.part(name).exists()]:
         sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
@@ -34,25 +35,36 @@ def keep(names: list[str], options: Options) -> None:
         if "-dirty" in part["machine"].get("thaw", ""):
             sys.exit(f"{name} was measured by {part['machine']['thaw']}; commit the changes and measure it again")
     for name, part in parts.items():
-        write_json(_place(name, part["options"]["rows"]), part)
+        write_json(_place(name, part), part)
     for line in report.machines(parts):
         print(line)
     for name, text in tables().items():
         write_text(RECORD / "tables" / f"{name}.md", text)
 
 
-def _place(name: str, rows: int) -> Path:
-    """Return where a part is kept that was measured with so many rows."""
+def _place(name: str, part: dict) -> Path:
+    """Return where a part is kept: by its name, with its rows and processor where another one has that name."""
     first = RECORD / "parts" / f"{name}.json"
-    other = first.exists() and read_json(first)["options"]["rows"] != rows
-    return first.with_stem(f"{name}_{rows}") if other else first
+    known = read_json(first) if first.exists() else part
+    rows = [str(part["options"]["rows"])] if part["options"]["rows"] != known["options"]["rows"] else []
+    return first.with_stem("_".join([name, *rows, *([_maker(part)] if _maker(part) != _maker(known) else [])]))
+
+
+def _maker(part: dict) -> str:
+    """Return who made the processor: intel, amd."""
+    return re.match("[a-z]*", part["machine"]["cpu"].lower())[0]
 
 
 def tables() -> dict[str, str]:
     """Return the tables of the parts that are kept, with what they were measured on as their notes."""
     parts = {path.stem: read_json(path) for path in sorted((RECORD / "parts").glob("*.json"))}
+    others = {name: parts.pop(name) for name in list(parts) if name.rpartition("_")[2] == _maker(parts[name])}
     notes = report.machines(parts)
     found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}
+    for maker in {_maker(part) for part in others.values()}:
+        of = {part["part"]: part for part in others.values() if _maker(part) == maker}
+        measured = [line for line in report.goals(report.summarised(of)) if "not measured" not in line]
+        found |= {f"goals_{maker}": [*measured, *report.machines(of)], f"ratios_{maker}": report.ratios(of)}
     for name, part in parts.items():
         notes = report.machines({name: part})
         if "seconds" in part:
