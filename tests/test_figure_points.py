@@ -51,7 +51,7 @@ def test_points_have_their_names_next_to_them_while_they_are_few(invented_frame,
     texts = [text.get_text() for text in figure.axes[0].texts if text.get_text()]
     assert sorted(texts) == ["Frozen", "Full", "Stack", "Top k (k = 1)", "k = 3"]
     assert not {"Full", "Stack"} & {text.get_text() for text in figure.legends[0].get_texts()}
-    monkeypatch.setattr(cost_front, "NAMED", 3)
+    monkeypatch.setattr(cost_front, "NAMED", dict.fromkeys(cost_front.NAMED, 3))
     figure = cost_front.build(OutputData("", invented_frame), COST).drawn
     assert sorted(text.get_text() for text in figure.axes[0].texts if text.get_text()) == ["k = 1", "k = 3"]
     assert {"Full", "Stack"} < {text.get_text() for text in figure.legends[0].get_texts()}
