@@ -61,7 +61,7 @@ def assert_drawn(made: Table | Figure) -> None:
 DRAWN_ELSEWHERE = """
 import json, sys
 from thaw.declarations.outputs import OUTPUTS
-from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures import panels
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import writers
 from thaw.steps import figure, table
@@ -192,8 +192,9 @@ def test_no_text_of_a_figure_is_cut_off(records, kind):
     data, spec = records.data(kind), records.spec(kind)
     labels = {block: {id: f"{name} ({LONG})" for id, name in names.items()} for block, names in spec["labels"].items()}
     figure = OUTPUTS[kind].load()(data, spec | {"labels": labels}).drawn
-    figure_style.freeze_layout(figure)
-    figure.savefig(written := io.BytesIO(), format="png", dpi=figure_style.DPI, facecolor="white")
+    with figure_style.style():
+        figure_style.freeze_layout(figure)
+        figure.savefig(written := io.BytesIO(), format="png", dpi=figure_style.DPI, facecolor="white")
     picture = imread(io.BytesIO(written.getvalue()))
     edges = {"left": picture[:, 0], "right": picture[:, -1], "top": picture[0], "bottom": picture[-1]}
     assert [side for side, edge in edges.items() if edge.min() < 1] == []

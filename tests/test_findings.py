@@ -231,4 +231,4 @@ def test_sizes_whose_draws_are_seeds_share_the_error_so_that_each_needs_more_of_
     (table,) = load_plan(config, home).seeds_of_tables()
     assert (table.output, table.needed, table.planned, table.enough) == ("draws_full", needed, 6, needed == 6)
     more = load_plan(config | {"seeds": [1, 2]}, home).seeds_of_tables()[0]
-    assert more.planned == 12 and "12 planned; 2 share a draw's rows, so that it is too sure" in more.sentence
+    assert more.planned == 12 and "12 planned. The 2 seeds of each draw share its training rows" in more.sentence

@@ -52,6 +52,7 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
         ("savings", {"strategies": ["frozen", "full"]}),
         ("comparisons", {"strategies": ["frozen", "full"]}),
         ("relative", {"strategies": ["frozen", "full"], "baselines": ["majority"]}),
+        ("relative", {"strategies": ["frozen", "full"], "tasks": ["entities"]}),
         ("way", {"strategies": ["frozen", "full", "stack_then_finetune"]}),
         ("spread", {"seeds": [1, 2]}),
         ("spread", {"strategies": ["full_ordered"]}),

@@ -136,7 +136,7 @@ def test_draws_count_as_seeds(tmp_path):
     (note,) = draws.notes(split[split["seed"] == 1], first)
     assert note == "Each draw of the training rows counts as further seeds: 2 from d1 on."
     assert draws.notes(split, first) == [
-        f"{note} The 3 seeds of a draw share its rows, so that intervals and tests are too sure."
+        f"{note} The 3 seeds of a draw share its rows, so that intervals are too narrow and p too small."
     ]
     assert draws.notes(split, {}) == [] and draws.together(split, {}) is split
 

@@ -24,9 +24,9 @@ NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 def keep(names: list[str], options: Options) -> None:
     """Copy some parts as they were last measured, and write the tables of all parts that are kept.
 
-    A part that is kept with another number of rows, or from another processor, stays, and this one is kept next to it,
-    as table_1000 or table_amd. Prints with what they were measured. Exits with a message, and keeps nothing, where one
-    was not measured, or by code that no commit has.
+    A part that is kept with another number of rows, or from a processor of another maker, stays, and this one is kept
+    next to it, as table_1000 or table_amd. Prints with what they were measured. Exits with a message, and keeps
+    nothing, where one was not measured, or by code that no commit has.
     """
     if missing := [name for name in names if not options.part(name).exists()]:
         sys.exit(f"{missing[0]} was not measured: there is no {options.part(missing[0])}")
@@ -51,8 +51,9 @@ def _place(name: str, part: dict) -> Path:
 
 
 def _maker(part: dict) -> str:
-    """Return who made the processor: intel, amd."""
-    return re.match("[a-z]*", part["machine"]["cpu"].lower())[0]
+    """Return who made the processor, or the first letters of its name."""
+    name = part["machine"]["cpu"].lower()
+    return (re.search("intel|amd|apple", name) or re.search("[a-z]+", name))[0]
 
 
 def tables() -> dict[str, str]:
@@ -62,7 +63,7 @@ def tables() -> dict[str, str]:
     notes = report.machines(parts)
     found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}
     for maker in {_maker(part) for part in others.values()}:
-        of = {part["part"]: part for part in others.values() if _maker(part) == maker}
+        of = {name.removesuffix(f"_{maker}"): part for name, part in others.items() if _maker(part) == maker}
         measured = [line for line in report.goals(report.summarised(of)) if "not measured" not in line]
         found |= {f"goals_{maker}": [*measured, *report.machines(of)], f"ratios_{maker}": report.ratios(of)}
     for name, part in parts.items():

@@ -31,8 +31,7 @@ strategies:
   - frozen_all_layers        # a linear probe on all layers
   - ladder                   # a small side network on all layers
   - {top_k:22}   # fine-tuning of the last two layers
-  - {full:22}   # fine-tuning of all layers
-  # - lora                   # low-rank updates in all layers, 4 epochs: few parameters to store, not less time"""
+  - {full:22}   # fine-tuning of all layers"""
 STRATEGIES_OF_EXTRACTION = """\
 heads: [start_end]
 strategies:

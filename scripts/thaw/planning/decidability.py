@@ -34,12 +34,14 @@ class SeedsOfTable:
         """What the plan says."""
         of = "" if self.tests is None else f", {plural(self.tests, 'test')} of claims,"
         text = f"Table {self.output}{of} can decide with {self.needed} seeds or more; {self.planned} planned"
+        shared = (
+            f" The {self.of_a_draw} seeds of each draw share its training rows, so that intervals are too narrow: name "
+            "one seed and more draws."
+        )
+        shared = shared if self.of_a_draw > 1 else ""
         if not self.enough:
-            return f"Warning: {text}, so that nothing in it will be decided."
-        if self.of_a_draw > 1:
-            shared = f"{self.of_a_draw} share a draw's rows, so that it is too sure: name one seed, and more draws"
-            return f"Warning: {text}; {shared}."
-        return f"{text}."
+            return f"Warning: {text}, so that nothing in it will be decided.{shared}"
+        return f"Warning: {text}.{shared}" if shared else f"{text}."
 
 
 def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTable]:

@@ -198,8 +198,8 @@ def _is_whole(run, entry: OutputConfig) -> bool:
 
 def _chance(entry: OutputConfig, context: OutputContext) -> str:
     experiment = context.experiment
-    metrics = {metric for task in experiment.tasks for metric in context.catalogue.get("tasks", task, "tasks").metrics}
-    if entry.start or "majority" in experiment.baselines or not metrics & set(CLASS_METRICS):
+    shown = {context.catalogue.get("tasks", task, "tasks").metrics[0] for task in experiment.tasks}
+    if entry.start or "majority" in experiment.baselines or not shown & set(CLASS_METRICS):
         return ""
     return "it shows shares of the way from chance, the score of the majority class; say baselines: [majority]"
 

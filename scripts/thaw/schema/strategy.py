@@ -50,12 +50,11 @@ def _teacher(teacher, strategy, context: Context) -> str:
 def _sweep(sweep: dict, strategy, context: Context) -> str:
     if not sweep:
         return ""
-    if context.points:
-        return f"One run for {'each of ' if len(context.points) > 1 else ''}{', '.join(context.points)}."
     name, values = next(iter(sweep.items()))
     called = key_of(PhaseConfig, name).name if name in PhaseConfig.model_fields else name
     every = "from 0 to the number of layers" if values == "layers" else f"in {{{', '.join(map(str, values))}}}"
-    return f"One run for each {called or name} {every}."
+    some = f", of which there are here: {', '.join(context.points)}" if context.points else ""
+    return f"One run for each {called or name} {every}{some}."
 
 
 def _phases(phases: list, strategy, context: Context) -> str:

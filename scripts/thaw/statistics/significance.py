@@ -49,7 +49,7 @@ def compare(contrasts: list[Mapping[int, float]], means: list[Resampled], alpha:
         answer = NOT_DISTINGUISHABLE
         if len(differences) < FEWEST_SEEDS:
             answer = TOO_FEW_SEEDS
-        elif over_all <= alpha and not ci.low <= 0 <= ci.high:
+        elif over_all <= alpha and (ci.low > 0 or ci.high < 0):
             answer = HIGHER if mean.value > 0 else LOWER
         tests.append(PairedTest(mean.value, p, over_all, effect_size(differences), len(differences), answer))
     return tests

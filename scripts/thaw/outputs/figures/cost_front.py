@@ -10,11 +10,8 @@ from thaw.outputs.frame import aggregate
 from thaw.statistics.non_inferiority import pareto
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
-NAMED = {
-    1: 8,
-    2: 8,
-    3: 4,
-}  # by panels in a row, points of one up to which each has its name next to it, not in the legend
+# By panels in a row: the most points of a panel whose names stand next to them and not in the legend
+NAMED = {1: 8, 2: 8, 3: 4}
 LETTERS = 16  # of a line of such a name
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),

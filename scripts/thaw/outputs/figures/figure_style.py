@@ -9,7 +9,7 @@ import textwrap
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
-DPI = 220  # of PNG, and of the layout: at fewer a letter is as wide as whole dots, so that texts would be cut off
+DPI = 220  # of PNG, and of the layout: widths of letters are rounded to whole dots, so that at fewer others result
 MOST = 24  # panels of a figure, which is two pages of a paper; nobody reads more, and 200 take a minute to draw
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch

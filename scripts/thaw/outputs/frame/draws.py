@@ -35,6 +35,8 @@ def notes(runs, first: dict[str, str]) -> list[str]:
     said = wording.listing(f"{count} from {one} on" for one, count in counts.items())
     seeds = max(Counter(subset for subset, _ in numbered(runs, first)).values(), default=1)
     shared = (
-        f" The {seeds} seeds of a draw share its rows, so that intervals and tests are too sure." if seeds > 1 else ""
+        f" The {seeds} seeds of a draw share its rows, so that intervals are too narrow and p too small."
+        if seeds > 1
+        else ""
     )
     return [f"Each draw of the training rows counts as further seeds: {said}.{shared}"]
