@@ -246,7 +246,7 @@ def test_the_report_of_a_plan_has_all_that_its_sentences_need(home):
     assert (
         "learning rate from the search of “Full fine-tuning (Lee et al.)”" in text and "over 2 seeds (101, 102)" in text
     )
-    assert text.startswith("One run for each k from 0 to the number of layers, of which there are here: k = 0, k = 1, ")
+    assert text.endswith("Points shown: k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6.")
     assert "(That run: Trains the head on the frozen encoder. AdamW" in methods.strategy("stack_then_finetune", spec)
     assert [text.split(",")[1] for _, text in methods.heads(spec)] == [
         " pooling by the first token (of words: the first piece of each)",

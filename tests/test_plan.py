@@ -328,5 +328,5 @@ def test_results_that_are_a_file_are_one_sentence(home, tmp_path):
 
 def test_the_network_alone_is_asked_twice(home):
     remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
-    assert planned(home).steps_that_download == set()
-    assert planned(home, **remote).steps_that_download == {"fetch"}
+    assert set(planned(home).downloads) == set()
+    assert set(planned(home, **remote).downloads) == {"fetch"}

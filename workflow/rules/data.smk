@@ -10,7 +10,7 @@ SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its fi
 """
 
 # The network may answer at the second time; a mistake in a file is there at the second time too.
-FROM_THE_HUB = PLAN.steps_that_download
+FROM_THE_HUB = PLAN.downloads
 
 
 rule prepare:

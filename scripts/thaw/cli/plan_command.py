@@ -65,14 +65,8 @@ def print_jobs(plan: Plan) -> None:
 
 def print_downloads(plan: Plan) -> None:
     """Print what the run will download: the datasets and encoders of the Hub that are not here as results yet."""
-    names = []
-    for step in ("prepare", "fetch"):
-        for key in plan.jobs[step]:
-            spec = plan.job(step, key).spec
-            hub = spec["entry"].get("hub") if spec.get("source", "hub") == "hub" else None
-            if hub and not plan.is_current(step, key):
-                names.append(f"{key} ({hub if isinstance(hub, str) else hub['id']})")
-    if names:
+    asked = [(step, key, id) for step, ids in plan.downloads.items() for key, id in ids.items()]
+    if names := [f"{key} ({id})" for step, key, id in asked if not plan.is_current(step, key)]:
         print(f"from the Hub, unless its cache has them: {', '.join(names)}")
 
 

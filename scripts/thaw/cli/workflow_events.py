@@ -30,7 +30,7 @@ class WorkflowEvents:
             files = plural(gone, "file is", "files are")
             self.logger.info(f"Of the results that a report shows {files} gone and made again.")
         for table in self.plan.seeds_of_tables():
-            if not table.enough or table.of_a_draw > 1:
+            if table.warns:
                 self.logger.warning(table.sentence)
         threads = min(self.plan.threads, self.workflow.cores or self.plan.threads)
         if self.workflow.local_exec:  # on a cluster the login node shows nothing else of a job

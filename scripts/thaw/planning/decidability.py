@@ -30,18 +30,22 @@ class SeedsOfTable:
         return self.planned >= self.needed
 
     @property
+    def warns(self) -> bool:
+        """Whether the sentence is a warning."""
+        return not self.enough or self.of_a_draw > 1
+
+    @property
     def sentence(self) -> str:
         """What the plan says."""
         of = "" if self.tests is None else f", {plural(self.tests, 'test')} of claims,"
         text = f"Table {self.output}{of} can decide with {self.needed} seeds or more; {self.planned} planned"
-        shared = (
-            f" The {self.of_a_draw} seeds of each draw share its training rows, so that intervals are too narrow: name "
-            "one seed and more draws."
-        )
-        shared = shared if self.of_a_draw > 1 else ""
-        if not self.enough:
-            return f"Warning: {text}, so that nothing in it will be decided.{shared}"
-        return f"Warning: {text}.{shared}" if shared else f"{text}."
+        text += "." if self.enough else ", so that nothing in it will be decided."
+        if self.of_a_draw > 1:
+            text += (
+                f" The {self.of_a_draw} seeds of each draw share its training rows, so that intervals are too narrow: "
+            )
+            text += "name one seed and more draws."
+        return f"Warning: {text}" if self.warns else text
 
 
 def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTable]:

@@ -149,11 +149,13 @@ class Plan:
         return max(experiment.compute.threads for experiment in self.experiments)
 
     @property
-    def steps_that_download(self) -> set[str]:
-        """Which of prepare and fetch has a job that reads from the Hub."""
-        datasets = any(job.spec["source"] == "hub" for job in self.jobs["prepare"].values())
-        encoders = any("hub" in job.spec["entry"] for job in self.jobs["fetch"].values())
-        return {step for step, asked in (("prepare", datasets), ("fetch", encoders)) if asked}
+    def downloads(self) -> dict[str, dict[str, str]]:
+        """What the jobs of prepare and fetch read from the Hub: by step, where there is any, its id there by key."""
+        datasets = {key: job.spec for key, job in self.jobs["prepare"].items() if job.spec["source"] == "hub"}
+        encoders = {key: job.spec for key, job in self.jobs["fetch"].items() if "hub" in job.spec["entry"]}
+        read = {"prepare": {key: spec["entry"]["hub"]["id"] for key, spec in datasets.items()}}
+        read["fetch"] = {key: spec["entry"]["hub"] for key, spec in encoders.items()}
+        return {step: ids for step, ids in read.items() if ids}
 
     @property
     def data_dir(self) -> str:

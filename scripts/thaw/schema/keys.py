@@ -21,15 +21,13 @@ from thaw.declarations.value_types import Key as Key
 class Context:
     """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
 
-    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies;
-    `points`, those of the sweep that there are (none: all); whether some tasks are on `texts`, some on `words`, and
-    some on `pairs` of texts.
+    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies; whether
+    some tasks are on `texts`, some on `words`, and some on `pairs` of texts.
     """
 
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     varied: dict[str, str] = field(default_factory=dict)
-    points: list[str] = field(default_factory=list)
     search_seeds: int | None = None
     texts: bool = True
     words: bool = False

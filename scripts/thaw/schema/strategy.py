@@ -30,7 +30,7 @@ def _after(after, strategy, context: Context) -> str:
         return ""
     id = strategy.start.strategy
     entry = context.entries.get("starts", {}).get(id)
-    trained = f" (That run: {methods_text(entry, replace(context, points=[]))})" if entry else ""
+    trained = f" (That run: {methods_text(entry, context)})" if entry else ""
     return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
 
 
@@ -53,8 +53,7 @@ def _sweep(sweep: dict, strategy, context: Context) -> str:
     name, values = next(iter(sweep.items()))
     called = key_of(PhaseConfig, name).name if name in PhaseConfig.model_fields else name
     every = "from 0 to the number of layers" if values == "layers" else f"in {{{', '.join(map(str, values))}}}"
-    some = f", of which there are here: {', '.join(context.points)}" if context.points else ""
-    return f"One run for each {called or name} {every}{some}."
+    return f"One run for each {called or name} {every}."
 
 
 def _phases(phases: list, strategy, context: Context) -> str:

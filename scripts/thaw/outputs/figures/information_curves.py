@@ -33,10 +33,8 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in frame.groupby(PANEL, sort=False):
         cell = dict(zip(PANEL, key, strict=True))
-        title, kind = (
-            ", ".join(names.title_words(cell, "subset") + names.probe_if_several(cell, "estimator")),
-            cell["estimator"],
-        )
+        kind = cell["estimator"]
+        title = ", ".join(names.title_words(cell, "subset") + names.probe_if_several(cell, "estimator"))
         drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)

@@ -73,7 +73,8 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
         figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
         figure_style.freeze_layout(figure)
         with atomic_write(path) as temporary:
-            figure.savefig(temporary, format=kind, metadata={"Date": None} if kind == "svg" else {}, dpi=220)
+            metadata = {"Date": None} if kind == "svg" else {}
+            figure.savefig(temporary, format=kind, metadata=metadata, dpi=figure_style.DPI)
 
 
 def _unit(phases: list[dict]) -> str:

@@ -25,11 +25,10 @@ def strategy(id: str, spec: dict) -> str:
         "starts": {name: entry for name, entry in entries.items() if name not in listed},
         "further_pretraining": {name: FurtherPretrainingConfig.model_validate(entry) for name, entry in further},
     }
+    context = _context(spec, entries=blocks, search_seeds=spec.get("search_seeds"))
     points = [wording.point(variant) for name, variant in spec["order"]["strategies"] if name == id]
-    shown = list(filter(None, points))
-    return methods_text(
-        entries[id], _context(spec, entries=blocks, points=shown, search_seeds=spec.get("search_seeds"))
-    )
+    shown = f" Points shown: {', '.join(points)}." if any(points) else ""
+    return methods_text(entries[id], context) + shown
 
 
 def heads(spec: dict) -> list[tuple[str, str]]:
