@@ -4,7 +4,8 @@ python scripts/sign_off.py                 all steps
 python scripts/sign_off.py train collect   these steps only
 
 Do this after a change that leaves the results of a step as they are, or after its VERSION was raised because
-they change, or that of one kind of probe, head or rule (kind_version). tests/test_house.py asks for it.
+they change, or that of one kind of probe, head or rule (thaw/declarations, core/branch_choice). tests/test_house.py
+asks for it.
 """
 
 import argparse

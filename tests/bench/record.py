@@ -64,8 +64,12 @@ def tables() -> dict[str, str]:
     found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}
     for maker in {_maker(part) for part in others.values()}:
         of = {name.removesuffix(f"_{maker}"): part for name, part in others.items() if _maker(part) == maker}
-        measured = [line for line in report.goals(report.summarised(of)) if "not measured" not in line]
-        found |= {f"goals_{maker}": [*measured, *report.machines(of)], f"ratios_{maker}": report.ratios(of)}
+        summary = report.summarised(of)
+        summary["goals"] = {key: goal for key, goal in summary["goals"].items() if goal["met"] is not None}
+        found |= {
+            f"goals_{maker}": [*report.goals(summary), *report.machines(of)],
+            f"ratios_{maker}": report.ratios(of),
+        }
     for name, part in parts.items():
         notes = report.machines({name: part})
         if "seconds" in part:

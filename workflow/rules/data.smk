@@ -9,9 +9,6 @@ SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its fi
             fetch: the encoder's catalogue entry
 """
 
-# The network may answer at the second time; a mistake in a file is there at the second time too.
-FROM_THE_HUB = PLAN.downloads
-
 
 rule prepare:
     """Read a corpus from its source, check it, carve validation, write Parquet and a card."""
@@ -23,7 +20,8 @@ rule prepare:
     log:
         "<logs>/prepare/{corpus}.log",
     priority: 20  # what everything waits for comes first
-    retries: int("prepare" in FROM_THE_HUB)
+    # the network may answer at the second time; a mistake in a file is there at the second time too
+    retries: int("prepare" in PLAN.downloads)
     localrule: True
     conda:
         "../envs/thaw.yaml"
@@ -44,7 +42,7 @@ rule fetch:
     log:
         "<logs>/fetch/{encoder}.log",
     priority: 20  # what everything waits for comes first
-    retries: int("fetch" in FROM_THE_HUB)
+    retries: int("fetch" in PLAN.downloads)
     localrule: True
     conda:
         "../envs/thaw.yaml"

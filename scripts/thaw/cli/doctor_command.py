@@ -176,10 +176,7 @@ def bf16(plan: Plan) -> Iterator[Line]:
 
 def sources(plan: Plan) -> Iterator[Line]:
     """Say what must come from the Hub, and whether the Hub answers."""
-    remote = [f"corpus {key}" for key, job in plan.jobs["prepare"].items() if job.spec["source"] == "hub"]
-    remote = [name for name in remote if not plan.is_current("prepare", name.removeprefix("corpus "))]
-    entries = {key: plan.catalogue.get("encoders", key, "encoders") for key in plan.jobs["fetch"]}
-    remote += [f"encoder {key}" for key, entry in entries.items() if entry.hub and not plan.is_current("fetch", key)]
+    remote = [f"{'corpus' if step == 'prepare' else 'encoder'} {key}" for step, key, _ in plan.to_download]
     if not remote:
         yield OK, "sources", "all data and encoders are here; the Hub is not needed"
         return

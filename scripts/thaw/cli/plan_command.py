@@ -65,8 +65,7 @@ def print_jobs(plan: Plan) -> None:
 
 def print_downloads(plan: Plan) -> None:
     """Print what the run will download: the datasets and encoders of the Hub that are not here as results yet."""
-    asked = [(step, key, id) for step, ids in plan.downloads.items() for key, id in ids.items()]
-    if names := [f"{key} ({id})" for step, key, id in asked if not plan.is_current(step, key)]:
+    if names := [f"{key} ({id})" for _, key, id in plan.to_download]:
         print(f"from the Hub, unless its cache has them: {', '.join(names)}")
 
 

@@ -1,4 +1,4 @@
-"""What happens when the workflow starts, fails and succeeds: the handlers of the Snakefile."""
+"""What happens when the workflow starts, fails and succeeds: what onstart, onerror and onsuccess do."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from thaw.planning.plan import Plan
 
 
 class WorkflowEvents:
-    """The handlers of one call of Snakemake. Args: its plan, its workflow, its logger, the folder of the package."""
+    """The events of one call of Snakemake. Args: its plan, its workflow, its logger, the folder of the package."""
 
     def __init__(self, plan: Plan, workflow, logger, code: Path):
-        """Do nothing yet: a dry run never starts."""
+        """Do nothing yet: Snakemake reads the Snakefile for dry runs too."""
         self.plan, self.workflow, self.logger, self.code = plan, workflow, logger, code
         self.progress: run_progress.RunProgress | None = None
 
@@ -26,8 +26,8 @@ class WorkflowEvents:
         )
         for sentence in self.plan.left_out:
             self.logger.info(sentence)
-        if gone := len(self.plan.deleted) if self._is_whole() else 0:
-            files = plural(gone, "file is", "files are")
+        if self._is_whole() and self.plan.deleted:
+            files = plural(len(self.plan.deleted), "file is", "files are")
             self.logger.info(f"Of the results that a report shows {files} gone and made again.")
         for table in self.plan.seeds_of_tables():
             if table.warns:

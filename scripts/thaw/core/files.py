@@ -26,11 +26,11 @@ def atomic_write(path):
         temporary.unlink(missing_ok=True)
 
 
-def drop_unfinished(path) -> None:
-    """Delete what killed processes left of a file while they wrote it; no other process may be writing it now."""
-    path = Path(path)
-    for left in path.parent.glob(f".{path.name}.*"):
-        left.unlink(missing_ok=True)
+def drop_unfinished(paths) -> None:
+    """Delete what killed processes left of files while they wrote them; no other process may be writing them now."""
+    for path in map(Path, paths):
+        for left in path.parent.glob(f".{path.name}.*"):
+            left.unlink(missing_ok=True)
 
 
 def write_text(path, text: str) -> None:

@@ -71,8 +71,7 @@ def extract(
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
     On the CPU `processes` share the batches, which are the same; a listener is of this process, and so they do not.
     """
-    for n in names:
-        drop_unfinished(store.payload_path(n))
+    drop_unfinished(map(store.payload_path, names))
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}

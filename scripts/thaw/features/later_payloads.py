@@ -28,8 +28,7 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
         try:
             Processes(1, 2).run(lambda _: _remake(store, encoder_folder, names, device, wanted), 1)
         except BaseException:  # the fork may have been killed while it wrote; the store is locked
-            for name in names:
-                drop_unfinished(store.payload_path(name))
+            drop_unfinished(map(store.payload_path, names))
             raise
         store.forget(names)
     else:

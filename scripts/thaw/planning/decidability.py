@@ -14,15 +14,15 @@ from thaw.schema.experiment import ExperimentConfig
 class SeedsOfTable:
     """A table whose words need seeds: how many at least, and how many the experiment has.
 
-    tests: of claims, how many the table has; None where that depends on results. of_a_draw: how many of the planned
-    seeds share the rows of a draw, where draws count as seeds.
+    tests: of claims, how many the table has; None where that depends on results. seeds_per_draw: how many of the
+    planned seeds share the rows of a draw, where draws count as seeds.
     """
 
     output: str
     tests: int | None
     needed: int
     planned: int
-    of_a_draw: int = 1
+    seeds_per_draw: int = 1
 
     @property
     def enough(self) -> bool:
@@ -32,7 +32,7 @@ class SeedsOfTable:
     @property
     def warns(self) -> bool:
         """Whether the sentence is a warning."""
-        return not self.enough or self.of_a_draw > 1
+        return not self.enough or self.seeds_per_draw > 1
 
     @property
     def sentence(self) -> str:
@@ -40,11 +40,11 @@ class SeedsOfTable:
         of = "" if self.tests is None else f", {plural(self.tests, 'test')} of claims,"
         text = f"Table {self.output}{of} can decide with {self.needed} seeds or more; {self.planned} planned"
         text += "." if self.enough else ", so that nothing in it will be decided."
-        if self.of_a_draw > 1:
+        if self.seeds_per_draw > 1:
             text += (
-                f" The {self.of_a_draw} seeds of each draw share its training rows, so that intervals are too narrow: "
+                f" The {self.seeds_per_draw} seeds of each draw share its training rows, so that intervals are too "
+                "narrow: name one seed and more draws."
             )
-            text += "name one seed and more draws."
         return f"Warning: {text}" if self.warns else text
 
 
@@ -61,8 +61,8 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
             tests = tests and tests * len(draws)
             if tests != 0:
                 seeds, most = len(experiment.seeds), max(draws.values())
-                of_a_draw = seeds if most > 1 else 1
-                needing.append(SeedsOfTable(output, tests, _over(draws, first, needed), seeds * most, of_a_draw))
+                seeds_per_draw = seeds if most > 1 else 1
+                needing.append(SeedsOfTable(output, tests, _over(draws, first, needed), seeds * most, seeds_per_draw))
     return needing
 
 

@@ -150,12 +150,18 @@ class Plan:
 
     @property
     def downloads(self) -> dict[str, dict[str, str]]:
-        """What the jobs of prepare and fetch read from the Hub: by step, where there is any, its id there by key."""
+        """{step: {key: id on the Hub}} of what prepare and fetch read there; a step that reads nothing is left out."""
         datasets = {key: job.spec for key, job in self.jobs["prepare"].items() if job.spec["source"] == "hub"}
         encoders = {key: job.spec for key, job in self.jobs["fetch"].items() if "hub" in job.spec["entry"]}
         read = {"prepare": {key: spec["entry"]["hub"]["id"] for key, spec in datasets.items()}}
         read["fetch"] = {key: spec["entry"]["hub"] for key, spec in encoders.items()}
         return {step: ids for step, ids in read.items() if ids}
+
+    @property
+    def to_download(self) -> list[tuple[str, str, str]]:
+        """The (step, key, id on the Hub) of each of these that has no current result yet."""
+        every = [(step, key, id) for step, ids in self.downloads.items() for key, id in ids.items()]
+        return [(step, key, id) for step, key, id in every if not self.is_current(step, key)]
 
     @property
     def data_dir(self) -> str:

@@ -1,7 +1,5 @@
 """Draws of the training rows as seeds: subsets of one size, drawn differently, as one subset with more seeds."""
 
-from collections import Counter
-
 from thaw.outputs import wording
 
 
@@ -33,7 +31,7 @@ def notes(runs, first: dict[str, str]) -> list[str]:
         return []
     counts = {one: sum(other == one for other in first.values()) for one in dict.fromkeys(first.values())}
     said = wording.listing(f"{count} from {one} on" for one, count in counts.items())
-    seeds = max(Counter(subset for subset, _ in numbered(runs, first)).values(), default=1)
+    seeds = runs[runs["subset"].isin(first)].groupby("subset")["seed"].nunique().max()
     shared = (
         f" The {seeds} seeds of a draw share its rows, so that intervals are too narrow and p too small."
         if seeds > 1

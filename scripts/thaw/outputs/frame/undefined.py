@@ -1,6 +1,7 @@
 """Runs whose score is undefined: a correlation, say, of predictions that are all equal."""
 
 from thaw.outputs import wording
+from thaw.outputs.frame.runs_frame import RUN
 
 
 def undefined_note(runs, labels: dict, left_out: str) -> list[str]:
@@ -10,8 +11,7 @@ def undefined_note(runs, labels: dict, left_out: str) -> list[str]:
     """
     present = (runs["kind"] == "run") & runs["main"].astype(bool) & (runs["missing"] == "")
     rows = runs[present & runs["role"].isin(["validation", "test"]) & runs["value"].isna()]
-    runs = rows.drop_duplicates(["strategy", "variant", "task", "subset", "encoder", "head", "seed"])
-    counts = runs.groupby(["strategy", "variant", "task"], sort=False).size()
+    counts = rows.drop_duplicates(RUN).groupby(["strategy", "variant", "task"], sort=False).size()
     said = [
         f"{wording.strategy_name(labels, strategy, variant)} on {wording.task_name(labels, task)} "
         f"({wording.plural(int(count), 'run')})"

@@ -14,7 +14,8 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import cell_anchor
-from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
+from thaw.outputs.tables.recommendation import NOT_WORSE, UNDECIDED
+from thaw.statistics.significance import TOO_FEW_SEEDS
 
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
@@ -77,7 +78,7 @@ def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     """Return what is said where nothing can be recommended."""
     shown, left = _shown(best, labels), []  # where a baseline is as good, deciding among strategies changes nothing
     why = short = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
-    if best["reason"] == FEW_SEEDS:
+    if best["reason"] == TOO_FEW_SEEDS:
         short = f"{wording.plural(int(best['seeds']), 'seed')} cannot support one."
         needs = f"an interval over seeds needs {FEWEST_OF_INTERVAL}, a significance test {FEWEST_SEEDS}"
         why = f"{short.removesuffix('.')}: {needs}."

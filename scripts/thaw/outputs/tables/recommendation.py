@@ -19,6 +19,7 @@ from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged, cheapest, highest, judged
+from thaw.statistics.significance import TOO_FEW_SEEDS
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
@@ -26,7 +27,6 @@ HEADER = (
     "seeds seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised test test_low "
     "test_high papers highest test_difference test_difference_low test_difference_high margin reason"
 )
-FEW_SEEDS = "too few seeds"
 ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
 
@@ -238,7 +238,7 @@ def _lines(answer: Recommendation, group: tuple, margin: float) -> list[list]:
         whose = ";".join(rule["paper"] for rule, other in answer.papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
         advised = int(bool(taken) and one is taken[0])
-        reason = "" if taken or not is_best else answer.given.refused or FEW_SEEDS
+        reason = "" if taken or not is_best else answer.given.refused or TOO_FEW_SEEDS
         lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, margin, reason]
     return lines
 
