@@ -12,9 +12,11 @@ from thaw.core import boundaries
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.locks import try_lock
 from thaw.data.corpus import rows_outside, subset_rows
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
+from thaw.features import extract
 from thaw.features.store import FeatureStore
 from thaw.probes.attention_similarity import cosines
 from thaw.probes.encoder_comparison import EncoderComparison
@@ -22,6 +24,7 @@ from thaw.probes.masked_losses import masked_loss
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.run_inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
+from tiny_students import teach
 
 SUBSET = {"rows": 10}
 
@@ -219,3 +222,22 @@ def test_one_seed_has_nothing_beside_it(adaptation, tmp_path):
             adaptation.probe(tmp_path / "out", "cka", adapted=first, seeds=[1])
     finally:
         adaptation.cards, adaptation.runs = cards, runs
+
+
+@pytest.mark.parametrize("step", ["features", "features_adapted", "teach"])
+def test_a_store_is_locked_until_its_cards_are_written(step, adaptation, tmp_path, monkeypatch):
+    bench, written, was_free = adaptation.bench, extract.write_json, []
+
+    def write(path, values):
+        with open(path.parent / ".lock") as lock:
+            was_free.append(try_lock(lock))
+        written(path, values)
+
+    monkeypatch.setattr(extract, "write_json", write)
+    if step == "features":
+        bench.extract("pooled")
+    elif step == "features_adapted":
+        adaptation.read(1, "again")
+    else:
+        teach(bench, adaptation.runs[0], [{"pairs": [[1, 1]]}], tmp_path)
+    assert was_free and not any(was_free)

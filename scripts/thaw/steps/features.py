@@ -110,10 +110,10 @@ def write_parts(
     masks = None if wanted is None else masks_of(store, wanted)
     with locked(out):
         facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
-    seconds = round(watch.seconds()["total"] + processes.spared, 3)
-    shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
-    shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
-    write_cards(store, encoder, form, facts, shared)
+        seconds = round(watch.seconds()["total"] + processes.spared, 3)
+        shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
+        shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
+        write_cards(store, encoder, form, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 

@@ -45,7 +45,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     form = StatesFormat.of(spec)
     with locked(store.folder):
         facts = extract(store, encoder, numbers, form, claimed(watch))
-    write_cards(store, encoder, form, facts, {})
+        write_cards(store, encoder, form, facts, {})
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
     card |= {"bytes": sum(fact["bytes"] for fact in facts.values())}

@@ -32,6 +32,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the teacher. Args: spec; parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.digests import file_sha256
+    from thaw.core.locks import locked
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import StatesFormat, write_cards
     from thaw.training.rows_read import read_rows
@@ -45,11 +46,12 @@ def execute(spec: dict, arguments: Namespace) -> None:
         changes = {"digest": digest(spec), "weights": file_sha256(arguments.run)}
         store = write_excerpt(inputs.store, arguments.out, {"train": rows}, changes)
     parts, form = sorted(set(arguments.boundaries), key=str), StatesFormat.of(spec)
-    with claimed(watch) as device:
-        with watch("train"):  # it counts as training of the students
-            card, facts = teacher.write(store, rows, parts, form, device)
-        cost = {"flops": teacher.flops(rows)} | measure_cost(watch, device)
-    write_cards(store, teacher.model.encoder, form, facts, {"device": hardware(device)["device"]})
+    with locked(store.folder):
+        with claimed(watch) as device:
+            with watch("train"):  # it counts as training of the students
+                card, facts = teacher.write(store, rows, parts, form, device)
+            cost = {"flops": teacher.flops(rows)} | measure_cost(watch, device)
+        write_cards(store, teacher.model.encoder, form, facts, {"device": hardware(device)["device"]})
     write_json(arguments.out / "cost.json", cost)
     write_json(arguments.out / "card.json", {"spec": spec, "digest": digest(spec), **card})
     log(f"logits of {len(rows)} rows, {len(parts)} boundaries, {cost['seconds']['total']:.1f} s")

@@ -18,7 +18,6 @@ from thaw.core import layout
 from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import check_digest, read_json, save_tensors
-from thaw.core.locks import locked
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch, pieces
 from thaw.features.extract import Listener, StatesFormat, extract
@@ -68,8 +67,9 @@ class Teacher:
     ) -> tuple[dict, dict[int | str, dict]]:
         """Write logits and hidden states of some rows of train, in one pass, into the folder of their excerpt.
 
-        Args: the excerpt; the rows; boundaries and attention that students read, and their format; device. Returns
-        what the card says of the logits, and of each part its bytes and sha256.
+        The caller holds the excerpt's lock until the cards are written. Args: the excerpt; the rows; boundaries and
+        attention that students read, and their format; device. Returns what the card says of the logits, and of each
+        part its bytes and sha256.
         """
         head = self.model.head.to(device)
         outputs = [torch.zeros(0, head.outputs)] * len(rows)  # those of a row without tokens
@@ -82,8 +82,7 @@ class Teacher:
                 outputs[place_of[row]] = logits[index]
 
         listener = Listener(head.combination.read, take)
-        with locked(store.folder):
-            facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
+        facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
         return self._write_logits(store.folder, rows, outputs), facts
 
     def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:
