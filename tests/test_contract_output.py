@@ -43,7 +43,7 @@ def write(made: Table | Figure, prefix) -> None:
     """Write a table, or of a figure what is text: how it becomes PDF and PNG is the same for all."""
     if isinstance(made, Figure):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(panels, "FORMATS", {"svg": panels.FORMATS["svg"]})
+            patch.setattr(panels, "METADATA", {"svg": panels.METADATA["svg"]})
             made.write(prefix)
     else:
         writers.write(made, prefix)
@@ -71,7 +71,7 @@ for kind, spec, probes, merges in jobs:
     made = OUTPUTS[kind].load()(OutputData(results, runs, probes, merges=merges), spec)
     if isinstance(made, panels.Figure):
         made.write(folder + kind)
-        panels.FORMATS = {"svg": panels.FORMATS["svg"]}
+        panels.METADATA = {"svg": panels.METADATA["svg"]}
     else:
         writers.write(made, folder + kind)
     assert "torch" not in sys.modules, kind + " imports torch, and with it the seconds that this takes"
@@ -96,7 +96,7 @@ def elsewhere(records, tmp_path_factory):
 
 def test_the_writers_have_the_formats_that_are_declared():
     assert {f".{ending}" for ending in writers.FORMATS} == set(FORMATS["table"])
-    assert {f".{ending}" for ending in (*panels.FORMATS, "csv")} == set(FORMATS["figure"])
+    assert {f".{ending}" for ending in (*panels.METADATA, "csv")} == set(FORMATS["figure"])
 
 
 @pytest.mark.parametrize("kind", OUTPUTS)

@@ -52,7 +52,7 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
 
 
 def test_layouts_of_ones_own_matplotlibrc_change_no_figure(invented_frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(panels, "FORMATS", {"svg": panels.FORMATS["svg"]})
+    monkeypatch.setattr(panels, "METADATA", {"svg": panels.METADATA["svg"]})
     spec = invented.shown("figure", "a_figure")
     for name, own in (("one", {}), ("two", {"figure.autolayout": True, "savefig.bbox": "tight"})):
         with matplotlib.rc_context(own):

@@ -51,7 +51,7 @@ def test_a_picture_in_each_form_and_what_cannot_be_drawn(tmp_path):
     for kind in ("svg", "png"):
         draw({"One": [phase], "Two": [phase, phase | {"layer_decay": 0.9}]}, 2, tmp_path / f"rates.{kind}")
         assert (tmp_path / f"rates.{kind}").stat().st_size > 5000
-    with pytest.raises(UserError, match="must end in one of svg, pdf, png"):
+    with pytest.raises(UserError, match="must end in one of pdf, svg, png"):
         draw({"One": [phase]}, 2, tmp_path / "rates.txt")
     solved = {"components": ["head"], "boundary": 2, "optimizer": "lbfgs"}
     with pytest.raises(UserError, match="has a learning rate"):

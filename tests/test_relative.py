@@ -64,3 +64,6 @@ def test_no_ratios_of_classes_without_chance(tmp_path):
     spec = invented.shown("r", "relative_table", reference="full")
     table = relative.build(OutputData(tmp_path, tested[tested["kind"] == "run"]), spec)
     assert "%" not in table.groups[0].rows[0].cells[0].text
+    assert table.notes[-1] == "No ratios where the score of the majority class is missing: R&D_50%."
+    (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    assert (line["chance"], line["above_chance"], line["relative"]) == ("", "0", "")

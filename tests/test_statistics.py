@@ -272,6 +272,13 @@ def test_six_copies_of_one_row_of_two_hundred_are_no_difference():
         assert found.adjusted == 1 / 32 and found.answer == answer
 
 
+def test_an_interval_on_the_other_side_of_the_mean_is_no_answer():
+    """A mean of 0.5 whose draws are all below 0, as where a metric is biased on resampled rows."""
+    mean = bootstrap.Resampled(0.5, np.linspace(-2.0, -1.0, 1000), of_seeds([0.5] * 6).spread)
+    (found,) = significance.compare([dict.fromkeys(range(6), 0.5)], [mean])
+    assert found.adjusted == 1 / 32 and found.answer == "not distinguishable"
+
+
 def test_d_z_is_corrected_for_few_seeds():
     assert significance.effect_size([1.0, 1.0, 1.0]) is None and significance.effect_size([1, 3]) is None
     rng = np.random.default_rng(12)

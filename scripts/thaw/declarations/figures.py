@@ -1,7 +1,7 @@
 """The kinds of figures; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
-from thaw.declarations.output_kind import PROBED, Addition, OutputKind, Requirement
+from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement
 
 FIGURES = {
     "layer_figure": OutputKind(
@@ -67,29 +67,29 @@ FIGURES = {
         "score by layer of each probe that the experiment names, a panel for each task, a line for each encoder and "
         "probe, with the spread over seeds",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "normalised_figure": OutputKind(
         "thaw.outputs.figures.normalised_curves:build",
         "scores of linear probes by layer, each task on a scale of its own, pretrained and adapted side by side",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "change_figure": OutputKind(
         "thaw.outputs.figures.representation_change:build",
         "how far each layer of an adapted encoder is from the pretrained one, and two seeds from each other",
-        **PROBED,
+        **OF_PROBES,
     ),
     "attention_figure": OutputKind(
         "thaw.outputs.figures.attention_change:build",
         "how alike the attention of each head is before and after adaptation, a grid of layers and heads",
-        **PROBED,
+        **OF_PROBES,
     ),
     "heat_figure": OutputKind(
         "thaw.outputs.figures.probe_heatmap:build",
         "scores of probes as a map, tasks by layers",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "mix_figure": OutputKind(
         "thaw.outputs.figures.layer_mix:build",
@@ -104,25 +104,25 @@ FIGURES = {
         "mutual information by layer: EDGE and k-means in panels of their own, with what shuffled labels give and what "
         "a held-out probe proves",
         options.LastLayerOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "domain_figure": OutputKind(
         "thaw.outputs.figures.domain_shift:build",
         "divergence of words against score, a panel for each task, a point for each domain that was trained on and "
         "scored",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "heads_figure": OutputKind(
         "thaw.outputs.figures.head_pruning:build",
         "importance of attention heads, and the score without those that matter least",
-        **PROBED,
+        **OF_PROBES,
     ),
     "adapters_figure": OutputKind(
         "thaw.outputs.figures.removed_adapters:build",
         "what fine-tuned models lose without the adapters of a span of layers, by its first and last layer (Houlsby et "
         "al. 2019, figure 6)",
-        **PROBED,
+        **OF_PROBES,
     ),
     "validation_figure": OutputKind(
         "thaw.outputs.figures.validation_curves:build",

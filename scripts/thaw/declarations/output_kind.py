@@ -84,4 +84,4 @@ class OutputKind(LazyImport):
     use: Use | None = None
 
 
-PROBED = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else
+OF_PROBES = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else

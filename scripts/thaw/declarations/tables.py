@@ -2,7 +2,7 @@
 
 from thaw.declarations import output_options as options
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_OF_RULES, FEWEST_SEEDS
-from thaw.declarations.output_kind import PROBED, Addition, OutputKind, Requirement, Use
+from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement, Use
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
 
@@ -147,32 +147,32 @@ TABLES = {
     "forgetting_table": OutputKind(
         "thaw.outputs.tables.forgetting:build",
         "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",
-        **PROBED,
+        **OF_PROBES,
     ),
     "head_removal_table": OutputKind(
         "thaw.outputs.tables.removed_heads:build",
         "score, parameters and time of fine-tuned models without a share of their attention heads",
-        **PROBED,
+        **OF_PROBES,
     ),
     "layer_table": OutputKind(
         "thaw.outputs.tables.by_layer:build",
         "scores of probes by layer, a row for each task and score, a group for each encoder, pretrained or adapted: "
         "mean ± standard deviation over seeds, the best layer in bold; the baseline in the last column",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "change_table": OutputKind(
         "thaw.outputs.tables.by_layer:build_changes",
         "how far each layer of an adapted encoder is from the pretrained one, and two seeds from each other, a group "
         "for each measure",
-        **PROBED,
+        **OF_PROBES,
     ),
     "information_table": OutputKind(
         "thaw.outputs.tables.by_layer:build_information",
         "mutual information by layer: the lower bound of a held-out probe, EDGE and k-means, and what shuffled labels "
         "give",
         options.SplitOptions,
-        **PROBED,
+        **OF_PROBES,
     ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",

@@ -31,9 +31,9 @@ TYPES = {
     "spans": TaskType("tags", 0, ("span_f1", "accuracy"), "span labelling (NER)"),
     "span_extraction": TaskType("answers", 2, ANSWER_METRICS, "span extraction (question answering)"),
 }
-PROBED = {"edges": TaskType("edges", 0, ("edge_f1",), "edge probing")}  # no head serves it: it is for probes alone
+PROBE_ONLY = {"edges": TaskType("edges", 0, ("edge_f1",), "edge probing")}  # no head serves it: it is for probes alone
 
-TASK_TYPES, PROBED_TYPES = tuple(TYPES), tuple(PROBED)
+TASK_TYPES, PROBE_ONLY_TYPES = tuple(TYPES), tuple(PROBE_ONLY)
 WORD_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 0)
 EXTRACTION_TYPES = tuple(name for name, known in TYPES.items() if known.target == "answers")  # a part of a text
 PREDICTED_TYPES = tuple(name for name in TYPES if name not in EXTRACTION_TYPES)  # something about texts or words
@@ -42,13 +42,13 @@ TEXT_TYPES = tuple(name for name in PREDICTED_TYPES if TYPES[name].texts)  # one
 SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "score")  # a number instead of labels
 
 METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
-EDGE_METRICS = PROBED["edges"].metrics
+EDGE_METRICS = PROBE_ONLY["edges"].metrics
 UNBOUNDED_METRICS = {"r2"}  # without a lowest score: errors may be any number of times those of the mean
 
 METRICS_OF_TYPE = {name: known.metrics for name, known in TYPES.items()}
-TARGET_OF_TYPE = {name: known.target for name, known in (TYPES | PROBED).items()}
-TEXTS_OF_TYPE = {name: known.texts for name, known in (TYPES | PROBED).items()}
-TYPE_LABELS = {name: known.in_print for name, known in (TYPES | PROBED).items()}
+TARGET_OF_TYPE = {name: known.target for name, known in (TYPES | PROBE_ONLY).items()}
+TEXTS_OF_TYPE = {name: known.texts for name, known in (TYPES | PROBE_ONLY).items()}
+TYPE_LABELS = {name: known.in_print for name, known in (TYPES | PROBE_ONLY).items()}
 
 METRIC_LABELS = {
     "accuracy": "accuracy",

@@ -64,7 +64,8 @@ def extract(
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
-    The caller holds the store's lock until the cards are written too. The encoder keeps the precision of `form`. Memory does not grow with the corpus.
+    The caller holds the store's lock until the cards are written too. The encoder keeps the precision of `form`.
+    Memory does not grow with the corpus.
     With `expected`, their cards, no file is kept unless all that have the rows on their card agree with it.
     `device` may be a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by

@@ -9,7 +9,7 @@ from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.scored_labels import scored_labels
 from thaw.declarations.task_types import (
     EXTRACTION_TYPES,
-    PROBED_TYPES,
+    PROBE_ONLY_TYPES,
     TARGET_OF_TYPE,
     TEXT_TYPES,
     TEXTS_OF_TYPE,
@@ -52,7 +52,7 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
     """Find out whether the heads that an experiment names serve its tasks, and whether each task has one."""
     for task in experiment.tasks:
         task_type = catalogue.get("tasks", task, "tasks").type
-        if task_type in PROBED_TYPES:
+        if task_type in PROBE_ONLY_TYPES:
             continue
         heads = {name: member for name in experiment.heads if (member := catalogue.head(name, task_type))}
         if not heads:

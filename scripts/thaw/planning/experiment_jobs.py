@@ -8,7 +8,7 @@ from thaw.core.boundaries import cached_layers_read
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
-from thaw.declarations.task_types import PROBED_TYPES
+from thaw.declarations.task_types import PROBE_ONLY_TYPES
 from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.merge_plan import MergePlan
@@ -67,7 +67,7 @@ class ExperimentJobs:
     def _add_task(self, name: str) -> None:
         """Add a task's corpus, those of its transfer sets, and the baselines that need no encoder."""
         task = self.upstream.task(name, "tasks")
-        if task.type in PROBED_TYPES:
+        if task.type in PROBE_ONLY_TYPES:
             place = self.catalogue.place("tasks", name, "type")
             raise UserError(f"{place}: no head serves {task.type}; name {name} under probe_tasks, for probes alone")
         for transfer in task.also:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.declarations.splits import PARTS_OF_TRAIN, splits_of
-from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
+from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBE_ONLY_TYPES, TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
@@ -236,7 +236,7 @@ class TaskConfig(CatalogueEntry):
 
     corpus: Id = Field(description="the corpus with its texts")
     target: Id = Field(description="the column of the corpus to predict")
-    type: Literal[TASK_TYPES + PROBED_TYPES] = Field(description="what is predicted, of which kind of text")
+    type: Literal[TASK_TYPES + PROBE_ONLY_TYPES] = Field(description="what is predicted, of which kind of text")
     metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(
         min_length=1, description="the first is the main one"
     )
@@ -261,7 +261,7 @@ class TaskConfig(CatalogueEntry):
             if metric in METRICS + EDGE_METRICS and metric not in fitting:
                 fitting = ", ".join(fitting)
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
-        if self.unscored_labels and self.type not in PROBED_TYPES:
+        if self.unscored_labels and self.type not in PROBE_ONLY_TYPES:
             raise ValueError(f"unscored_labels is for type edges and has no meaning with {self.type}; leave it out")
         if taken := {self.validation, *self.test} & set(PARTS_OF_TRAIN):
             raise ValueError(f"{min(taken)} is the name of rows that a subset takes from train; rename the split")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
-from thaw.statistics.bootstrap import Resampled, interval
+from thaw.statistics.bootstrap import Interval, Resampled, interval
 from thaw.statistics.sign_flips import adjusted
 
 HIGHER, LOWER = "higher", "lower"
@@ -36,12 +36,25 @@ class PairedTest:
     answer: str
 
 
-def compare(contrasts: list[Mapping[int, float]], means: list[Resampled], alpha: float = ALPHA) -> list[PairedTest]:
+def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], borne_out: bool) -> bool:
+    """Return whether the test over seeds and the 95 % CI over seeds and test rows agree that a margin is kept, or not.
+
+    Either alone is no answer: the p of many seeds on one draw and one test set says nothing of other rows, and seeds of
+    a fit to convergence are copies, whose p is small however little they differ. With fewer than six seeds no answer is
+    possible at 0.05. Args: the margin, {above: points} or {within: points}; whether the mean is on its right side.
+    """
+    if p > ALPHA or seeds < FEWEST_SEEDS:
+        return False
+    if "above" in margin:
+        return ci.low > margin["above"] if borne_out else ci.high < margin["above"]
+    width = margin["within"]
+    return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width
+
+
+def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> list[PairedTest]:
     """Return the comparisons of a family, p-values adjusted over it (`sign_flips.adjusted`).
 
-    A difference is higher or lower only where the test over seeds and the 95 % CI over seeds and test rows agree: seeds
-    of a fit to convergence are copies, whose p is small however little they differ. With fewer than six seeds no answer
-    is possible at 0.05. Args: for each comparison its differences by seed, and their mean with its draws.
+    Args: for each comparison its differences by seed, and their mean with its draws.
     """
     tests = []
     for by_seed, mean, (p, over_all) in zip(contrasts, means, adjusted(contrasts), strict=True):
@@ -49,7 +62,7 @@ def compare(contrasts: list[Mapping[int, float]], means: list[Resampled], alpha:
         answer = NOT_DISTINGUISHABLE
         if len(differences) < FEWEST_SEEDS:
             answer = TOO_FEW_SEEDS
-        elif over_all <= alpha and (ci.low > 0 or ci.high < 0):
+        elif decided(over_all, len(differences), ci, {"above": 0}, mean.value > 0):
             answer = HIGHER if mean.value > 0 else LOWER
         tests.append(PairedTest(mean.value, p, over_all, effect_size(differences), len(differences), answer))
     return tests

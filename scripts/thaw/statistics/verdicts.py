@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
+from thaw.declarations.decision import ALPHA
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 from thaw.statistics.sample_size import Needed, needed
 from thaw.statistics.sign_flips import adjusted
-from thaw.statistics.significance import effect_size
+from thaw.statistics.significance import decided, effect_size
 
 HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not testable"
 
@@ -32,10 +32,9 @@ class Verdict:
 def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict]) -> list[Verdict]:
     """Return the verdicts of a family of tests.
 
-    A claim holds or fails only where the test over seeds and the 95 % CI over seeds and test rows agree: the p of many
-    seeds on one draw and one test set says nothing of other rows. Args: for each test its contrast by seed, the mean
-    with its draws, and the margin, {above: points} or {within: points}. `within` is two tests, of the way to either
-    end, of which the one that is nearer to failing counts (Schuirmann 1987).
+    A claim holds or fails where its test is decided (`significance.decided`). Args: for each test its contrast by seed,
+    the mean with its draws, and the margin, {above: points} or {within: points}. `within` is two tests, of the way to
+    either end, of which the one that is nearer to failing counts (Schuirmann 1987).
     """
     ways = [_ways(contrast, margin) for contrast, margin in zip(contrasts, margins, strict=True)]
     tests = adjusted([way for ends in ways for way in ends])
@@ -46,9 +45,10 @@ def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margi
         way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
         values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
         borne_out = values.mean() > 0
-        decided = p <= ALPHA and len(values) >= FEWEST_SEEDS and _on_one_side(ci, margin, borne_out)
-        answer = (HOLDS if borne_out else FAILS) if decided else UNDECIDED
-        lacks = None if decided else needed(abs(values.mean()), mean.spread, ALPHA, max(1, left))
+        answer = UNDECIDED
+        if decided(p, len(values), ci, margin, borne_out):
+            answer = HOLDS if borne_out else FAILS
+        lacks = None if answer != UNDECIDED else needed(abs(values.mean()), mean.spread, ALPHA, max(1, left))
         results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results
 
@@ -70,11 +70,3 @@ def _ways(contrast: Mapping[int, float], margin: dict) -> list[dict[int, float]]
     if "above" in margin:
         return [{seed: value - margin["above"] for seed, value in contrast.items()}]
     return [{seed: margin["within"] - sign * value for seed, value in contrast.items()} for sign in (1, -1)]
-
-
-def _on_one_side(ci: Interval, margin: dict, borne_out: bool) -> bool:
-    """Tell whether a whole interval is where its mean is: on the right side of the margin, or on the wrong one."""
-    if "above" in margin:
-        return ci.low > margin["above"] if borne_out else ci.high < margin["above"]
-    width = margin["within"]
-    return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width

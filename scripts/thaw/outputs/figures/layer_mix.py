@@ -7,10 +7,10 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds, run_names
 from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
-KEYS = ["task", "subset", "encoder", "run", "probe"]
+KEYS = [*PROBED, "probe"]
 COLOURS = {"weight": "#0173b2", "delta": "#8b6fc0"}
 AXES = {"weight": "Weight in the mix", "delta": "F1 added by the layer × 100"}
 # Titles of the panels: the expected layer of the bars, and their divergence from uniform.

@@ -13,13 +13,11 @@ from thaw.adaptation.rounds import lengths, rounds
 from thaw.adaptation.schedules import lr_factor
 from thaw.adaptation.selectors import block
 from thaw.core.errors import UserError
-from thaw.core.files import atomic_write
-from thaw.outputs.figures import figure_style
+from thaw.outputs.figures import figure_style, panels
 from thaw.schema.phases import PhaseConfig
 
 EPOCH = 100  # updates that an epoch is drawn with
 FROZEN = "#e5e7eb"
-FORMATS = ("svg", "pdf", "png")
 
 
 def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[float]]:
@@ -55,8 +53,8 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
     rates_by_label = {label: rates(phases, layers) for label, phases in strategies.items()}
     rates_by_label = {label: pair for label, pair in rates_by_label.items() if pair[1]}
     kind = Path(path).suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise UserError(f"{path}: the file must end in one of {', '.join(FORMATS)}")
+    if kind not in panels.METADATA:
+        raise UserError(f"{path}: the file must end in one of {', '.join(panels.METADATA)}")
     if not rates_by_label:
         raise UserError("none of these strategies has a learning rate: lbfgs fits a head to convergence without one")
     from matplotlib.colors import LogNorm
@@ -72,9 +70,7 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
         figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
         figure_style.freeze_layout(figure)
-        with atomic_write(path) as temporary:
-            metadata = {"Date": None} if kind == "svg" else {}
-            figure.savefig(temporary, format=kind, metadata=metadata, dpi=figure_style.DPI)
+    panels.write_picture(figure, path, kind)
 
 
 def _unit(phases: list[dict]) -> str:

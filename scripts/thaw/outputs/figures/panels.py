@@ -11,7 +11,7 @@ from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 from thaw.statistics.non_inferiority import ROUNDING
 
-FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
+METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
 REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
 
 
@@ -32,9 +32,14 @@ def write_pictures(figure, prefix) -> None:
     """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix; it is laid out once for all of them."""
     with figure_style.style():
         figure_style.freeze_layout(figure)
-        for kind, metadata in FORMATS.items():
-            with atomic_write(f"{prefix}.{kind}") as temporary:
-                figure.savefig(temporary, format=kind, metadata=metadata, dpi=figure_style.DPI, facecolor="white")
+        for kind in METADATA:
+            write_picture(figure, f"{prefix}.{kind}", kind)
+
+
+def write_picture(figure, path, kind: str) -> None:
+    """Write a figure of matplotlib that is laid out as one file. Args: pdf, svg or png."""
+    with figure_style.style(), atomic_write(path) as temporary:
+        figure.savefig(temporary, format=kind, metadata=METADATA[kind], dpi=figure_style.DPI, facecolor="white")
 
 
 @dataclass(frozen=True)

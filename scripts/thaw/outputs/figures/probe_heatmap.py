@@ -10,7 +10,7 @@ from thaw.outputs.frame.layer_values import ENCODER, SCORE, score_name, scores
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, run_names
 
-LETTERS, LETTER = 48, 0.062  # of a line of a row's name, and the inches of one
+LETTERS, LETTER = 48, 0.062  # of a line of a row's name, and the inches of one in a tick's font
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -22,16 +22,17 @@ def build(data, spec: dict) -> panels.Figure:
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     shown, layers = list(frame.groupby(ENCODER, sort=False)), sorted(frame["layer"].unique())
     rows = max(len(part[SCORE].drop_duplicates()) for _, part in shown)
+    keys = frame[SCORE].drop_duplicates().itertuples(index=False, name=None)
+    called = {key: textwrap.fill(score_name(dict(zip(SCORE, key, strict=True)), names), LETTERS) for key in keys}
     drawn = [
         panels.Panel(
             ", ".join([names.of("encoder", encoder)] + [names.of("run", run)] * (run != PRETRAINED)),
-            partial(_map, part=part, layers=layers, names=names),
+            partial(_map, part=part, layers=layers, called=called),
         )
         for (encoder, run), part in shown
     ]
-    called = [_row_name(key, names) for key in frame[SCORE].drop_duplicates().itertuples(index=False)]
-    letters = max(len(line) for name in called for line in name.splitlines())
-    height = 1.1 + 0.27 * rows + 0.13 * max(name.count("\n") for name in called) * rows
+    letters = max(len(line) for name in called.values() for line in name.splitlines())
+    height = 1.1 + 0.27 * rows + 0.13 * max(name.count("\n") for name in called.values()) * rows
     size = max(3.2, 0.4 + LETTER * letters + 0.5 * len(layers)), height
     return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
 
@@ -45,11 +46,11 @@ def shares(records: list[ProbeRecord], split: str):
     return frame.assign(share=((frame["mean"] - least) / spread).fillna(0.0))
 
 
-def _map(axis, part, layers: list[int], names: Names) -> None:
+def _map(axis, part, layers: list[int], called: dict[tuple, str]) -> None:
     lines, grid, numbers = [], [], []
     for key, row in part.groupby(SCORE, sort=False):
         by_layer = row.set_index("layer")
-        lines.append(_row_name(key, names))
+        lines.append(called[key])
         grid.append([by_layer["share"].get(layer, np.nan) for layer in layers])
         numbers.append([by_layer["mean"].get(layer, np.nan) for layer in layers])
     axis.imshow(grid, cmap="Blues", vmin=0, vmax=1.25, aspect="auto")
@@ -66,8 +67,3 @@ def _map(axis, part, layers: list[int], names: Names) -> None:
     for side in axis.spines.values():
         side.set_visible(False)
     axis.tick_params(length=0)
-
-
-def _row_name(key, names: Names) -> str:
-    """Return the name of a row, in lines. Args: its values of SCORE."""
-    return textwrap.fill(score_name(dict(zip(SCORE, key, strict=True)), names), LETTERS)

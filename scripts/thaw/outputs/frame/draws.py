@@ -26,7 +26,7 @@ def numbered(runs, first: dict[str, str]) -> dict[tuple[str, int], int]:
 
 
 def notes(runs, first: dict[str, str]) -> list[str]:
-    """Return the note of a table whose draws are together. Args: as of `together`."""
+    """Return the note of a table whose draws are together, none where they are not. Args: as of `together`."""
     if not first:
         return []
     counts = {one: sum(other == one for other in first.values()) for one in dict.fromkeys(first.values())}

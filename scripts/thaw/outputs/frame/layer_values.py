@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, over_seeds
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, over_seeds
 
 SCORE = ["task", "subset", "probe", "measure"]
 ENCODER = ["encoder", "run"]
@@ -76,7 +76,7 @@ def bits(records: list[ProbeRecord], split: str, estimators: list[str]):
     """
     import pandas
 
-    keys = ["task", "subset", "encoder", "run", "probe", "estimator", "split", "layer"]
+    keys = [*PROBED, "probe", "estimator", "split", "layer"]
     table = pandas.DataFrame(estimates(records, split, estimators)).astype({"noise": float})
     frame = over_seeds(table, keys).drop(columns=["low", "high"])
     means = table.groupby(keys, sort=False)[["entropy", "bound_error", "noise"]].mean().reset_index(drop=True)

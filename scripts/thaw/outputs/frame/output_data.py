@@ -41,7 +41,7 @@ class OutputData:
     @property
     def notes_of_draws(self) -> list[str]:
         """The note of a table whose draws are together; none where they are not."""
-        return draws.notes(self._each_run, self._first) if self._first else []
+        return draws.notes(self._each_run, self._first) if self._first else []  # tables of probes need no runs.csv
 
     @cached_property
     def predictions(self) -> PredictionFiles:

@@ -8,7 +8,7 @@ from thaw.declarations.probe_options import WORD_EMBEDDINGS
 from thaw.outputs import wording
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 MEASURE = ["task", "subset", "encoder", "probe", "measure"]
@@ -84,7 +84,7 @@ def build_information(data, spec: dict) -> TextTable:
     """Return what each layer shares with the labels, in bits: the lower bound, both estimates, and shuffled labels."""
     frame = bits(data.probes, spec["split"], list(BITS))
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
-    of = ["task", "subset", "encoder", "run", "probe"]
+    of = [*PROBED, "probe"]
     parts = [
         (of, lambda cell: ", ".join(names.title_words(cell, *of[1:]))),
         (["estimator"], lambda cell: BITS[cell["estimator"]]),

@@ -33,19 +33,21 @@ def build(data, spec: dict) -> TextTable:
         return share_of_way.build(data, spec)
     labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    columns, groups, lines, near = aggregate.columns(summary, labels), [], [], {}
+    columns, groups, lines = aggregate.columns(summary, labels), [], []
+    near, unknown = {}, {}  # columns without ratios
     chances, fewest = _chances(summary), FEWEST_OF_INTERVAL
     for group, name in aggregate.group_names(summary, labels).items():
         mine, rows = aggregate.runs_of(summary, group), {}
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                unknown = np.nan if row.metric in CLASS_METRICS else 0.0
-                chance = chances.get((row.task, row.split, row.subset), unknown)
-                above = interval(sides[1].value, sides[1].draws).low > chance
+                lacking = None if row.metric in CLASS_METRICS else 0.0
+                chance = chances.get((row.task, row.split, row.subset), lacking)
+                above = chance is not None and interval(sides[1].value, sides[1].draws).low > chance
                 numbers = _numbers(*sides, chance) if above else {}
                 at = aggregate.column_index(columns, row.task, row.split)
-                near |= {} if above else {columns[at].label: None}
+                if not above:
+                    (unknown if chance is None else near)[columns[at].label] = None
                 fewest = min(fewest, sides[0].spread.seeds)
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
@@ -56,7 +58,9 @@ def build(data, spec: dict) -> TextTable:
         raise UserError(f"a relative_table needs runs of {spec['reference']} and of other strategies")
     titles = [column.title for column in columns]
     whole = wording.label(labels, "strategies", spec["reference"])
-    return text_table(spec, titles, groups, _notes(whole, list(near), fewest), HEADER, lines, sentences=True)
+    return text_table(
+        spec, titles, groups, _notes(whole, list(near), list(unknown), fewest), HEADER, lines, sentences=True
+    )
 
 
 def _chances(summary) -> dict[tuple, float]:
@@ -91,14 +95,14 @@ def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
     return TextCell(text, difference, link=link)
 
 
-def _line(row, one: Resampled, whole: Resampled, chance: float, above: bool, numbers: dict[str, float]) -> list:
+def _line(row, one: Resampled, whole: Resampled, chance: float | None, above: bool, numbers: dict[str, float]) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
-    scores = [f"{number:.4f}" for number in (one.value, whole.value, chance)]
+    scores = ["" if number is None else f"{number:.4f}" for number in (one.value, whole.value, chance)]
     return [*cell, one.spread.seeds, *scores, int(above), f"{one.value - whole.value:.4f}", *plain]
 
 
-def _notes(whole: str, near: list[str], fewest: int) -> list[str]:
+def _notes(whole: str, near: list[str], unknown: list[str], fewest: int) -> list[str]:
     notes = [
         f"Difference to {whole} in points over the seeds that both have; score in % of {whole}; and chance-corrected "
         f"score in % of {whole}, where chance is the score of the majority class, with its 95 % CI ({wording.CI}). For "
@@ -106,4 +110,6 @@ def _notes(whole: str, near: list[str], fewest: int) -> list[str]:
     ]
     if near:
         notes.append(f"No ratios where {whole} is not clearly above chance: {wording.listing(near)}.")
+    if unknown:
+        notes.append(f"No ratios where the score of the majority class is missing: {wording.listing(unknown)}.")
     return notes + wording.few_seeds(fewest)

@@ -5,7 +5,7 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 HEADER = "task subset encoder run seed share score random parameters seconds"
@@ -29,7 +29,7 @@ def build(data, spec: dict) -> TextTable:
         words = names.title_words(cell, "subset", "encoder", "probe")
         words.append(wording.metric_name(spec["labels"], record.task["metrics"][0]))
         groups.append(Group(f"{', '.join(words)}: {names.of('run', cell['run'])}", [], _rows(of_record)))
-        lines += [[*(cell[key] for key in ("task", "subset", "encoder", "run")), *line] for line in of_record]
+        lines += [[*(cell[key] for key in PROBED), *line] for line in of_record]
     titles = ["Least important first", "In random order", "Parameters, M", "Time, %"]
     return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Heads removed")
 
