@@ -45,6 +45,13 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
         assert final.inputs["settings"] == [f"results/{cell}/one/base/chosen.json"]
 
 
+def test_a_sweep_of_rates_is_led_to_a_search(home, tmp_path):
+    swept = "  one: {phases: [{train: [all]}], sweep: {learning_rate: [1e-5, 2e-4]}}\n"
+    due = r"a sweep has whole numbers, and learning_rate has 1e-5, 2e-4; .* search: {grid: {learning_rate: \[1e-5, 2e-4\]}}"
+    with pytest.raises(UserError, match=due):
+        planned(home, tmp_path / "my", swept, ["one"])
+
+
 def test_an_experiment_may_use_fewer_of_a_searchs_seeds(home, tmp_path):
     plan = planned(home, tmp_path / "my", ONE, ["one"], search_seeds=1)
     trials = [key for key in plan.jobs["train"] if "trial" in key]

@@ -107,7 +107,8 @@ TABLES = {
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
-        "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance; "
+        "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance, "
+        "which is the score of the baseline majority; "
         "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
         "that thaws nothing to full fine-tuning, and share of its cost",
         options.RelativeOptions,

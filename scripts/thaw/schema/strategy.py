@@ -134,7 +134,14 @@ class StrategyConfig(CatalogueEntry):
     @field_validator("sweep", mode="before")
     @classmethod
     def _stored_key_of_phases(cls, sweep):
-        """Store a swept key of the phases under the field's own name."""
+        """Store a swept key of the phases under the field's own name; values other than whole numbers are an error."""
+        for name, values in sweep.items() if isinstance(sweep, dict) else ():
+            if isinstance(values, list) and any(not isinstance(value, int) for value in values):
+                said = ", ".join(map(str, values))
+                raise ValueError(
+                    f"a sweep has whole numbers, and {name} has {said}; learning rates and the like are tried on "
+                    f"validation by search: {{grid: {{{name}: [{said}]}}}}"
+                )
         return {PHASE_NAMES.get(key, key): value for key, value in sweep.items()} if isinstance(sweep, dict) else sweep
 
     @property
