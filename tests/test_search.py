@@ -47,7 +47,7 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
 
 def test_a_sweep_of_rates_is_led_to_a_search(home, tmp_path):
     swept = "  one: {phases: [{train: [all]}], sweep: {learning_rate: [1e-5, 2e-4]}}\n"
-    due = r"a sweep has whole numbers, and learning_rate has 1e-5, 2e-4; .* search: {grid: {learning_rate: \[1e-5, 2e-4\]}}"
+    due = r"a sweep has whole numbers, and learning_rate has 1e-5, 2e-4; .* {grid: {learning_rate: \[1e-5, 2e-4\]}}"
     with pytest.raises(UserError, match=due):
         planned(home, tmp_path / "my", swept, ["one"])
 
