@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from bench import __main__ as command
-from bench import record, report
+from bench import printed, record, report
 from bench.options import Options
 from test_bench import MACHINE
 from thaw.core.files import read_json, write_json
@@ -23,7 +23,7 @@ def test_growth_and_lengths_are_kept_as_tables(tmp_path, monkeypatch):
     read = {path.stem: path.read_text() for path in (tmp_path / "kept/tables").glob("*.md")}
     assert "| seeds | 4 | 16 |\n| seeds | exponent | 0.50 |" in read["growth"]
     assert "| side | 14 tokens | 64 tokens |" in read["lengths_seconds"]
-    assert "| ours | 14 | 64 |" in read["lengths_seconds"] and "| ours | 7 | 32 |" in read["lengths_engine"]
+    assert "| Thaw | 14 | 64 |" in read["lengths_seconds"] and "| Thaw | 7 | 32 |" in read["lengths_engine"]
 
 
 def test_ratios_are_the_other_sides_seconds_divided_by_ours():
@@ -93,3 +93,10 @@ def test_what_another_processor_gave_is_kept_next_to_the_first_and_has_tables_of
     assert {"probes.json", "probes_amd.json", "ratios.md", "ratios_amd.md", "goals_amd.md"} <= set(read)
     assert "scikit-learn loop | 4 |" in read["ratios.md"] and "| 2 |" in read["ratios_amd.md"]
     assert "not measured" not in read["goals_amd.md"] and "| 2 | 5 | no |" in read["goals_amd.md"]
+
+
+def test_rows_have_the_names_of_strategies_and_of_tasks_where_there_are_several():
+    assert printed.of_rows(["shared", "one/bench_top_2"]) == {"shared": "shared", "one/bench_top_2": "Top 2"}
+    several = printed.of_rows(["bench_sst2_sentences/bench_top_2", "other/bench_top_2"])
+    assert list(several.values()) == ["SST-2: Top 2", "other: Top 2"]
+    assert {printed.name(side) for side in report.PEERS}.isdisjoint(report.PEERS), "each has words"

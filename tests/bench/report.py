@@ -4,7 +4,7 @@ from pathlib import Path
 
 from thaw.core.files import read_json, write_json, write_text
 
-from . import drawing
+from . import drawing, printed
 
 # What is to be reached: the least value, of those AT_MOST the largest; and what is compared.
 GOALS = {
@@ -48,19 +48,20 @@ COMPARED = {
     "probes": "probes of all layers, {rows:,} rows",
     "all_layers": "40 linear probes on all layers, up to {rows:,} rows",
 }
-PEERS = {
-    "default": "Trainer, defaults",
-    "tuned": "Trainer, tuned",
-    "trainer_tuned": "Trainer, tuned",
-    "trainer_tuned_side_by_side": "Trainer, tuned, two processes",
-    "tuned_side_by_side": "Trainer, tuned, two processes",
-    "peft_side_by_side": "Trainer with PEFT, two processes",
-    "boundary_loop": "torch loop that keeps frozen layers' states",
-    "cached_loop": "torch loop on kept features",
-    "sentence_vectors": "sentence-transformers with scikit-learn, 24 heads",
-    "sklearn_loop": "scikit-learn loop",
-    "pipeline": "scikit-learn pipeline",
-}
+# The sides that it compares with Thaw, in this order.
+PEERS = (
+    "default",
+    "tuned",
+    "trainer_tuned",
+    "trainer_tuned_side_by_side",
+    "tuned_side_by_side",
+    "peft_side_by_side",
+    "boundary_loop",
+    "cached_loop",
+    "sentence_vectors",
+    "sklearn_loop",
+    "pipeline",
+)
 OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled", "single")  # parts that have seconds of strategies
 OF_QUALITY = (*OF_STRATEGIES, "quality")  # parts that have their scores
 OF_FACTS = ("steps", "steps_fp32", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
@@ -138,8 +139,8 @@ def ratios(parts: dict) -> list[str]:
     compared |= {f"five strategies, texts of {length}": part for length, part in _lengths(parts).items()}
     for work, part in compared.items():
         seconds = part["seconds"]
-        for side in sorted(set(seconds) & set(PEERS), key=list(PEERS).index):
-            lines.append(f"| {work} | {PEERS[side]} | {number(seconds[side] / seconds['ours'])} |")
+        for side in sorted(set(seconds) & set(PEERS), key=PEERS.index):
+            lines.append(f"| {work} | {printed.name(side)} | {number(seconds[side] / seconds['ours'])} |")
     return lines
 
 
@@ -158,31 +159,37 @@ def seconds(part: dict) -> list[str]:
     kinds = [("end to end", "seconds"), ("processor", "cpu_seconds"), ("engine alone", "engine_seconds")]
     kinds = [(label, part[key]) for label, key in kinds if key in part]
     lines = ["| side | " + " | ".join(label for label, _ in kinds) + " |", "|:--|" + "--:|" * len(kinds)]
-    return lines + [f"| {side} | " + " | ".join(number(k.get(side)) for _, k in kinds) + " |" for side in kinds[0][1]]
+    return lines + [
+        f"| {printed.name(side)} | " + " | ".join(number(k.get(side)) for _, k in kinds) + " |" for side in kinds[0][1]
+    ]
 
 
 def rows(part: dict) -> list[str]:
     """Return the rows of a strategy table with each side's seconds and how many times ours they are."""
     sides = list(next(iter(part["rows"].values())))
     peers = [side for side in sides if side != "ours"]
-    lines = ["| row | ours | " + " | ".join(f"{side} | ratio" for side in peers) + " |"]
+    lines = [
+        f"| row | {printed.name('ours')} | " + " | ".join(f"{printed.name(side)} | ratio" for side in peers) + " |"
+    ]
     lines.append("|:--|--:|" + "--:|--:|" * len(peers))
+    names = printed.of_rows(part["rows"])
     for name, row in part["rows"].items():
         cells = [text for side in peers for text in (number(row[side]), number(row[side] / row["ours"]))]
-        lines.append(f"| {name} | {number(row['ours'])} | " + " | ".join(cells) + " |")
+        lines.append(f"| {names[name]} | {number(row['ours'])} | " + " | ".join(cells) + " |")
     return lines
 
 
 def quality(found: dict[str, dict]) -> list[str]:
     """Return both sides' scores by row, their difference with its 90 % interval, and whether they are equivalent."""
-    lines = ["| row | against | ours | peer | difference, 90 % CI | within a point |", "|:--|:--|--:|--:|--:|:--|"]
+    lines = ["| row | against | Thaw | other | difference, 90 % CI | within a point |", "|:--|:--|--:|--:|--:|:--|"]
     for peer, verdicts in found.items():
+        names = printed.of_rows(verdicts)
         for name, one in verdicts.items():
             means = " | ".join(f"{100 * one[side]['mean']:.1f}" for side in ("ours", "peer"))
             words = {True: "yes", False: "not shown", None: "one seed"}[one["equivalent"]]
             words = "no" if one.get("different") else words
             gap = "" if one["equivalent"] is None else f"{100 * one['difference']:.1f} ± {100 * one['interval']:.1f}"
-            lines.append(f"| {name} | {peer} | {means} | {gap} | {words} |")
+            lines.append(f"| {names[name]} | {printed.name(peer)} | {means} | {gap} | {words} |")
     return lines
 
 
@@ -195,15 +202,16 @@ def facts(part: dict) -> list[str]:
 def nested(found: dict[str, dict], of: str) -> list[str]:
     """Return a mapping of mappings with the same keys as a table. Args: the mapping; what its own keys are."""
     columns = list(next(iter(found.values())))
-    lines = [f"| {of} | " + " | ".join(name.replace("_", " ") for name in columns) + " |"]
+    lines = [f"| {of} | " + " | ".join(printed.name(name.replace("_", " ")) for name in columns) + " |"]
     lines.append("|:--|" + "--:|" * len(columns))
-    return lines + [f"| {name} | " + " | ".join(_cell(one[c]) for c in columns) + " |" for name, one in found.items()]
+    rows = [" | ".join(_cell(one[column]) for column in columns) for one in found.values()]
+    return lines + [f"| {printed.name(name)} | {row} |" for name, row in zip(found, rows, strict=True)]
 
 
 def _cell(value) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return number(value) if value is None or isinstance(value, float) else str(value)
+        return ", ".join(printed.name(str(one)) for one in value)
+    return number(value) if value is None or isinstance(value, float) else printed.name(str(value))
 
 
 def _leaves(found, path: str = ""):
@@ -219,7 +227,7 @@ def _leaves(found, path: str = ""):
 def growth(found: dict[str, dict]) -> list[str]:
     """Return by axis the seconds at each value, and the exponent of a line through them, by side."""
     sides = list(next(iter(found.values()))["seconds"])
-    lines = ["| varied | value | " + " | ".join(sides) + " |", "|:--|--:|" + "--:|" * len(sides)]
+    lines = ["| varied | value | " + " | ".join(map(printed.name, sides)) + " |", "|:--|--:|" + "--:|" * len(sides)]
     for axis, one in found.items():
         points = [f"{point:,}" for point in one["points"]] + ["exponent"]
         columns = [[*map(number, one["seconds"][s]), f"{one['exponents'][s]:.2f}"] for s in sides]
@@ -233,7 +241,10 @@ def lengths(found: dict[str, dict], kind: str) -> list[str]:
     found = _by_length(found)
     sides = list(next(iter(found.values()))["seconds"])
     lines = ["| side | " + " | ".join(found) + " |", "|:--|" + "--:|" * len(found)]
-    return lines + [f"| {s} | " + " | ".join(number(one[kind][s]) for one in found.values()) + " |" for s in sides]
+    return lines + [
+        f"| {printed.name(side)} | " + " | ".join(number(one[kind][side]) for one in found.values()) + " |"
+        for side in sides
+    ]
 
 
 def machines(parts: dict[str, dict]) -> list[str]:
