@@ -233,9 +233,9 @@ def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
     assert found["probes_vs_sklearn"] is None and found["goals"]["probes_vs_sklearn"]["met"] is None
     text = (tmp_path / "bench.md").read_text()
     assert (
-        "| t/bench_full | 2 | 30 | 15 |" in text
+        "| Full | 2 | 30 | 15 |" in text
         and "not measured" in text
-        and "| t/bench_full | default | 80.0 | 81.0 | -1.0 ± 2.0 | not shown |" in text
+        and "| Full | Trainer, defaults | 80.0 | 81.0 | -1.0 ± 2.0 | not shown |" in text
     )
     assert all(
         (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
