@@ -251,7 +251,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     said = capsys.readouterr().out
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
-    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 15
+    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 18
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
@@ -346,13 +346,14 @@ def test_an_experiment_selects_what_there_is(place, home):
 
 
 @pytest.mark.parametrize(
-    ("train_rows", "top_k", "full"), [(3199, "top_k_400_updates", "full_400_updates"), (3200, "top_k", "full")]
+    ("train_rows", "lora", "top_k", "full"),
+    [(3199, "lora_400_updates", "top_k_400_updates", "full_400_updates"), (3200, "lora_2_epochs", "top_k", "full")],
 )
-def test_few_rows_are_trained_for_as_many_updates(place, home, train_rows, top_k, full):
+def test_few_rows_are_trained_for_as_many_updates(place, home, train_rows, lora, top_k, full):
     write_experiment(Path("mine.yaml"), None, ["sentiment"], ["minilm"], None, strategies(train_rows))
-    assert plan_of("mine.yaml", home).experiments[0].strategies[-2:] == [{top_k: [2]}, full]
+    assert plan_of("mine.yaml", home).experiments[0].strategies[-3:] == [lora, {top_k: [2]}, full]
     comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if line.startswith("  - ")]
-    assert len(comments) == 5 and len(set(comments)) == 1, "comments stay in one column"
+    assert len(comments) == 6 and len(set(comments)) == 1, "comments stay in one column"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ strategies:
   - frozen                   # a linear probe on the last layer
   - frozen_all_layers        # a linear probe on all layers
   - ladder                   # a small side network on all layers
+  - {lora:22}   # low-rank matrices in all layers
   - {top_k:22}   # fine-tuning of the last two layers
   - {full:22}   # fine-tuning of all layers"""
 STRATEGIES_OF_EXTRACTION = """\
@@ -37,14 +38,15 @@ heads: [start_end]
 strategies:
   # From cheap to expensive; the first trains no layer of the encoder and reads its stored hidden states.
   - frozen_sgd               # start and end vectors on the last layer
+  - {lora:22}   # low-rank matrices in all layers
   - {top_k:22}   # fine-tuning of the last two layers
   - {full:22}   # fine-tuning of all layers"""
 LANGUAGE = "             # trained on English texts; for others: thaw new encoder owner/name"
 # Of few rows two epochs are too few updates: full fine-tuning would lose because it is not trained. Two epochs of this
 # many rows, in batches of 16, are 400 updates.
 ENOUGH_TRAIN_ROWS = 3200
-FEW_ROWS = {"top_k": "top_k_400_updates: [2]", "full": "full_400_updates"}
-MANY_ROWS = {"top_k": "top_k: [2]", "full": "full"}
+FEW_ROWS = {"lora": "lora_400_updates", "top_k": "top_k_400_updates: [2]", "full": "full_400_updates"}
+MANY_ROWS = {"lora": "lora_2_epochs", "top_k": "top_k: [2]", "full": "full"}
 
 
 def known(folder: Path) -> Catalogue:
