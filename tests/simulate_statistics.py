@@ -19,7 +19,19 @@ ROWS = 500
 
 def simulated(times: int = 1) -> dict[str, list[dict]]:
     """Return the tables of the page by name, a line as {column: number}. Args: repeats, in hundreds."""
-    tables = (family, coverage, groups, verdict_errors, recommendations, components, layers, effects, shares)
+    tables = (
+        family,
+        coverage,
+        groups,
+        verdict_errors,
+        tables_of_rows,
+        winners,
+        recommendations,
+        components,
+        layers,
+        effects,
+        shares,
+    )
     return {table.__name__: table(np.random.default_rng(7), 100 * times) for table in tables}
 
 
@@ -115,39 +127,105 @@ def verdict_errors(rng, number: int) -> list[dict]:
     return lines
 
 
-def recommendations(rng, number: int) -> list[dict]:
-    """Of K strategies: a bound that is wrong, a pick below the margin, and by how much its score is too high."""
+def tables_of_rows(rng, number: int) -> list[dict]:
+    """How often a table of comparisons with one reference has an answer, where there is no difference; and of one of 5.
+
+    By the test over seeds alone, with each comparison's own CI, and with the intervals of the family.
+    """
     lines = []
-    for ways, gap in ((8, 0.0), (8, 1.5), (18, 0.0)):
+    for tests, seeds in ((1, 8), (8, 6), (8, 8), (8, 10), (18, 10), (40, 10)):
+        found = {"test": [], "own": [], "joint": [], "power": []}
+        for _ in range(number):
+            reference, *others = [_scores(rng, 0.0, seeds) for _ in range(tests + 1)]
+            pairs = [(one[0] - reference[0], one[1] - reference[1]) for one in others]
+            scores, means = _contrasts(pairs)
+            answers = significance.compare(scores, means)
+            significant = [one.adjusted <= 0.05 for one in answers]
+            cis = [bootstrap.interval(mean.value, mean.draws) for mean in means]
+            away = [ci.low > 0 or ci.high < 0 for ci in cis]
+            found["test"].append(any(significant))
+            found["own"].append(any(map(all, zip(significant, away, strict=True))))
+            found["joint"].append(any(one.answer in (significance.HIGHER, significance.LOWER) for one in answers))
+            pairs[0] = pairs[0][0] + 5.0, pairs[0][1] + 5.0
+            found["power"].append(significance.compare(*_contrasts(pairs))[0].answer == significance.HIGHER)
+        lines.append({"tests": tests, "seeds": seeds} | {name: _rate(values) for name, values in found.items()})
+    return lines
+
+
+def _contrasts(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[list[dict], list[bootstrap.Resampled]]:
+    """Return differences by seed and their means. Args: scores by seed and on resampled rows of each comparison."""
+    means = [bootstrap.resampled(scores, by_row, ROWS, paired=True) for scores, by_row in pairs]
+    return [dict(enumerate(scores)) for scores, _ in pairs], means
+
+
+def winners(rng, number: int) -> list[dict]:
+    """Of K equal strategies, the highest on validation against the others on test, by the same runs.
+
+    How often another one is said to be below it, and by how many points it is above their mean. A seed of a strategy
+    has one effect on both splits, which is as bad as it can be.
+    """
+    lines = []
+    for ways, seeds, sd in ((4, 6, 1.0), (8, 6, 1.0), (8, 8, 1.0), (8, 8, 2.0), (18, 10, 2.0)):
+        below, ahead = [], []
+        for _ in range(max(10, number // 2)):
+            effects = [sd * rng.standard_normal((seeds, 1)) for _ in range(ways)]
+            validated = [_scores(rng, effect, seeds, 0.0)[0].mean() for effect in effects]
+            tested = [_scores(rng, effect, seeds, 0.0) for effect in effects]
+            best = tested.pop(int(np.argmax(validated)))
+            answers = significance.compare(*_contrasts([(one[0] - best[0], one[1] - best[1]) for one in tested]))
+            below.append(any(one.answer == significance.LOWER for one in answers))
+            ahead.append(-np.mean([one.difference for one in answers]))
+        line = {"strategies": ways, "seeds": seeds, "sd": sd, "below": _rate(below)}
+        lines.append(line | {"ahead": round(float(np.mean(ahead)), 2)})
+    return lines
+
+
+def recommendations(rng, number: int) -> list[dict]:
+    """Of K strategies: a bound that is wrong, a pick below the margin, and by how much its score is too high.
+
+    A seed of a strategy has one effect on validation and test, since one run is scored on both.
+    """
+    lines = []
+    for ways, gap, margin in (
+        (2, 0.0, 1.0),
+        (2, 0.0, 2.0),
+        (4, 0.0, 2.0),
+        (8, 0.0, 2.0),
+        (8, 1.5, 2.0),
+        (18, 0.0, 2.0),
+    ):
         truth = -gap * np.arange(ways)
-        wrong, worse, chosen, highest = [], [], [], []
+        wrong, worse, shown, chosen, highest = [], [], [], [], []
         for _ in range(max(10, number // 4)):
-            made = [_scores(rng, mean) for mean in truth]
+            effects = [mean + rng.standard_normal((6, 1)) for mean in truth]
+            made = [_scores(rng, effect, 6, 0.0) for effect in effects]
             validated = [
                 non_inferiority.Candidate(str(index), scores, by_row, ROWS, {"cost": -index}, tuple(range(6)))
                 for index, (scores, by_row) in enumerate(made)
             ]
-            tested = [scores.mean() for scores, _ in (_scores(rng, mean) for mean in truth)]
-            every = non_inferiority.judged(validated, 2.0)
+            tested = [_scores(rng, effect, 6, 0.0)[0].mean() for effect in effects]
+            every = non_inferiority.judged(validated, margin)
             away = truth - truth.max()
             bounds = [(one.difference.low, one.difference.high) for one in every]
             wrong.append(any(not low <= a <= high for (low, high), a in zip(bounds, away, strict=True)))
             pick = non_inferiority.cheapest(every, "cost")
             taken = int(pick.candidate.name)
-            worse.append(pick.answer == non_inferiority.NOT_WORSE and away[taken] < -2.0)
+            shown.append(pick.answer == non_inferiority.NOT_WORSE)
+            worse.append(shown[-1] and away[taken] < -margin)
             chosen.append(tested[taken] - truth[taken])
             highest.append(max(tested) - truth[int(np.argmax(tested))])
-        line = {"strategies": ways, "gap": gap, "wrong": _rate(wrong), "worse": _rate(worse)}
-        lines.append(
-            line | {"bias": round(float(np.mean(chosen)), 2), "bias_of_maximum": round(float(np.mean(highest)), 2)}
-        )
+        line = {"strategies": ways, "gap": gap, "margin": margin, "shown": _rate(shown), "wrong": _rate(wrong)}
+        line |= {"worse": _rate(worse), "bias": round(float(np.mean(chosen)), 2)}
+        lines.append(line | {"bias_of_maximum": round(float(np.mean(highest)), 2)})
     return lines
 
 
-def _scores(rng, mean: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a strategy's scores by seed, [6], and on resampled rows, [6, D]."""
-    values = np.sqrt(BY_BOTH / 2) * rng.standard_normal((6, ROWS)) + np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS))
-    by_seed = mean + rng.standard_normal((6, 1))
+def _scores(rng, mean, seeds: int = 6, sd: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return a strategy's scores by seed, [S], and on resampled rows, [S, D]. Args: mean, of all seeds or [S, 1]."""
+    values = np.sqrt(BY_BOTH / 2) * rng.standard_normal((seeds, ROWS)) + np.sqrt(BY_ROW) * rng.standard_normal(
+        (1, ROWS)
+    )
+    by_seed = mean + sd * rng.standard_normal((seeds, 1))
     return 100 * values.mean(1) + by_seed[:, 0], 100 * values @ WEIGHTS.T + by_seed
 
 

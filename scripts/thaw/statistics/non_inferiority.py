@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
-from thaw.statistics.bootstrap import LEVEL, Interval, Resampled, resampled
+from thaw.statistics.bootstrap import Interval, Resampled, joint_reach, resampled
 from thaw.statistics.sample_size import MOST_SEEDS, Needed
 
 NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
@@ -67,7 +67,7 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     """
     front = pareto([{"score": -one.validation, **one.costs} for one in candidates])
     contrasts = [[one.less(other) for one in candidates] for other in candidates]
-    widths = np.array([_quantile([made for made in row if made.spread.error > 0]) for row in contrasts])
+    widths = np.array([joint_reach(row) for row in contrasts])
     values = np.array([[made.value for made in row] for row in contrasts])
     lows, highs = _to_best(values, np.array([[made.spread.error for made in row] for row in contrasts]), widths)
     lacking = _lacking(contrasts, values, widths, margin)
@@ -143,7 +143,7 @@ def not_exceeded(baselines: list[Candidate], candidates: list[Candidate]) -> lis
 def any_above(candidates: list[Candidate], reference: Candidate) -> bool:
     """Return whether some candidate is above a reference for sure, by bounds that hold for all of them together."""
     contrasts = [one.less(reference) for one in candidates]
-    width = _quantile([made for made in contrasts if made.spread.error > 0])
+    width = joint_reach(contrasts)
     return any(made.value - width * made.spread.error > 0 for made in contrasts)
 
 
@@ -154,14 +154,6 @@ def pareto(costs: list[dict[str, float]]) -> list[bool]:
         not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in values)
         for one in values
     ]
-
-
-def _quantile(contrasts: list[Resampled]) -> float:
-    """Return how many standard errors hold all of some means in 95 % of the draws; 0 without any."""
-    if not contrasts:
-        return 0.0
-    away = [np.abs(made.draws - made.value) / made.spread.error for made in contrasts]
-    return float(np.nanquantile(np.max(away, axis=0), LEVEL))
 
 
 def _answer(difference: Interval, seeds: int, margin: float) -> str:

@@ -38,25 +38,24 @@ class Needed:
 
 
 def needed(distance: float, spread: Spread, alpha: float = ALPHA, tests: int = 1) -> Needed | None:
-    """Return what makes an interval of half width sqrt(t(n)^2 by_seed / n + z^2 by_rows) shorter than a distance.
+    """Return the least with which an interval's half width sqrt(t(n)^2 by_seed / n + z^2 by_rows) is below a distance.
 
     Seeds alone where 100 or fewer do; else the rows as well, with seeds enough that theirs is at most half of the
-    squared distance. One seed more, and six, in any case. None with one seed, or where the distance is 0. Args: tests,
-    how many share the error of a test over seeds, which then has to be significant too, at alpha / tests: step-down
-    max-T asks for no more than that.
+    squared distance. One seed more, and six, in any case. None with one seed, or where the distance is 0. A sign-flip
+    test of so few seeds may ask for more. Args: tests, how many share the error, each with alpha / tests.
     """
     from scipy.stats import t
 
     if distance == 0 or spread.by_seed != spread.by_seed:
         return None
+    level = 1 - alpha / tests / 2
     numbers = np.arange(max(FEWEST_SEEDS, spread.seeds + 1), 100 * MOST_SEEDS)
-    by_seed = t.ppf(1 - alpha / 2, numbers - 1) ** 2 * spread.by_seed / numbers
-    by_rows = NormalDist().inv_cdf(1 - alpha / 2) ** 2 * spread.by_rows
-    significant = t.ppf(1 - alpha / tests / 2, numbers - 1) ** 2 * spread.by_seed / numbers < distance**2
-    alone = ((by_seed + by_rows < distance**2) & significant)[numbers <= MOST_SEEDS]
+    by_seed = t.ppf(level, numbers - 1) ** 2 * spread.by_seed / numbers
+    by_rows = NormalDist().inv_cdf(level) ** 2 * spread.by_rows
+    alone = (by_seed + by_rows < distance**2)[numbers <= MOST_SEEDS]
     if alone.any():
         return Needed(int(numbers[alone.argmax()]) - spread.seeds, None)
-    half = (by_seed <= distance**2 / 2) & significant
+    half = by_seed <= distance**2 / 2
     if not half.any():
         return None
     rows = ceil(spread.rows * by_rows / (distance**2 - by_seed[half.argmax()]))

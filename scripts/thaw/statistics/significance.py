@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
-from thaw.statistics.bootstrap import Interval, Resampled, interval
+from thaw.statistics.bootstrap import Interval, Resampled, interval, joint_reach
 from thaw.statistics.sign_flips import adjusted
 
 HIGHER, LOWER = "higher", "lower"
@@ -37,11 +37,12 @@ class PairedTest:
 
 
 def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], borne_out: bool) -> bool:
-    """Return whether the test over seeds and the 95 % CI over seeds and test rows agree that a margin is kept, or not.
+    """Return whether the test over seeds and the interval over seeds and test rows agree that a margin is kept, or not.
 
     Either alone is no answer: the p of many seeds on one draw and one test set says nothing of other rows, and seeds of
     a fit to convergence are copies, whose p is small however little they differ. With fewer than six seeds no answer is
-    possible at 0.05. Args: the margin, {above: points} or {within: points}; whether the mean is on its right side.
+    possible at 0.05. Args: p adjusted for the family of tests; an interval of its `joint_intervals`; the margin,
+    {above: points} or {within: points}; whether the mean is on its right side.
     """
     if p > ALPHA or seeds < FEWEST_SEEDS:
         return False
@@ -51,14 +52,28 @@ def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], bor
     return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width
 
 
+def joint_intervals(means: list[Resampled]) -> list[Interval]:
+    """Return intervals of a family of tests that hold all its means in 95 % of the draws, each with its own 95 % CI.
+
+    Means of fewer than six seeds, of which no test has an answer, are outside of the family.
+    """
+    family = [mean for mean in means if mean.spread.seeds >= FEWEST_SEEDS]
+    reach, found = joint_reach(family) if len(family) > 1 else 0.0, []
+    for mean in means:
+        ci, half = interval(mean.value, mean.draws), reach * mean.spread.error
+        found.append(Interval(mean.value, min(ci.low, mean.value - half), max(ci.high, mean.value + half)))
+    return found
+
+
 def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> list[PairedTest]:
     """Return the comparisons of a family, p-values adjusted over it (`sign_flips.adjusted`).
 
     Args: for each comparison its differences by seed, and their mean with its draws.
     """
     tests = []
-    for by_seed, mean, (p, over_all) in zip(contrasts, means, adjusted(contrasts), strict=True):
-        differences, ci = list(by_seed.values()), interval(mean.value, mean.draws)
+    joint = joint_intervals(means)
+    for by_seed, mean, ci, (p, over_all) in zip(contrasts, means, joint, adjusted(contrasts), strict=True):
+        differences = list(by_seed.values())
         answer = NOT_DISTINGUISHABLE
         if len(differences) < FEWEST_SEEDS:
             answer = TOO_FEW_SEEDS
