@@ -94,6 +94,8 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
         "Fails: 1 (“Wide wins”). Undecided: 1. Not testable: 2."
     )
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
+    lines.loc[1, "answer"] = "not testable"
+    assert "Holds: 1 (“Deep wins”, tested on 1 of 2)." in methods.claims(lines)
 
 
 def test_of_runs_with_two_optimizers_both_are_cited(invented_results, invented_frame, tmp_path):

@@ -6,13 +6,14 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 from thaw.outputs.report.recommended import sentence
+from thaw.outputs.tables.claims import said_overall
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
 from thaw.schema.strategy import StrategyConfig, methods_text
-from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, overall
+from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED
 
 
 def strategy(id: str, spec: dict) -> str:
@@ -156,13 +157,16 @@ def claims(lines) -> str:
     """Return how many claims hold, fail or are undecided, and which hold or fail. Args: a findings table's lines."""
     tests: dict[tuple, list[str]] = {}
     for line in lines.itertuples():
-        results = tests.setdefault((line.claim, line.encoder), [])
-        results += [line.answer] if line.answer != NOT_TESTABLE else []
-    by_claim = {key: overall(results) for key, results in sorted(tests.items())}
+        tests.setdefault((line.claim, line.encoder), []).append(line.answer)
+    by_claim = {key: said_overall(answers).partition(",") for key, answers in sorted(tests.items())}
     counts = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [claim.rstrip(".") for (claim, _), given in by_claim.items() if given == answer]
-        which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
+        named = [
+            f"“{claim.rstrip('.')}”{comma}{tested}"
+            for (claim, _), (given, comma, tested) in by_claim.items()
+            if given == answer
+        ]
+        which = f" ({'; '.join(dict.fromkeys(named))})" if named and answer in (HOLDS, FAILS) else ""
         counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
     return f"Claims of papers about these strategies, each tested over the seeds of these runs.{''.join(counts)}"
 
