@@ -11,7 +11,6 @@ OPEN = "Thaw does not know: answer it yourself."
 def checklist(content: dict, command: str) -> str:
     """Return the answers as Markdown. Args: what `report_page.content` returns; the command of the workflow."""
     spec, counts, tasks = content["spec"], content["counts"], content["tasks"]
-    seeds = len(counts["seeds"])
     searched = sorted({id for id, entry in spec["strategies"].items() if entry.get("search")})
     names = [wording.label(spec["labels"], "strategies", id) for id in searched]
     licences = [f"{task['label']}: {task['licence']}" for task in tasks]
@@ -40,13 +39,12 @@ def checklist(content: dict, command: str) -> str:
             "Settings of each strategy: section Setup of report.html and paper.tex.",
             f"Searched: {wording.listing(names)}." if names else "No learning rate or batch size is searched.",
             *_tried(spec),
-            "All other settings were fixed beforehand. All choices are made on validation.",
+            f"All other settings were fixed beforehand. {content['choices']}",
         ],
         "Do you report error bars and descriptive statistics? (ACL C3, NeurIPS: statistical significance)": [
-            f"Means over {wording.plural(seeds, 'seed')} ({', '.join(map(str, counts['seeds']))}), standard deviation "
-            f"(n − 1), 95 % CI ({wording.CI}).",
+            _error_bars(counts, content["draws"]),
             f"Tests: sign flips over seeds, max-T over a table; they need {FEWEST_SEEDS} seeds."
-            + (" There are too few seeds for a test." if seeds < FEWEST_SEEDS else ""),
+            + ("" if counts["tested"] else " There are too few seeds for a test."),
         ],
         "Which versions of packages, which parameters of metrics? (ACL C4)": [
             *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),
@@ -65,6 +63,15 @@ def checklist(content: dict, command: str) -> str:
     for question, answer in questions.items():
         lines += ["", f"## {question}", "", *(f"- {line}" for line in answer)]
     return "\n".join(lines) + "\n"
+
+
+def _error_bars(counts: dict, draws: list[str]) -> str:
+    """Return over what means are and what is printed with them. Args: the report's counts; its notes on draws."""
+    fewest, most = counts["fewest"], counts["most"]
+    numbers = "" if draws else f" ({', '.join(map(str, counts['seeds']))})"
+    spread = ", standard deviation (n − 1)" + " where there are two seeds or more" * (fewest < 2) if most > 1 else ""
+    text = f"Means over {wording.seed_range(fewest, most)}{numbers}{spread}, 95 % CI ({wording.ci_over(fewest, most)})."
+    return " ".join([text, *draws])
 
 
 def _tried(spec: dict) -> list[str]:

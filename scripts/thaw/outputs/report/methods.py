@@ -187,14 +187,38 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 
+def seeds_of(summary) -> dict[str, int | bool]:
+    """Return the fewest and the most seeds, or draws that count as such, of a mean of runs; whether a test has enough.
+
+    Args: summary of runs on test, their draws together.
+    """
+    seeds = summary.loc[summary["fitted"] & (summary["seeds"] > 0), "seeds"]
+    fewest, most = (int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0)
+    return {"fewest": fewest, "most": most, "tested": most >= FEWEST_SEEDS}
+
+
 def caution(summary) -> str:
-    """Return the sentence on what differences mean with this number of seeds."""
-    seeds = int(summary.loc[summary["fitted"], "seeds"].max())
-    if seeds == 1:
+    """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`."""
+    fewest, most, tested = seeds_of(summary).values()
+    if most <= 1:
         return "One seed per run: differences between strategies may be noise."
-    if seeds < FEWEST_SEEDS:
-        return (
-            f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
-            "deviation is not evidence that one strategy is better than another."
-        )
-    return f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
+    means = f"Means are over {wording.seed_range(fewest, most)}"
+    if fewest >= FEWEST_SEEDS:
+        return f"{means}; a difference that is not tested may be noise."
+    few = f"fewer than {FEWEST_SEEDS}" if tested else "so few"
+    return (
+        f"{means}; with {few}, a difference of one standard deviation is not evidence that one strategy is better "
+        "than another."
+    )
+
+
+def choices(tasks: list[dict]) -> str:
+    """Return by what choices were made and when test was scored. Args: tasks as `dataset_facts.tasks` returns them."""
+    otherwise = [task["label"] for task in tasks if task["protocol"] != "clean"]
+    text = "All choices were made on validation; test was scored at the end of each run"
+    if not otherwise:
+        return f"{text}."
+    if len(otherwise) < len(tasks):
+        text += f", except on {wording.listing(otherwise)}: there choices were made on the split that is reported."
+        return text
+    return "Choices were made on the split that is reported, as the tasks' protocol says."
