@@ -127,6 +127,29 @@ def test_means_are_said_to_be_over_the_seeds_that_they_have(seeds, caution, answ
     assert ("Student" in ci) == (max(seeds) > 2) and ("alone" in ci) == (min(seeds) < 3 <= max(seeds))
 
 
+def test_the_checklist_has_all_that_validation_chooses(known_content):
+    convex, epochs = {"train": ["head"], "optimizer": "lbfgs"}, {"train": ["all"], "checkpoint": "best"}
+    entries = {
+        "layer": {"reads": {"layers": {"layer": "lowest"}}, "phases": [convex]},
+        "features": {"phases": [convex | {"l2": [1.0], "select": {"by": "clusters", "fractions": [0.1, 0.5]}}]},
+        "best": {"phases": [epochs]},
+        "early": {"phases": [{"train": ["all"], "patience": 2}]},
+        "halved": {"phases": [{"train": ["all"], "schedule": "plateau"}]},
+        "fixed": {"phases": [{"train": ["all"]}]},
+        "taken": {"phases": [{"train": ["all"]}], "rates_from": "fixed"},
+    }
+    said = checklist(known_content | {"spec": known_content["spec"] | {"strategies": entries}}, "snakemake --")
+    for expected in (
+        "- The L2 penalty is chosen on validation: layer.",
+        "- The layer that the head reads is chosen on validation: layer.",
+        "- The fraction of the features is chosen on validation: features.",
+        "or whose weights are kept, is chosen on validation: best and early.",
+        "- When the learning rate is halved is chosen on validation: halved.",
+        "- Settings chosen by search: taken.",
+    ):
+        assert expected in said, expected
+
+
 def test_a_task_whose_choices_are_made_on_the_reported_split_is_named(known_content):
     clean, paper = known_content["tasks"][0], known_content["tasks"][1] | {"protocol": "paper"}
     said = methods.choices([clean, paper])
