@@ -114,6 +114,15 @@ def test_too_few_draws_have_a_cost_and_no_regret(tmp_path):
     assert [cell.text for cell in table.groups[0].rows[2].cells] == ["–", "–", "–", "1.62 (1.50)", "–"]
 
 
+def test_the_mean_cost_is_over_the_tasks_of_the_mean_regret(tmp_path):
+    """`even` has too few draws for a regret, and its probe costs next to nothing."""
+    cheap = SCORES | {"frozen": (70, 80, 0.0, 0.0)}
+    runs = pd.concat([runs_of(SCORES, ["odd"]), runs_of(cheap, ["even"], (1, 2, 3))], ignore_index=True)
+    table, _ = drawn(tmp_path, runs)
+    cells = [cell.text for cell in table.groups[0].rows[1].cells]
+    assert cells == ["10.0", "–", "10.0", "0.31 (0.19)", "1.000"], "5 / 16, as on odd alone"
+
+
 def test_unknown_strategies_are_refused(tmp_path, home):
     with pytest.raises(UserError, match="a rule_table needs runs of full and of the strategies of each rule"):
         drawn(tmp_path, runs_of({"frozen": SCORES["frozen"]}))
