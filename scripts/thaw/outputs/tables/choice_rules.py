@@ -104,8 +104,9 @@ def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
         "the best one is selected in half of those and scored in the other half. So few draws do not always select the "
         "best one: regrets are too low, for all rules alike, and may be below 0; differences between rules are not. It "
         f"needs {FEWEST_OF_RULES} draws or seeds.",
-        "Cost: median seconds of all trainings that the rule needs, and of the extraction of features once, in units "
-        f"of one {whole}; in brackets with a share of the extraction.",
+        "Cost: median seconds of all trainings that the rule needs, of all trials of the searches that chose their "
+        f"settings, and of the extraction of features once, in units of one {whole} with its own; in brackets with a "
+        "share of the extraction.",
         f"{MEAN}: over the tasks that have a regret, with its 95 % CI over tasks (Student's t); {COST}: over the same "
         f"tasks, over all where none has a regret. p: two-sided sign flips over tasks against "
         f"the rule {against}, adjusted for the rules of the same group (step-down max-T).",
