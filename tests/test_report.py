@@ -120,6 +120,7 @@ def test_means_are_said_to_be_over_the_seeds_that_they_have(seeds, caution, answ
     summary = aggregate.summarise(invented_frame, "test", {})
     summary["seeds"] = [seeds[row.strategy == "full"] for row in summary.itertuples()]
     assert methods.caution(summary).startswith(caution)
+    assert methods.seeds_of(summary.assign(seeds=summary["seeds"] + 2, undefined=2)) == methods.seeds_of(summary)
     content = known_content | {"counts": known_content["counts"] | methods.seeds_of(summary)}
     said = checklist(content, "snakemake --")
     assert answer in said and ("too few seeds for a test" in said) == (max(seeds) < 6)

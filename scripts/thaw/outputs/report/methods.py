@@ -192,7 +192,8 @@ def seeds_of(summary) -> dict[str, int | bool]:
 
     Args: summary of runs on test, their draws together.
     """
-    seeds = summary.loc[summary["fitted"] & (summary["seeds"] > 0), "seeds"]
+    seeds = (summary["seeds"] - summary["undefined"])[summary["fitted"]]
+    seeds = seeds[seeds > 0]
     fewest, most = (int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0)
     return {"fewest": fewest, "most": most, "tested": most >= FEWEST_SEEDS}
 
