@@ -174,6 +174,7 @@ def _notes() -> list[str]:
         "mean and standard deviations.",
         "All answers are about these runs: a claim that fails with another encoder, fewer rows or another split than "
         "the paper's does not contradict the paper.",
-        "Not testable where half of a strategy's runs or more are underfit: on their own training rows more than a "
-        "point below the linear probe of the same head or, with less than 99 on them, still improving when they ended.",
+        "Not testable where no seed has all scores, or where half of a strategy's runs or more are underfit: on their "
+        "own training rows more than a point below the linear probe of the same head or, with less than 99 on them, "
+        "still improving when they ended.",
     ]
