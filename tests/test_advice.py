@@ -11,6 +11,7 @@ import invented
 import scored_runs
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.report import recommended
 from thaw.outputs.tables import recommendation, writers
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -202,6 +203,21 @@ def test_what_is_high_on_test_alone_is_not_chosen(tmp_path):
     frame.loc[tested, "value"] = 1 - frame.loc[tested, "value"]
     cells, by_point = cells_of(table_of(tmp_path, frame)), lines_of(table_of(tmp_path, frame))
     assert cells["Recommended"] == "Top k (k = 1)" and float(by_point["top_k", "k01"]["test"]) < 20
+
+
+def test_a_score_that_is_undefined_on_test_does_not_change_the_choice(tmp_path):
+    """The test score of what validation takes is undefined in a seed; on validation that takes it out."""
+    frame = runs_of(tmp_path, RATES)
+    best = (frame["variant"] == "k01") & (frame["seed"] == frame["seed"].min())
+    frame.loc[best & (frame["role"] == "test"), "value"] = float("nan")
+    table = table_of(tmp_path, frame)
+    cells, line = cells_of(table), lines_of(table)["top_k", "k01"]
+    assert cells["Recommended"] == "Top k (k = 1)" and cells["Test score"] == "undefined"
+    assert (line["advised"], line["test"], recommended._score(line)) == ("1", "", "undefined")
+    assert not any("Undefined" in note for note in table.notes)
+    frame.loc[best, "value"] = float("nan")
+    table = table_of(tmp_path, frame)
+    assert ("top_k", "k01") not in lines_of(table) and any("They are no candidates" in note for note in table.notes)
 
 
 def with_baselines(results, frame, **scores):

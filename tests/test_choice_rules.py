@@ -88,6 +88,19 @@ def test_a_run_on_a_stalled_machine_makes_no_rule_cheap(tmp_path):
     assert float(lines["All", "even"]["cost"]) == 26 / 16
 
 
+def test_trials_of_searches_are_paid_for_once_by_all_ways(tmp_path):
+    """Top k takes what the search of full chose, 64 seconds of trials; those of frozen are not known."""
+    runs = progress_of(tmp_path, GAINS)
+    runs["search_seconds"] = runs["strategy"].map({"frozen": float("nan"), "top_k": 64.0, "full": 64.0})
+    top = {"label": "Top k", "among": ["frozen", "top_k"]}
+    every = {"label": "All", "among": ["frozen", "top_k", "full"]}
+    _, lines = drawn(tmp_path, runs, [RULES[0], RULES[1], top, every, HALVING])
+    cost = {label: float(lines[label, "far"]["cost"]) for label in ("Always full", "Frozen", "Top k", "All", "Halving")}
+    halving = (22 / 8 + 21 / 8 + 12 + 4 + 64) / 84
+    due = {"Always full": 1, "Frozen": 5 / 84, "Top k": 74 / 84, "All": 90 / 84, "Halving": halving}
+    assert cost == pytest.approx(due, abs=1e-4)
+
+
 def test_the_luckiest_of_equal_strategies_is_not_the_best(tmp_path):
     """Where all strategies are alike nothing can be lost; the largest mean over the same seeds would say otherwise."""
     rng, lost, naive = np.random.default_rng(0), [], []
@@ -112,6 +125,15 @@ def test_too_few_draws_have_a_cost_and_no_regret(tmp_path):
     table, lines = drawn(tmp_path, runs_of(SCORES, seeds=(1, 2, 3, 4)))
     assert lines["All", "odd"]["regret"] == ""
     assert [cell.text for cell in table.groups[0].rows[2].cells] == ["–", "–", "–", "1.62 (1.50)", "–"]
+
+
+def test_the_mean_cost_is_over_the_tasks_of_the_mean_regret(tmp_path):
+    """`even` has too few draws for a regret, and its probe costs next to nothing."""
+    cheap = SCORES | {"frozen": (70, 80, 0.0, 0.0)}
+    runs = pd.concat([runs_of(SCORES, ["odd"]), runs_of(cheap, ["even"], (1, 2, 3))], ignore_index=True)
+    table, _ = drawn(tmp_path, runs)
+    cells = [cell.text for cell in table.groups[0].rows[1].cells]
+    assert cells == ["10.0", "–", "10.0", "0.31 (0.19)", "1.000"], "5 / 16, as on odd alone"
 
 
 def test_unknown_strategies_are_refused(tmp_path, home):

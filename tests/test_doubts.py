@@ -8,6 +8,7 @@ import pandas
 import pytest
 
 from shown import Shown
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs import wording
@@ -139,6 +140,26 @@ def test_a_head_that_wants_a_stronger_penalty_than_any_that_was_tried(shown):
 
     assert flagged(1.0) and not flagged(0.1), "one of the default strengths is the strongest"
     assert not flagged(1.0, l2=[1.0, 10.0]) and not flagged(1.0, l2=[1.0]), "nothing was chosen of one"
+
+
+@pytest.mark.parametrize(("kind", "errors"), [("classification", 0.5), ("regression", 1.0)])
+def test_a_test_score_is_below_a_constant_one_by_two_standard_errors(kind, errors, tmp_path, shown):
+    """That of an accuracy is at most half of that of a correlation near 0."""
+    found = shown if kind == "classification" else other(tmp_path, kind)
+    found.train("judged", HEAD)
+    folder = found.folder / "runs/t/all/e/linear/judged/base/seed1"
+    record = read_json(folder / "metrics.json")
+    card = read_json(found.folder / layout.file("prepare", {"corpus": record["spec"]["task"]["corpus"]}))
+    main, rows = record["spec"]["task"]["metrics"][0], record["rows"]["test"]
+    counts = [card["splits"][split]["labels"].get("label", {}) for split in ("train", "test")]
+    majority = counts[1].get(max(counts[0], key=counts[0].get), 0) / rows if kind == "classification" else 0.0
+
+    def flagged(times: float) -> bool:
+        test = record["scores"]["test"] | {main: majority - times * errors / rows**0.5}
+        below = record | {"scores": record["scores"] | {"test": test}}
+        return "test_below_majority" in sanity_flags(below, folder, found.folder, read_json)
+
+    assert flagged(2.1) and not flagged(1.9)
 
 
 def test_every_flag_is_explained(home):

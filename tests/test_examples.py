@@ -124,6 +124,16 @@ def test_calibration_compares_confidence_with_accuracy(results):
     assert calibration(data, tagged) is None
 
 
+def test_seeds_that_are_too_sure_and_not_sure_enough_do_not_cancel(results):
+    data, (full,) = opened(results, "odd", ["full"])
+    right = data.gold[None] == np.array([data.gold, 1 - data.gold])
+    full.values, full.probabilities = np.where(right, data.gold, 1 - data.gold), np.full((2, len(PAIRS), 2), 0.5)
+    found = calibration(data, full)
+    assert found.error == pytest.approx(0.5) and found.points == [(0.5, 0.5)], (
+        "one always right, one never, both at 0.5"
+    )
+
+
 def test_slices_are_of_length_negation_overlap_and_sentences_that_train_has(results):
     data, cells = opened(results, "odd", ["full", "frozen"])
     lines = {(line["of"], line["name"]): line for line in evidence_blocks._slices(data, cells)}
@@ -144,6 +154,23 @@ def test_the_examples_shown_are_those_on_which_strategies_differ(results):
     first = disagreements.differing(data, cells, 1)[0]
     assert first.gold == "New/B-LOC York/I-LOC City/I-LOC"
     assert [given.text for given in first.predictions] == ["New/O, York/O, City/O", "as gold"]
+
+
+def test_examples_of_a_score_are_neither_right_nor_wrong(results, report):
+    """Their credit is the distance to gold, less than nothing: 0 is exact."""
+    data, cells = opened(results, "odd", ["frozen", "full"])
+    data.task["type"], data.gold = "pair_regression", np.linspace(0, 5, len(PAIRS))
+    for cell, off in zip(cells, (0.0, 1.0), strict=True):
+        cell.values = np.stack([data.gold + off] * 2)
+    looks = [{"name": "a", "strategy": "a", "colour": "#000", "opacity": 1.0}] * 2
+    runs = runs_frame.read_runs(report.with_name("runs.csv"))
+    content = examples_page.content(runs, invented.report_spec(), results, None, report.parent)
+    said = []
+    for blocks in ({}, evidence_blocks.blocks(data, cells, looks, results, 5)):
+        sections = [section | {"errors": None, "spans": None} | blocks for section in content["sections"]]
+        said.append(examples_page.page(content | {"sections": sections[-1:]}))
+    assert ["Green: right" in page for page in said] == [True, False]
+    assert ['"text right"' in page or '"text wrong"' in page for page in said] == [True, False]
 
 
 def test_only_one_of_the_examples_that_share_a_text_is_shown(results):

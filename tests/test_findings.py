@@ -181,6 +181,19 @@ def test_seeds_that_lack_a_score_are_left_out(tmp_path):
     assert "undecided" in table.groups[0].rows[0].cells[1].text and line["seeds"] == 3
 
 
+def test_a_claim_that_cannot_be_tested_everywhere_says_on_how_many(tmp_path):
+    """`late` lacks the second strategy, and no subset has `reserved` rows: of that split nothing is said."""
+    runs = scored_runs.write_scores(tmp_path, SCORES)
+    late = runs[runs["strategy"] == "first"].assign(task="late")
+    places = [("odd", "test"), ("late", "test"), ("odd", "reserved")]
+    tests = [test | {"task": task, "split": split} for test in entry()["tests"] for task, split in places]
+    spec = invented.shown("f", "finding_table") | {"findings": [entry() | {"tests": tests}]}
+    table = claims.build(OutputData(tmp_path, pandas.concat([runs, late], ignore_index=True)), spec)
+    _, answer, detail = (cell.text for cell in table.groups[0].rows[0].cells)
+    assert answer == "holds, tested on 1 of 2" and "late: not testable, no seed has all scores;" in detail
+    assert any("on which it can be tested" in note for note in table.notes)
+
+
 def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
     """Two sizes differ by 10 points and no strategy from the other: every contrast is 0, and none has six seeds."""
     small, large = {"first": [70.0] * 3, "second": [70.0] * 3}, {"first": [80.0] * 3, "second": [80.0] * 2}

@@ -55,6 +55,16 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
     assert (first["mean"], first["sd"], first["seeds"], first["baseline"]) == ("60.0", "14.142136", "2", "25.0")
 
 
+def test_the_baseline_of_sets_of_labels_is_the_majority_of_each(tmp_path):
+    said = []
+    for kind in ("classification", "multi_label_classification"):
+        one = probe_record("one", {1: [0.5, 0.7]}, main="f1_micro") | {"majority": {"test": {"f1_micro": 0.25}}}
+        one["spec"]["task"]["type"] = kind
+        table = by_layer.build(OutputData("", probes=written(tmp_path, [one])), SPEC)
+        said.append(next(note for note in table.notes if note.startswith("Baseline: the most frequent label, ")))
+    assert ["of sets of labels each label's majority" in note for note in said] == [False, True]
+
+
 def test_notes_say_what_layer_0_is_and_which_labels_are_not_scored(tmp_path):
     plain, words = probe_record("pos", {1: [0.5, 0.7]}), probe_record("one", {1: [0.6, 0.9]})
     words["spec"]["of"]["probe"], words["spec"]["probe"] = "moved", {"kind": "edge", "layer_0": "word_embeddings"}

@@ -69,6 +69,17 @@ def test_each_row_has_the_printed_number_ours_and_the_difference(made):
     assert lines["Gain", "reproduced"].startswith(f"{means['full'] - means['frozen']:.1f} [")
 
 
+def test_a_difference_by_the_papers_rule_is_over_the_seeds_that_both_have(made):
+    results, runs = made
+    values = runs["value"].mask((runs["strategy"] == "frozen") & (runs["seed"] == 1), 0.2)
+    few = runs.assign(value=values)[~((runs["strategy"] == "full") & (runs["seed"] <= 2))]
+    means = 100 * few[few["seed"] > 2].groupby("strategy")["value"].mean()
+    table = drawn((results, few), aggregation="lee2019")
+    (gain,) = (dict(zip(table.header, line, strict=True)) for line in table.lines if line[0] == "Gain")
+    due = pytest.approx(means["full"] - means["frozen"], abs=1e-3)
+    assert (float(gain["ours"]), float(gain["by_rule"]), gain["seeds"]) == (due, due, 4)
+
+
 def test_a_reproduced_number_leads_to_its_runs(made):
     table = drawn(made)
     rows = {(group.name, row.name): row for group in table.groups for row in group.rows}

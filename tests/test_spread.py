@@ -61,6 +61,14 @@ def test_three_levels_have_shares():
     assert [cell.text for cell in row.cells][:2] == ["4.00 (80 %)", "2.00 (20 %)"]
 
 
+def test_a_single_factor_has_no_share():
+    made = variance.build(OutputData("", scored({("full", "base", s, "a"): 80 + s for s in (1, 2, 3)})), SPEC)
+    (row,) = made.groups[0].rows
+    assert [cell.text for cell in row.cells] == ["–", "–", "1.00", "–", "–", "3"]
+    assert any("with a single factor" in note for note in made.notes)
+    assert dict(zip(made.header, made.lines[0], strict=True))["share"] == ""
+
+
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
     drawn = {("full", "base", s, f"d{d}"): 70 + s + 3 * d for s in (1, 2, 3) for d in (1, 2)}
     drawn |= {("top_k", "k01", s, f"d{d}"): 60 for s, d in ((1, 1), (2, 2))}

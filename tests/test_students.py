@@ -1,5 +1,6 @@
 """Students: an encoder that keeps some of its layers trains, is resumed, counted and exported like any other."""
 
+import pandas
 import pytest
 import torch
 
@@ -8,10 +9,13 @@ from thaw.encoders.shortening import compact, starting_tensors
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.cutting import cut
 from thaw.features.batch import Batch
+from thaw.outputs.frame.aggregate import Column
+from thaw.outputs.tables import students
 from tiny import tiny_encoder
 from tiny_corpus import small_berts
 from trained import equal, losses, tensors
 
+COSTS = ("task", "split", "seconds", "inference")
 bench_of = pytest.fixture(scope="module")(small_berts)
 
 
@@ -87,6 +91,15 @@ def test_layers_start_from_those_that_are_named(tmp_path):
     again = starting_tensors(folder, student, {}, 1)[f"encoder.layer.3.{weight}"]
     assert torch.equal(tensors[f"encoder.layer.3.{weight}"], again)
     assert not torch.equal(again, named[f"encoder.layer.3.{weight}"])
+
+
+def test_the_costs_of_a_student_are_means_over_tasks_and_not_over_test_splits():
+    common = {"subset": "all", "encoder": "tiny", "head": "linear", "kind": "run", "strategy": "s", "variant": "base"}
+    splits = [("two", "dev", 10.0, 1e6), ("two", "test", 10.0, 1e6), ("one", "test", 40.0, 3e6)]
+    rows = pandas.DataFrame([common | dict(zip(COSTS, split, strict=True)) | {"mean": 50.0} for split in splits])
+    columns = [Column(task, split, task, "accuracy", False) for task, split, *_ in splits]
+    cells = students._cells(rows, columns, {}, 4e6, {"taught_by": "", "layers": 2})
+    assert [cell.text for cell in cells[3:]] == ["–", "2", "25", "4.0", "2"]
 
 
 def test_a_layer_that_works_otherwise_gives_no_weights(tmp_path):

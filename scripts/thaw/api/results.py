@@ -27,7 +27,7 @@ NUMBERS = WHOLE | dict.fromkeys(["value", "train_seconds", "total_seconds", "flo
 
 
 def table(folder="results"):
-    """Return every score of every run, baseline and external prediction, of all experiments, as a pandas frame.
+    """Return all scores of all runs, baselines, external predictions and ensembles, of all experiments, as a frame.
 
     One row per result, split and metric, with those columns of runs.csv (docs/reference/files.md) that depend on no
     experiment; `path` is the folder of the result. Scores are fractions, NaN where undefined; what a baseline does not

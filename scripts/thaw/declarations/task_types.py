@@ -43,6 +43,7 @@ SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "sc
 
 METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
 EDGE_METRICS = PROBE_ONLY["edges"].metrics
+CORRELATION_METRICS = {"pearson", "spearman", "mcc"}  # from -1 to 1, and 0 where nothing is known
 UNBOUNDED_METRICS = {"r2"}  # without a lowest score: errors may be any number of times those of the mean
 
 METRICS_OF_TYPE = {name: known.metrics for name, known in TYPES.items()}

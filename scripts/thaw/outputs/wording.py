@@ -35,7 +35,8 @@ FLAG_LABELS = {
     "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
 }
 SYNTHETIC = "SYNTHETIC"
-CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
+CI = f"Student's t over seeds, {CI_OF_ROWS}"
 CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
 MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
 COST_RULE = (
@@ -119,6 +120,18 @@ def few_seeds(fewest: int, more: str = "") -> list[str]:
     """Return the note of a table with so few seeds that its intervals say nothing of seeds. Args: what follows it."""
     note = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
     return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
+
+
+def ci_over(fewest: int, most: int) -> str:
+    """Return what the 95 % CI of means is made by. Args: the fewest and the most seeds of such a mean."""
+    if most < FEWEST_OF_INTERVAL:
+        return CI_OF_ROWS
+    return CI + f"; with fewer than {FEWEST_OF_INTERVAL} seeds, over test rows alone" * (fewest < FEWEST_OF_INTERVAL)
+
+
+def seed_range(fewest: int, most: int) -> str:
+    """Return over how many seeds means are: 1 seed, 8 seeds, 1 to 8 seeds."""
+    return plural(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
 
 
 def seed(value: float) -> str:

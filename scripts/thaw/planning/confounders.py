@@ -1,5 +1,7 @@
 """Confounders: how the strategies and heads of an experiment differ besides what they are meant to compare."""
 
+from math import prod
+
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import is_pair, named_points
@@ -84,12 +86,8 @@ def _choices(strategy: StrategyConfig, pairs: bool, deepest: int, catalogue: Cat
     """
     if strategy.rates_from:
         return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, deepest, catalogue)
-    if strategy.fits_to_convergence:
-        phase = strategy.phases[0]
-        readings = 2 if pairs and strategy.pairs == "best" else 1
-        layers = deepest + 1 if strategy.reads and strategy.reads.searched else 1  # the embeddings are tried, too
-        return len(phase.l2) * readings * layers * (len(phase.select.fractions) if phase.select else 1)
-    return len(strategy.search.trials()) if strategy.search else 1
+    within = prod(strategy.chosen_on_validation(pairs, deepest).values())
+    return within * (len(strategy.search.trials()) if strategy.search else 1)
 
 
 def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, str]:

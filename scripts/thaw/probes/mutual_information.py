@@ -83,7 +83,7 @@ class Sample:
 
 
 def _bound(sample: Sample, layer: int, solution: Solution, fitted_rows: int) -> dict[str, float]:
-    """Return H, the bound and its standard error over rows; H as counted in the sample, which is never too high."""
+    """Return H, the bound and its standard error over rows; H as counted in the sample, on average too low."""
     bits = surprisal(sample.layers[layer], sample.labels, solution, fitted_rows)
     own = -torch.from_numpy(np.log2(np.bincount(sample.labels) / len(sample.labels))[sample.labels])
     gained = own - bits.cpu()

@@ -37,7 +37,7 @@ class AdaptedEncoder:
         check_digest(metrics, expected)
         record = read_json(metrics)
         if "diverged" in record["flags"]:
-            raise UserError(f"{metrics.parent}: its training diverged, and there is no encoder to probe; leave it out")
+            raise UserError(f"{metrics.parent}: its training diverged, and its encoder is of no use; leave it out")
         path = metrics.parent / layout.ENCODER
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {metrics} and run the workflow again")

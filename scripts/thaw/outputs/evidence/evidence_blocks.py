@@ -33,6 +33,7 @@ def blocks(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict],
         "calibration": _calibration(data, cells, looks),
         "slices": _slices(data, cells),
         "unit": "mean distance to gold" if data.is_score else "words right, %" if data.is_tagged else "right, %",
+        "marked": not data.is_score,  # the credit of a score is a distance: it is neither right nor wrong
         "differing": disagreements.differing(data, cells, most) if len(cells) > 1 else [],
         "always_wrong": disagreements.always_wrong(data, cells),
     }

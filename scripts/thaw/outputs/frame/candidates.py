@@ -52,10 +52,17 @@ class Choice:
                 reasons.append(f"no strategy is shown to be above {_printed(one)}")
         return f"on validation {wording.listing(reasons)}" if reasons else ""
 
-    def on_test(self, candidate: StrategyCandidate, split: str, less: StrategyCandidate | None = None) -> Resampled:
-        """Return the test score of a candidate x 100, or its difference to another one, over the seeds of both."""
+    def on_test(
+        self, candidate: StrategyCandidate, split: str, less: StrategyCandidate | None = None
+    ) -> Resampled | None:
+        """Return the test score of a candidate x 100, or its difference to another one, over the seeds of both.
+
+        None where the score of a seed is undefined on test, which validation does not know.
+        """
         cells = [one for one in (candidate, less) if one is not None]
         terms = [(times, self._rows(one, split)) for times, one in zip((100.0, -100.0), cells, strict=False)]
+        if any(len(rows) < len(candidate.seeds) for _, rows in terms):
+            return None
         return self.predictions.resampled(terms, terms[0][1]["metric"].iloc[0], split)
 
     def _rows(self, candidate: StrategyCandidate, split: str):
@@ -67,24 +74,25 @@ class Choice:
 def choice(summary, runs, group: tuple, task: str, split: str, predictions: PredictionFiles) -> Choice | None:
     """Return what there is to choose from on a task, over the seeds that all strategies share; None without any.
 
-    A strategy that lacks a seed is left out, unless only the time budget stopped it. Args: a summary of the group's
+    A strategy that lacks a seed is left out, unless only the time budget stopped it, and one whose score is undefined
+    on validation. Args: a summary of the group's
     runs on test; runs as `read_runs` returns them; the group (subset, encoder, head); a test split of the task.
     """
     chosen = summary[(summary["task"] == task) & (summary["split"] == split)]
-    own = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
+    own = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["missing"] == "")]
     kept = []
     for row in chosen.itertuples():
         mine = of_cell(own, [getattr(row, name) for name in CELL])
-        tested, validated = mine[mine["split"] == split], mine[mine["role"] == "validation"]
+        validated = mine[mine["role"] == "validation"]
         gone = row.missing and not _waits(runs, row)
-        if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
+        if not (gone or validated.empty or validated["value"].isna().any()):
             kept.append((row, validated))
     shared = set.intersection(*(set(validated["seed"]) for _, validated in kept)) if kept else set()
     if not shared:
         return None
     counted = all(row.inference > 0 for row, _ in kept)  # not so in results from before predictions were counted
     candidates = [_candidate(row, validated, shared, predictions, counted) for row, validated in kept]
-    return Choice(candidates, _baselines(runs, group, task, predictions), own, predictions)
+    return Choice(candidates, _baselines(runs, group, task, predictions), own[own["value"].notna()], predictions)
 
 
 def none_above(baseline: Candidate) -> str:

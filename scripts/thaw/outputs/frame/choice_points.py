@@ -24,7 +24,7 @@ class Points:
     extraction [a, 2], seconds of the whole pass, and of a share of it; rungs, by
     (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each;
     evidence, by seed LogME of the last frozen layer less that of shuffled targets; corpus, the task's dataset, whose
-    other tasks are no others.
+    other tasks are no others; search [a], seconds of all trials of the search that chose a point's settings.
     """
 
     validation: object
@@ -34,14 +34,22 @@ class Points:
     rungs: dict[tuple, list[float]] | None = None
     evidence: dict[int, float] | None = None
     corpus: str = ""
+    search: object = None
 
     def of(self, strategies: list[str]) -> list[tuple]:
         """Return the points of some strategies that the task has, in the order of the strategies."""
         return [point for strategy in strategies for point in self.test.columns if point[0] == strategy]
 
     def seconds(self, points: list[tuple]) -> np.ndarray:
-        """Return the seconds [2] that some points take together; they share one extraction."""
-        return self.training[points].sum() + self.extraction.loc[points].max().to_numpy()
+        """Return the seconds [2] that some points take together."""
+        return self.training[points].sum() + self.before(points)
+
+    def before(self, points: list[tuple]) -> np.ndarray:
+        """Return the seconds [2] that some points take before they train: one extraction, and trials of searches.
+
+        Points whose searches took the same seconds have one search, as those of a strategy that takes another's rates.
+        """
+        return self.extraction.loc[points].max().to_numpy() + self.search[points].drop_duplicates().sum()
 
     def best(self, seed, points: list[tuple]) -> tuple:
         """Return the point that is best on validation in a seed."""
@@ -92,12 +100,13 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
     costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
     extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].median()
     training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
+    search = costs["search_seconds"].median().fillna(0.0)  # unknown in older tables of runs
     validated = mine[(mine["role"] == "validation") & mine["seed"].isin(both)]
     rungs = None
     if ways & WITH_RUNGS:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rungs, evidence, corpus)
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rungs, evidence, corpus, search)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:

@@ -35,9 +35,9 @@ def halved(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     if not among or not _is_seen(points, among):
         return None
     one = points.seconds(points.of([whole]))
-    taken, costs = {}, []
+    before, taken, costs = points.before(among), {}, []
     for seed in points.test.index:
-        left, done, spent = among, 0.0, points.extraction.loc[among].max().to_numpy()
+        left, done, spent = among, 0.0, before
         for number, rung in enumerate(RUNGS):
             spent = spent + (rung - done) * points.training[left].sum()
             done = rung
@@ -83,7 +83,8 @@ def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     least = np.flatnonzero(means <= means.min() + 1e-9)
     chosen = taken(points, thresholds[least[len(least) // 2]])
     extraction = points.extraction.loc[points.of(rule["among"][:1])].max().to_numpy()
-    seconds = [extraction + points.training[point] for point in chosen.values()]
+    searched = points.search
+    seconds = [extraction + points.training[point] + searched[point] for point in chosen.values()]
     return Taken(chosen, np.mean(seconds, axis=0) / points.seconds(points.of([whole])))
 
 

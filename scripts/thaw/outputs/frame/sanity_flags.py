@@ -17,7 +17,7 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
-from thaw.declarations.task_types import CLASS_METRICS, TARGET_OF_TYPE, UNBOUNDED_METRICS
+from thaw.declarations.task_types import CLASS_METRICS, CORRELATION_METRICS, TARGET_OF_TYPE, UNBOUNDED_METRICS
 from thaw.evaluation.metrics import METRICS, THRESHOLD
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.phases import PhaseConfig
@@ -113,13 +113,18 @@ def _of_scores(record: dict, card: dict) -> list[str]:
         for split in (validation, *tests)
     }
     got = {split: -math.inf if scores[split][main] is None else scores[split][main] for split in scores}
-    below = (least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests)  # two standard errors
+    below = (least[split] - got[split] > 2 * _standard_error(main, record["rows"][split]) for split in tests)
     if main not in UNBOUNDED_METRICS and any(below):
         flags.append("test_below_majority")
     train, held = got.get("train", -math.inf), got.get(validation, math.inf)
     if train >= LEARNT and held - least[validation] < GAINED * (1 - least[validation]):
         flags.append("memorised")
     return flags
+
+
+def _standard_error(metric: str, rows: int) -> float:
+    """Return the standard error of a correlation near 0, of another score the largest that a share of rows has."""
+    return (1.0 if metric in CORRELATION_METRICS else 0.5) / math.sqrt(rows)
 
 
 def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> float:

@@ -11,8 +11,9 @@ OPEN = "Thaw does not know: answer it yourself."
 def checklist(content: dict, command: str) -> str:
     """Return the answers as Markdown. Args: what `report_page.content` returns; the command of the workflow."""
     spec, counts, tasks = content["spec"], content["counts"], content["tasks"]
-    seeds = len(counts["seeds"])
-    searched = sorted({id for id, entry in spec["strategies"].items() if entry.get("search")})
+    searched = sorted(
+        {id for id, entry in spec["strategies"].items() if entry.get("search") or entry.get("rates_from")}
+    )
     names = [wording.label(spec["labels"], "strategies", id) for id in searched]
     licences = [f"{task['label']}: {task['licence']}" for task in tasks]
     licences += [f"{encoder['label']}: {encoder['licence']}" for encoder in content["encoders"]]
@@ -38,15 +39,16 @@ def checklist(content: dict, command: str) -> str:
         ],
         "What is the set-up, what the hyperparameter search and the best values? (ACL C2, NeurIPS: settings)": [
             "Settings of each strategy: section Setup of report.html and paper.tex.",
-            f"Searched: {wording.listing(names)}." if names else "No learning rate or batch size is searched.",
+            f"Settings chosen by search: {wording.listing(names)}."
+            if names
+            else "No learning rate or batch size is searched.",
             *_tried(spec),
-            "All other settings were fixed beforehand. All choices are made on validation.",
+            f"All other settings were fixed beforehand. {content['choices']}",
         ],
         "Do you report error bars and descriptive statistics? (ACL C3, NeurIPS: statistical significance)": [
-            f"Means over {wording.plural(seeds, 'seed')} ({', '.join(map(str, counts['seeds']))}), standard deviation "
-            f"(n − 1), 95 % CI ({wording.CI}).",
+            _error_bars(counts, content["draws"]),
             f"Tests: sign flips over seeds, max-T over a table; they need {FEWEST_SEEDS} seeds."
-            + (" There are too few seeds for a test." if seeds < FEWEST_SEEDS else ""),
+            + ("" if counts["tested"] else " There are too few seeds for a test."),
         ],
         "Which versions of packages, which parameters of metrics? (ACL C4)": [
             *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),
@@ -67,20 +69,24 @@ def checklist(content: dict, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _error_bars(counts: dict, draws: list[str]) -> str:
+    """Return over what means are and what is printed with them. Args: the report's counts; its notes on draws."""
+    fewest, most = counts["fewest"], counts["most"]
+    numbers = "" if draws else f" ({', '.join(map(str, counts['seeds']))})"
+    spread = ", standard deviation (n − 1)" + " where there are two seeds or more" * (fewest < 2) if most > 1 else ""
+    text = f"Means over {wording.seed_range(fewest, most)}{numbers}{spread}, 95 % CI ({wording.ci_over(fewest, most)})."
+    return " ".join([text, *draws])
+
+
 def _tried(spec: dict) -> list[str]:
-    """Return what validation chooses among the settings of a single run: L2 penalties, how pairs are read."""
-    entries = {id: StrategyConfig.model_validate(entry) for id, entry in spec["strategies"].items()}
-    has_pairs = any(task["type"] in PAIR_TYPES for task in spec["tasks"].values())
-    chosen = {
-        "The L2 penalty": [id for id, one in entries.items() if one.fits_to_convergence and len(one.phases[0].l2) > 1],
-        "Cross-encoder or bi-encoder": [id for id, one in entries.items() if has_pairs and one.pairs == "best"],
-    }
-    return [
-        f"{what} is chosen on validation: "
-        f"{wording.listing(wording.label(spec['labels'], 'strategies', id) for id in ids)}."
-        for what, ids in chosen.items()
-        if ids
-    ]
+    """Return what validation chooses within a run, and in the runs of which strategies."""
+    pairs = any(task["type"] in PAIR_TYPES for task in spec["tasks"].values())
+    deepest = max((encoder["layers"] for encoder in spec["encoders"].values()), default=0)
+    chosen: dict[str, list[str]] = {}
+    for id, entry in spec["strategies"].items():
+        for what in StrategyConfig.model_validate(entry).chosen_on_validation(pairs, deepest):
+            chosen.setdefault(what, []).append(wording.label(spec["labels"], "strategies", id))
+    return [f"{what} is chosen on validation: {wording.listing(names)}." for what, names in chosen.items()]
 
 
 def _sizes(task: dict) -> str:

@@ -6,13 +6,14 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 from thaw.outputs.report.recommended import sentence
+from thaw.outputs.tables.claims import said_overall
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
 from thaw.schema.strategy import StrategyConfig, methods_text
-from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, overall
+from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED
 
 
 def strategy(id: str, spec: dict) -> str:
@@ -156,13 +157,16 @@ def claims(lines) -> str:
     """Return how many claims hold, fail or are undecided, and which hold or fail. Args: a findings table's lines."""
     tests: dict[tuple, list[str]] = {}
     for line in lines.itertuples():
-        results = tests.setdefault((line.claim, line.encoder), [])
-        results += [line.answer] if line.answer != NOT_TESTABLE else []
-    by_claim = {key: overall(results) for key, results in sorted(tests.items())}
+        tests.setdefault((line.claim, line.encoder), []).append(line.answer)
+    by_claim = {key: said_overall(answers).partition(",") for key, answers in sorted(tests.items())}
     counts = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [claim.rstrip(".") for (claim, _), given in by_claim.items() if given == answer]
-        which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
+        named = [
+            f"“{claim.rstrip('.')}”{comma}{tested}"
+            for (claim, _), (given, comma, tested) in by_claim.items()
+            if given == answer
+        ]
+        which = f" ({'; '.join(dict.fromkeys(named))})" if named and answer in (HOLDS, FAILS) else ""
         counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
     return f"Claims of papers about these strategies, each tested over the seeds of these runs.{''.join(counts)}"
 
@@ -183,14 +187,39 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 
+def seeds_of(summary) -> dict[str, int | bool]:
+    """Return the fewest and the most seeds, or draws that count as such, of a mean of runs; whether a test has enough.
+
+    Args: summary of runs on test, their draws together.
+    """
+    seeds = (summary["seeds"] - summary["undefined"])[summary["fitted"]]
+    seeds = seeds[seeds > 0]
+    fewest, most = (int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0)
+    return {"fewest": fewest, "most": most, "tested": most >= FEWEST_SEEDS}
+
+
 def caution(summary) -> str:
-    """Return the sentence on what differences mean with this number of seeds."""
-    seeds = int(summary.loc[summary["fitted"], "seeds"].max())
-    if seeds == 1:
+    """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`."""
+    fewest, most, tested = seeds_of(summary).values()
+    if most <= 1:
         return "One seed per run: differences between strategies may be noise."
-    if seeds < FEWEST_SEEDS:
-        return (
-            f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
-            "deviation is not evidence that one strategy is better than another."
-        )
-    return f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
+    means = f"Means are over {wording.seed_range(fewest, most)}"
+    if fewest >= FEWEST_SEEDS:
+        return f"{means}; a difference that is not tested may be noise."
+    few = f"fewer than {FEWEST_SEEDS}" if tested else "so few"
+    return (
+        f"{means}; with {few}, a difference of one standard deviation is not evidence that one strategy is better "
+        "than another."
+    )
+
+
+def choices(tasks: list[dict]) -> str:
+    """Return by what choices were made and when test was scored. Args: tasks as `dataset_facts.tasks` returns them."""
+    otherwise = [task["label"] for task in tasks if task["protocol"] != "clean"]
+    text = "All choices were made on validation; test was scored at the end of each run"
+    if not otherwise:
+        return f"{text}."
+    if len(otherwise) < len(tasks):
+        text += f", except on {wording.listing(otherwise)}: there choices were made on the split that is reported."
+        return text
+    return "Choices were made on the split that is reported, as the tasks' protocol says."

@@ -207,13 +207,15 @@ def _number(line: dict, column: str) -> str:
 
 
 def _interval(line: dict, *columns: str) -> str:
+    if not line[columns[0]]:
+        return "undefined"
     value, low, high = (float(line[column]) for column in columns)
     return f"{wording.number(value)} {wording.interval(low, high)}"
 
 
 def _score(line: dict) -> str:
     """Return a score on test with its interval, which with few seeds is of the test rows alone."""
-    few = " (over test rows only)" if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""
+    few = " (over test rows only)" if line["test"] and int(line["seeds"]) < FEWEST_OF_INTERVAL else ""
     return f"{_interval(line, 'test', 'test_low', 'test_high')}{few}"
 
 

@@ -35,7 +35,6 @@ from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
 from thaw.declarations import citations
-from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
@@ -88,7 +87,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "draws": draws.notes(each_run, first),
         "missing": provenance.missing(each_run, labels_of_runs),
         "differences": provenance.differences(made_with),
-        "tasks": dataset_facts.tasks(spec, results),
+        "tasks": (tasks := dataset_facts.tasks(spec, results)),
+        "choices": methods.choices(tasks),
         "subsets": methods.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
@@ -230,7 +230,7 @@ def _counts(summary, fitted, present) -> dict:
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
-    return axes | {"seeds": seeds, "tested": len(seeds) >= FEWEST_SEEDS, "planned": planned, "runs": there}
+    return axes | methods.seeds_of(summary) | {"seeds": seeds, "planned": planned, "runs": there}
 
 
 def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from functools import partial
 from math import ceil
 
 from thaw.declarations.probe_options import WORD_EMBEDDINGS
+from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.outputs import wording
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
 from thaw.outputs.frame.printed_names import Names
@@ -47,7 +48,9 @@ def build(data, spec: dict) -> TextTable:
     if last:
         chain = "; for UUAS, DSpr, NSpr and root accuracy a chain, in which each word depends on the one before it"
         chain *= bool((frame["measure"] == "uuas").any())
-        notes.append(f"Baseline: the most frequent label, of numbers the mean, of train{chain}.")
+        sets = any(TARGET_OF_TYPE.get(record.task.get("type")) == "label_set" for record in data.probes)
+        several = "of sets of labels each label's majority, " * sets
+        notes.append(f"Baseline: the most frequent label, {several}of numbers the mean, of train{chain}.")
     notes += _unscored(data.probes, names)
     return _table(spec, frame, parts, notes, bold=True, last=last)
 

@@ -60,10 +60,12 @@ def _line(task: str, seeds: int, *numbers: float) -> list:
 def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple, against: str) -> list[Row]:
     """Return the lines of the rules: regret by task, their mean with its interval, mean cost, and p over tasks.
 
-    A regret is of all runs of its task and group, so it leads to all of them.
+    Both means are over the tasks that have a regret; where none has, costs are over all. A regret is of all runs of its
+    task and group, so it leads to all of them.
     """
     regrets = np.array([[outcome[2] for outcome in outcomes.values()] for _, outcomes in rules])  # [m, t]
-    regrets = regrets[:, ~np.isnan(regrets).any(0)]
+    judged = ~np.isnan(regrets).any(0)
+    regrets, counted = regrets[:, judged], judged if judged.any() else ~judged
     labels = [label for label, _ in rules]
     others = [place for place, label in enumerate(labels) if label != against]
     adjusted = {}
@@ -75,7 +77,7 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple, against
         cells = [
             _regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks
         ]
-        alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
+        alone, shared = (float(np.array([one[n] for one in outcomes.values()])[counted].mean()) for n in (3, 4))
         p = wording.number(adjusted.get(place), 3)
         mean = student_interval(regrets[place])
         cells += [
@@ -102,9 +104,11 @@ def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
         "the best one is selected in half of those and scored in the other half. So few draws do not always select the "
         "best one: regrets are too low, for all rules alike, and may be below 0; differences between rules are not. It "
         f"needs {FEWEST_OF_RULES} draws or seeds.",
-        "Cost: median seconds of all trainings that the rule needs, and of the extraction of features once, in units "
-        f"of one {whole}; in brackets with a share of the extraction.",
-        f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
+        "Cost: median seconds of all trainings that the rule needs, of all trials of the searches that chose their "
+        f"settings, and of the extraction of features once, in units of one {whole} with its own; in brackets with a "
+        "share of the extraction.",
+        f"{MEAN}: over the tasks that have a regret, with its 95 % CI over tasks (Student's t); {COST}: over the same "
+        f"tasks, over all where none has a regret. p: two-sided sign flips over tasks against "
         f"the rule {against}, adjusted for the rules of the same group (step-down max-T).",
         *lacking,
     ]

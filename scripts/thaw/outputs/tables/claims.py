@@ -17,6 +17,7 @@ HEADER = (
     "finding claim paper encoder task subset split metric margin contrast low high p seeds answer more_seeds "
     "rows_needed reason effect"
 )
+NO_SEED = "no seed has all scores"
 
 
 def build(data, spec: dict) -> TextTable:
@@ -37,6 +38,8 @@ def build(data, spec: dict) -> TextTable:
             by_entry.setdefault(index, []).append((test, weak))
         elif contrast:
             kept.append((index, test, contrast))
+        elif _is_scored(data.runs, test):
+            by_entry.setdefault(index, []).append((test, NO_SEED))
     margins = [_margin(entries[index]) for index, _, _ in kept]
     decided = verdicts([one.by_seed for *_, one in kept], [one.resampled for *_, one in kept], margins)
     for (index, test, _), verdict in zip(kept, decided, strict=True):
@@ -73,6 +76,13 @@ def contrast_of(data, encoder: str, test: dict) -> Contrast | None:
     return combined([(times, of_cell(rows, cell)) for times, cell in cells], data.predictions)
 
 
+def _is_scored(runs, test: dict) -> bool:
+    """Tell whether runs of the test's subset have its split, which may be one that only other subsets set aside."""
+    return bool(
+        ((runs["task"] == test["task"]) & (runs["subset"] == test["subset"]) & (runs["split"] == test["split"])).any()
+    )
+
+
 def underfit(runs, encoder: str, test: dict, labels: dict) -> str:
     """Return which strategies of a test are underfit in half of their runs or more; empty where none is.
 
@@ -93,10 +103,10 @@ def _margin(entry: dict) -> dict:
 
 
 def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) -> Row:
-    answer = overall([verdict.answer for _, verdict in tested if isinstance(verdict, Verdict)])
+    answer = said_overall([verdict.answer if isinstance(verdict, Verdict) else NOT_TESTABLE for _, verdict in tested])
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
-    detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
+    detail = "; ".join(tasks) or entry.get("reason", NO_SEED)
     row = text_row(entry["claim"], [entry["paper"], answer, detail])
     row.cells[-1].parts = tasks
     row.cells[-1].runs = [
@@ -106,6 +116,12 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
         for cell in [(test["task"], test["subset"], entry["encoder"], *point)]
     ]
     return row
+
+
+def said_overall(answers: list[str]) -> str:
+    """Return the answer to a claim in print. Args: its answers on tasks, splits and subsets, NOT_TESTABLE too."""
+    tested = [answer for answer in answers if answer != NOT_TESTABLE]
+    return overall(tested) + (f", tested on {len(tested)} of {len(answers)}" if 0 < len(tested) < len(answers) else "")
 
 
 def _place(test: dict, tests: list[dict], labels: dict) -> str:
@@ -152,11 +168,13 @@ def _notes() -> list[str]:
         f"first minus that share of the second) with its 95 % CI ({wording.CI}); d_z, the mean distance to the margin "
         "in standard deviations of the paired differences; p of a sign-flip test over seeds, adjusted for all tests of "
         "the table by step-down max-T.",
-        "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Both need p at most 0.05, "
-        "six seeds or more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it "
-        "assumes the same mean and standard deviations.",
+        "A claim holds if it holds on all tasks, splits and subsets on which it can be tested, and fails if it fails "
+        "on one; the answer has their number where it cannot be tested on all. Both need p at most 0.05, six seeds or "
+        "more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it assumes the same "
+        "mean and standard deviations.",
         "All answers are about these runs: a claim that fails with another encoder, fewer rows or another split than "
         "the paper's does not contradict the paper.",
-        "Not testable where half of a strategy's runs or more are underfit: on their own training rows more than a "
-        "point below the linear probe of the same head or, with less than 99 on them, still improving when they ended.",
+        "Not testable where no seed has all scores, or where half of a strategy's runs or more are underfit: on their "
+        "own training rows more than a point below the linear probe of the same head or, with less than 99 on them, "
+        "still improving when they ended.",
     ]

@@ -6,8 +6,6 @@ The choice is made on validation alone. Test is opened for what was chosen.
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -53,10 +51,15 @@ class Recommendation:
             return []
         return [cheapest(self.every, SHARED), cheapest(self.every, ALONE)]
 
-    def tested(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> tuple[float, np.ndarray]:
-        """Return the test score of a candidate, or its difference to another one, and its draws."""
+    def tested(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> str:
+        """Return in print the test score of a candidate, or its difference to another one, with its 95 % CI."""
         made = self.given.on_test(candidate, self.column.split, less)
-        return made.value, made.draws
+        return printed(made.value, made.draws) if made else "undefined"
+
+    def tested_fields(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> list[str]:
+        """Return the same as CSV fields, empty ones where a score is undefined."""
+        made = self.given.on_test(candidate, self.column.split, less)
+        return plain(made.value, made.draws) if made else [""] * 3
 
 
 def build(data, spec: dict) -> TextTable:
@@ -84,7 +87,7 @@ def build(data, spec: dict) -> TextTable:
     titles = _without_dashes(groups)
     notes = _notes(margin, fewest, any(predicting), "Cost" in titles)
     notes += (busy_note(runs) if "Cost" in titles else []) + _unrun(runs, labels)
-    notes += undefined_note(runs, labels, "These strategies are not candidates there")
+    notes += undefined_note(runs[runs["role"] == "validation"], labels, "They are no candidates there")
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
@@ -120,10 +123,9 @@ def _cells(answer: Recommendation, spec: dict) -> list[str]:
     tested = difference = cost = wording.DASH
     if answer.taken:
         taken = answer.taken[0].candidate
-        tested = printed(*answer.tested(taken))
+        tested = answer.tested(taken)
         if taken is not best:
-            away = printed(*answer.tested(taken, less=best))
-            difference = f"{_bounds(answer.taken[0])} on validation; {away} on test"
+            difference = f"{_bounds(answer.taken[0])} on validation; {answer.tested(taken, less=best)} on test"
         cost = wording.charged(taken.costs[SHARED], taken.costs[ALONE])
         if taken is not best:
             cost += f"; the highest {wording.charged(best.costs[SHARED], best.costs[ALONE])}"
@@ -232,9 +234,9 @@ def _lines(answer: Recommendation, group: tuple, margin: float) -> list[list]:
         is_best, is_taken = one.candidate is best, any(one is other for other in taken)
         tested, away = [""] * 3, [""] * 3
         if is_best or is_taken:
-            tested = plain(*answer.tested(one.candidate))
+            tested = answer.tested_fields(one.candidate)
         if is_taken and not is_best:
-            away = plain(*answer.tested(one.candidate, less=best))
+            away = answer.tested_fields(one.candidate, less=best)
         whose = ";".join(rule["paper"] for rule, other in answer.papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
         advised = int(bool(taken) and one is taken[0])
@@ -249,8 +251,8 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
         "Recommended: the cheapest strategy that is shown on validation to be within "
         f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
         f"comparisons with the best; {wording.CI_ON_VALIDATION}). Where that is shown of none, the highest on "
-        "validation. Test was opened after the choice, for what is recommended and (CSV) for the highest on "
-        "validation, with its 95 % CI.",
+        "validation. The choice reads validation alone. Test scores, with their 95 % CI: of what is recommended and "
+        "(CSV) of the highest on validation.",
         "None is recommended where a baseline that trains no encoder scores at least as much on validation as every "
         "strategy, or no strategy is shown to be above the majority class.",
         "Undecided: strategies whose bounds contain the margin, where one is recommended the cheaper ones alone, with "

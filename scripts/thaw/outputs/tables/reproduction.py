@@ -26,9 +26,9 @@ ADDRESS = [*(name for name in CELL if name != "subset"), "metric", "split"]  # o
 class Reproduced:
     """A reproduced number on the paper's scale, its 95 % CI, and the number by the paper's aggregation of seeds.
 
-    draws [D]: the resampled numbers, None where no predictions were kept. rows: of runs.csv, one for each seed, with
-    metric and split, None of what is computed from other numbers. behind: {anchor: (task, strategy, variant)} of the
-    runs that it is from.
+    draws [D]: the resampled numbers, None of a least k and of what is computed from one. rows: of runs.csv, one for
+    each seed, with metric and split, None of what is computed from other numbers. behind: {anchor: (task, strategy,
+    variant)} of the runs that it is from.
     """
 
     value: float
@@ -122,7 +122,9 @@ class Measured:
         times = float(_scaled(np.array(1.0), scale) - _scaled(np.array(0.0), scale))
         made = self.predictions.resampled([(times, sides[0]), (-times, sides[1])], *first.rows[1:])
         ci = interval(made.value, made.draws)
-        numbers = (made.value, first.rule - second.rule, ci.low, ci.high, made.spread.seeds, made.draws)
+        scores = [np.asarray(AGGREGATIONS[self.comparison["aggregation"]](side["value"].tolist())) for side in sides]
+        by_rule = float(_scaled(scores[0], scale) - _scaled(scores[1], scale))
+        numbers = (made.value, by_rule, ci.low, ci.high, made.spread.seeds, made.draws)
         return Reproduced(*numbers, behind=first.behind | second.behind)
 
     def _least(self, cell: dict, share: float) -> Reproduced | None:

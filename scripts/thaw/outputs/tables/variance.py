@@ -39,8 +39,8 @@ def build(data, spec: dict) -> TextTable:
             lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
     titles = [*FACTORS.values(), "Rest", "Runs"]
     made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
-    two = any(2 in factors.values() for factors, *_ in components.values())
-    return text_table(spec, titles, made, _notes(two, uneven), HEADER, lines, of="Task and strategy")
+    unshared = any(len(factors) < 2 or 2 in factors.values() for factors, *_ in components.values())
+    return text_table(spec, titles, made, _notes(unshared, uneven), HEADER, lines, of="Task and strategy")
 
 
 def _split(runs, spec: dict) -> tuple[dict, int]:
@@ -89,9 +89,13 @@ def _group_name(group: tuple, groups: dict, labels: dict) -> str:
 
 
 def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, float]:
-    """Return the share of the variance of each part; {} where a factor has two levels, which say next to nothing."""
+    """Return the share of the variance of each part.
+
+    {} where there is one factor, of which the share would be all, or where one has two levels, which say next to
+    nothing.
+    """
     total = sum(max(0.0, part.variance) for part in parts.values())
-    if not total or 2 in factors.values():
+    if not total or len(factors) < 2 or 2 in factors.values():
         return {}
     return {name: max(0.0, part.variance) / total for name, part in parts.items()}
 
@@ -111,7 +115,7 @@ def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[st
     return [*cells, linked_cell(size, None, behind)]
 
 
-def _notes(two: bool, uneven: int) -> list[str]:
+def _notes(unshared: bool, uneven: int) -> list[str]:
     notes = [
         "Standard deviation of each factor in points, with its share of the variance: a balanced random-effects "
         "ANOVA with all interactions, by the method of moments; negative estimates are set to 0. Rest: interactions "
@@ -121,5 +125,8 @@ def _notes(two: bool, uneven: int) -> list[str]:
         "Estimates from few levels are rough: the CSV has the 95 % CI of each variance, by Satterthwaite's degrees of "
         "freedom (for normal factors).",
     ]
-    notes += ["No shares in lines where a factor has two levels, from which no variance can be estimated."] * two
+    notes += [
+        "No shares in lines with a single factor, or where a factor has two levels, from which hardly any variance can "
+        "be estimated."
+    ] * unshared
     return notes + [f"Left out because runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)
