@@ -34,10 +34,27 @@ TABLES = {
         for mean, points in (("none", "0 points"), ("five", "5 points"))
         for key, title in (("test", "p alone"), ("both", "p and CI"), ("word", "side"))
     },
+    "tables_of_rows": {
+        "tests": "Comparisons",
+        "seeds": "Seeds",
+        "test": "p alone",
+        "own": "p and own CI",
+        "joint": "p and joint interval",
+        "power": "5 points found",
+    },
+    "winners": {
+        "strategies": "Strategies",
+        "seeds": "Seeds",
+        "sd": "sd",
+        "below": "Another said to be below",
+        "ahead": "Ahead of the others",
+    },
     "effects": {"seeds": "Seeds", "corrected": "d_z", "raw": "Without correction"},
     "recommendations": {
         "strategies": "Strategies",
         "gap": "Steps",
+        "margin": "Margin",
+        "shown": "Shown within",
         "wrong": "Wrong bound",
         "worse": "Wrongly within",
         "bias": "Too high",

@@ -22,7 +22,10 @@ def keeps_its_promises(record: dict, slack: float) -> None:
     assert record["verdict_errors"][-1]["test_none"] > 0.1 and record["verdict_errors"][-1]["both_five"] > 0.9
     assert all(line["wrong"] <= 0.05 + 2 * slack and line["worse"] <= 0.05 for line in record["recommendations"])
     equal = [line for line in record["recommendations"] if not line["gap"]]
-    assert all(abs(line["bias"]) < 0.4 < line["bias_of_maximum"] for line in equal)
+    assert all(line["bias"] < line["bias_of_maximum"] / 2 for line in equal)
+    assert all(line["joint"] <= 0.05 + slack and line["power"] > 0.7 for line in record["tables_of_rows"])
+    assert record["tables_of_rows"][-1]["own"] > 0.2, "what each test's own interval would do"
+    assert all(line["below"] <= 0.05 + slack for line in record["winners"] if line["sd"] == 1)
     assert all(abs(line["mean"] - 1) < 0.3 for line in record["components"])
     assert all(abs(line["lasting"] - 4) < abs(line["first"] - 4) for line in record["layers"] if line["sd"] >= 1)
     assert all(abs(line["corrected"] - 1) < 0.1 for line in record["effects"])

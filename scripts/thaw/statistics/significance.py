@@ -58,11 +58,13 @@ def joint_intervals(means: list[Resampled]) -> list[Interval]:
     Means of fewer than six seeds, of which no test has an answer, are outside of the family.
     """
     family = [mean for mean in means if mean.spread.seeds >= FEWEST_SEEDS]
-    reach, found = joint_reach(family) if len(family) > 1 else 0.0, []
-    for mean in means:
-        ci, half = interval(mean.value, mean.draws), reach * mean.spread.error
-        found.append(Interval(mean.value, min(ci.low, mean.value - half), max(ci.high, mean.value + half)))
-    return found
+    reach = joint_reach(family) if len(family) > 1 else 0.0
+    own = [interval(mean.value, mean.draws) for mean in means]
+    halves = [reach * mean.spread.error for mean in means]
+    return [
+        Interval(ci.value, min(ci.low, ci.value - half), max(ci.high, ci.value + half))
+        for ci, half in zip(own, halves, strict=True)
+    ]
 
 
 def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> list[PairedTest]:

@@ -170,8 +170,8 @@ def _notes() -> list[str]:
         "the table by step-down max-T.",
         "A claim holds if it holds on all tasks, splits and subsets on which it can be tested, and fails if it fails "
         "on one; the answer has their number where it cannot be tested on all. Both need p at most 0.05, six seeds or "
-        "more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it assumes the same "
-        "mean and standard deviations.",
+        "more, and an interval on one side of the margin, of 95 % for all tests of the table together; else it is "
+        "undecided. What would decide it is the least, and assumes the same mean and standard deviations.",
         "All answers are about these runs: a claim that fails with another encoder, fewer rows or another split than "
         "the paper's does not contradict the paper.",
         "Not testable where no seed has all scores, or where half of a strategy's runs or more are underfit: on their "

@@ -103,8 +103,8 @@ def _notes(whole: str, contrasts: list[Contrast], weak: set) -> list[str]:
         f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
         f"({wording.CI}); d_z: the mean difference in standard deviations of the paired differences.",
         f"p: sign-flip test over seeds, adjusted for the {wording.plural(len(contrasts), 'comparison')} of this table "
-        "by step-down max-T. Bold: p at most 0.05 and a 95 % CI on one side of 0; all other differences are not "
-        "significant.",
+        "by step-down max-T. Bold: p at most 0.05 and an interval on one side of 0, of 95 % for all comparisons "
+        "together; all other differences are not significant.",
     ]
     if sets > 1:
         notes.append("Sets of other seeds or draws share the error by Holm's rule, weighted by their numbers of tests.")

@@ -1,7 +1,7 @@
 """Intervals of a table's scores, and which strategies are shown to be below the highest on validation.
 
 A strategy is below it where the sign-flip test over seeds says so, adjusted by step-down max-T over the column and its
-group, and the whole 95 % CI of the difference is below 0: the rule of claims (see `statistics/verdicts.py`).
+group, and the whole interval of the difference is below 0 (`statistics/significance.py`).
 """
 
 from thaw.declarations.decision import FEWEST_SEEDS
@@ -72,7 +72,8 @@ def notes(rows: list[Row], columns, fewest: int) -> list[str]:
     if any(cell.best for cell in cells):
         lines.append(
             f"Bold: the highest on validation, where another strategy is shown to be below it. {ALIKE}: not shown to "
-            "be below it (sign-flip test over seeds, max-T over the column, p at most 0.05; 95 % CI of the difference)."
+            "be below it (sign-flip test over seeds, p at most 0.05, and an interval of the difference, both for the "
+            "whole column)."
         )
     open_ = [
         column.label
