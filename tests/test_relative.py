@@ -3,6 +3,7 @@
 import csv
 import io
 
+import numpy as np
 import pandas
 import pytest
 
@@ -14,26 +15,36 @@ from thaw.outputs.tables import relative, writers
 
 
 def drawn(folder, rates: dict, chance: float):
-    """Return the table for runs that predict right at these rates, and what their lines say."""
-    tested = scored_runs.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
-    for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
-        tested[name] = 0.0
-    tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
+    """Return the table for runs that predict right at these rates, its runs, and what its lines say.
+
+    Args: chance, how often the majority class is right.
+    """
+    tested = with_majority(scored_runs.write(folder, rates | {("majority", "base"): chance}))
     spec = invented.shown("r", "relative_table", reference="full")
-    table = relative.build(OutputData(folder, and_majority(tested, chance)), spec)
+    table = relative.build(OutputData(folder, tested), spec)
     return table, tested, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
 
-def and_majority(tested, chance: float):
-    """Return runs, and the baseline that says what chance is."""
-    majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
-    return pandas.concat([tested, majority], ignore_index=True)
+def with_majority(tested):
+    """Return runs with the columns of a summary; of those of the majority class one, as a baseline."""
+    tested = tested.assign(main=True, role="test", optimizer="adamw", synthetic=False)
+    for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
+        tested[name] = 0.0
+    tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
+    said = tested["strategy"] == "majority"
+    majority = tested[said][:1].assign(kind="baseline", encoder="", head="")
+    return pandas.concat([tested[~said], majority], ignore_index=True)
+
+
+def score(tested, strategy: str) -> float:
+    """Return the mean score x 100 of a strategy."""
+    return 100 * tested.loc[tested["strategy"] == strategy, "value"].mean()
 
 
 def test_the_three_numbers_by_hand(tmp_path):
     table, tested, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.8, ("full", "base"): 0.9}, 0.6)
-    one, full = (100 * tested.loc[tested["strategy"] == name, "value"].mean() for name in ("top_k", "full"))
-    due = [one - full, 100 * one / full, 100 * (one - 60) / (full - 60)]
+    one, full, chance = (score(tested, name) for name in ("top_k", "full", "majority"))
+    due = [one - full, 100 * one / full, 100 * (one - chance) / (full - chance)]
     assert [float(line[key]) for key in ("difference", "relative", "corrected")] == pytest.approx(due, abs=1e-3)
     assert float(line["corrected_low"]) < due[2] < float(line["corrected_high"]) < 100 and line["above_chance"] == "1"
     assert table.groups[0].rows[0].cells[0].text.count(" %") == 2 and len(table.notes) == 1
@@ -42,10 +53,10 @@ def test_the_three_numbers_by_hand(tmp_path):
 def test_strategies_are_compared_over_the_seeds_that_both_have(tmp_path):
     rates = {("top_k", "k01"): 0.8, ("full", "base"): 0.9}
     table, tested, _ = drawn(tmp_path, rates, 0.6)
-    lacking = and_majority(tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))], 0.6)
+    lacking = tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))]
     spec = invented.shown("r", "relative_table", reference="full")
     (line,) = csv.DictReader(io.StringIO(writers.to_csv(relative.build(OutputData(tmp_path, lacking), spec))))
-    first = tested[tested["seed"] <= 3].groupby("strategy")["value"].mean() * 100
+    first = tested[(tested["kind"] == "run") & (tested["seed"] <= 3)].groupby("strategy")["value"].mean() * 100
     assert line["seeds"] == "3" and float(line["difference"]) == pytest.approx(first["top_k"] - first["full"], abs=1e-3)
 
 
@@ -67,3 +78,15 @@ def test_no_ratios_of_classes_without_chance(tmp_path):
     assert table.notes[-1] == "No ratios where the score of the majority class is missing: R&D_50%."
     (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
     assert (line["chance"], line["above_chance"], line["relative"]) == ("", "0", "")
+
+
+def test_chance_is_drawn_with_the_rows(tmp_path):
+    """The interval is that of three scores on the same draws of the rows, the majority's among them."""
+    table, tested, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.8, ("full", "base"): 0.9}, 0.7)
+    data = OutputData(tmp_path, tested)
+    one, full, chance = (
+        data.predictions.resampled([(100.0, tested[tested["strategy"] == name])], "accuracy", "test").draws
+        for name in ("top_k", "full", "majority")
+    )
+    ends = np.quantile(100 * (one - chance) / (full - chance), [0.025, 0.975])
+    assert [float(line["corrected_low"]), float(line["corrected_high"])] == pytest.approx(ends, abs=1e-3)

@@ -2,6 +2,8 @@
 and the share of the way from chance that it has gone. D draws.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from thaw.core.errors import UserError
@@ -35,15 +37,15 @@ def build(data, spec: dict) -> TextTable:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, groups, lines = aggregate.columns(summary, labels), [], []
     near, unknown = {}, {}  # columns without ratios
-    chances, fewest = _chances(summary), FEWEST_OF_INTERVAL
+    chances, fewest = _chances(data, spec["split"]), FEWEST_OF_INTERVAL
     for group, name in aggregate.group_names(summary, labels).items():
         mine, rows = aggregate.runs_of(summary, group), {}
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                lacking = None if row.metric in CLASS_METRICS else 0.0
+                lacking = None if row.metric in CLASS_METRICS else Chance(0.0, 0.0)
                 chance = chances.get((row.task, row.split, row.subset), lacking)
-                above = chance is not None and interval(sides[1].value, sides[1].draws).low > chance
+                above = chance is not None and interval(sides[1].value, sides[1].draws - chance.draws).low > 0
                 numbers = _numbers(*sides, chance) if above else {}
                 at = aggregate.column_index(columns, row.task, row.split)
                 if not above:
@@ -63,14 +65,27 @@ def build(data, spec: dict) -> TextTable:
     )
 
 
-def _chances(summary) -> dict[tuple, float]:
-    """Return the score of the majority class x 100 by task, split and subset; 0 where it is not defined or below 0.
+class Chance(NamedTuple):
+    """The score of the majority class x 100, and its draws [D]: on the rows that the draws of other scores are on."""
 
-    R² of the majority may be below 0, and a share of a score below 0 says nothing.
+    value: float
+    draws: np.ndarray | float
+
+
+def _chances(data, role: str) -> dict[tuple, Chance]:
+    """Return chance by task, split and subset; 0 where the majority's score is not defined or below 0.
+
+    R² of the majority may be below 0, and a share of a score below 0 says nothing. Args: role of the split, as test.
     """
-    rows = summary[summary["baseline"] & (summary["strategy"] == "majority")]
-    rows = rows.assign(mean=rows["mean"].fillna(0.0).clip(lower=0.0))
-    return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
+    runs = data.runs
+    shown = runs["main"].astype(bool) & (runs["role"] == role) & (runs["missing"] == "")
+    rows, chances = runs[shown & (runs["kind"] == "baseline") & (runs["strategy"] == "majority")], {}
+    for index, row in enumerate(rows.itertuples()):
+        known = row.value > 0
+        draws = data.predictions.by_row(rows.iloc[[index]], row.metric, row.split)[0] if known else 0.0
+        chance = Chance(100 * row.value, 100 * np.nan_to_num(draws).clip(min=0.0)) if known else Chance(0.0, 0.0)
+        chances[row.task, row.split, row.subset] = chance
+    return chances
 
 
 def _cells(row, whole: str) -> list[tuple]:
@@ -78,11 +93,11 @@ def _cells(row, whole: str) -> list[tuple]:
     return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
 
-def _numbers(one: Resampled, whole: Resampled, chance: float) -> dict[str, float]:
+def _numbers(one: Resampled, whole: Resampled, chance: Chance) -> dict[str, float]:
     """Return relative quality and chance-corrected ratio in %, the latter with its interval."""
-    away = whole.draws - chance
-    ratio = np.divide(100 * (one.draws - chance), away, out=np.full(len(away), np.nan), where=away > 0)
-    corrected = 100 * chance_corrected(one.value, whole.value, chance)
+    away = whole.draws - chance.draws
+    ratio = np.divide(100 * (one.draws - chance.draws), away, out=np.full(len(away), np.nan), where=away > 0)
+    corrected = 100 * chance_corrected(one.value, whole.value, chance.value)
     ci = interval(corrected, ratio)
     return {"relative": 100 * one.value / whole.value, "corrected": corrected, "low": ci.low, "high": ci.high}
 
@@ -95,10 +110,10 @@ def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
     return TextCell(text, difference, link=link)
 
 
-def _line(row, one: Resampled, whole: Resampled, chance: float | None, above: bool, numbers: dict[str, float]) -> list:
+def _line(row, one: Resampled, whole: Resampled, chance: Chance | None, above: bool, numbers: dict[str, float]) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
-    scores = ["" if number is None else f"{number:.4f}" for number in (one.value, whole.value, chance)]
+    scores = ["" if number is None else f"{number:.4f}" for number in (one.value, whole.value, chance and chance.value)]
     return [*cell, one.spread.seeds, *scores, int(above), f"{one.value - whole.value:.4f}", *plain]
 
 
