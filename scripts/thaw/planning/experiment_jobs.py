@@ -171,10 +171,13 @@ class ExperimentJobs:
         """Add the hidden states that an adapted encoder gives to what is probed, and return them."""
         states, trained = Result("features_adapted", adapted_key(run.folder, probed.task)), result_of(run)
         if not self.table.has(states.step, states.key):
-            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue)
+            rows = self.table.previous_changes.get(states.key, {"rows": probed.rows})
+            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | rows
             spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(trained)})
             inputs["run"] = [self.table.paths.result(run.folder)]
             self.table.add(states.step, states.key, spec, inputs, [trained])
+        elif self.table.job(states.step, states.key).spec["rows"] == probe_jobs.NONE != probed.rows:
+            self.table.changes[states.key] = {"rows": probed.rows}  # another experiment's probe is fitted to no rows
         return states
 
     def _states_of(self, probed: Probed, spec: dict) -> tuple[dict, dict]:
