@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.prepared_checks import shortfalls
 from thaw.planning.shell_words import command
 
@@ -344,15 +344,15 @@ def test_experiments_of_a_plan_search_with_the_same_seeds(home, tmp_path):
     assert len(load_plan({"experiments": ["one", "more"]}, tmp_path).jobs["train"]) == 2 * 2 + 1
 
 
-def test_results_that_are_a_file_are_one_sentence(home, tmp_path):
+def test_results_are_in_the_folder_that_the_configuration_names(home, tmp_path):
+    """Whichever command loads the plan: run, plan, doctor, advise or budget."""
+    assert planned(home).results == planned(home, pathvars={"logs": "l"}).results == "results"
+    assert planned(home, pathvars={"results": "a"}).results == "a"
+    with pytest.raises(UserError, match="pathvars"):
+        planned(home, pathvars=3)
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="out: is a file, and results are written to a folder of this name"):
-        load_plan(read_config([str(home / "tests/base.yaml")], {}), home, str(tmp_path / "out"))
-    assert [results_folder(one) for one in ({}, {"pathvars": {"results": "a"}}, {"pathvars": 3})] == [
-        "results",
-        "a",
-        "results",
-    ]
+        planned(home, pathvars={"results": str(tmp_path / "out")})
 
 
 def test_the_network_alone_is_asked_twice(home):

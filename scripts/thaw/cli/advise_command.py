@@ -33,7 +33,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import Result
 from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
@@ -52,13 +52,11 @@ def main(words: list[str]) -> None:
     files, rest = leading_files(words)
     given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
-    config = configuration(given.configfile, given.config)
-    results = results_folder(config)
-    plan = load_plan(config, HOME, results, given.configfile)
+    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")
     name = plan.experiments[0].experiment
-    log = Path(results) / layout.folder("report", {"experiment": name}) / "advise.log"
+    log = Path(plan.results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = snakemake_command(given.configfile, ["--keep-going"])
     command += [*(["--config", *given.config] if given.config else []), *further]

@@ -23,7 +23,7 @@ from thaw.core.files import write_json
 from thaw.core.home import HOME
 from thaw.outputs.wording import plural, seconds
 from thaw.planning import cost_estimate, time_budget
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
 SLICES = 10  # so many answers, at least, on the way
@@ -35,9 +35,7 @@ def main(words: list[str]) -> None:
     parser = with_flags(parser_of("budget", __doc__))
     given, further = parser.parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
-    config = configuration(given.configfile, given.config)
-    results = results_folder(config)
-    plan = load_plan(config, HOME, results, given.configfile)
+    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget

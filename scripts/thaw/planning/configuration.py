@@ -27,13 +27,14 @@ SEVERAL = "experiments"  # the key of a configuration that names several
 OF_A_PLAN = (("data_dir",), ("compute", "threads"), ("store", "free"))  # keys that experiments have alike in one plan
 
 
-def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "Plan":
+def load_plan(config: dict, home: Path, results: str | None = None, files=()) -> "Plan":
     """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
 
     Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
-    the shipped catalogues; results, the folder of all results; files, from which config was merged, to say where a
-    mistake is. Raises UserError for any mistake in them.
+    the shipped catalogues; results, the folder of all results, in the place of that which config names; files, from
+    which config was merged, to say where a mistake is. Raises UserError for any mistake in them.
     """
+    results = results or _results_folder(config)
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
     experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
@@ -57,7 +58,7 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
 
 
-def results_folder(config: dict) -> str:
+def _results_folder(config: dict) -> str:
     """Return the folder of all results that a configuration names, as Snakemake has it."""
     named = config.get("pathvars")
     return str((isinstance(named, dict) and named.get("results")) or "results")
