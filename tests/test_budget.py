@@ -10,6 +10,7 @@ import pytest
 
 import invented
 import scored_runs
+from thaw.cli import budget_command, run_command
 from thaw.cli.budget_command import Pace
 from thaw.core import layout
 from thaw.core.digests import digest
@@ -166,6 +167,22 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
     assert NOT_WORSE in {line["answer"] for line in found.values()}
     due = "not run, or not with all seeds: pruned (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
     assert table.notes[-1].endswith(due)
+
+
+def test_the_exit_code_says_that_something_failed(place, monkeypatch, capsys):
+    """A slice fails, and tables of what is there are drawn; Snakemake is told that Thaw calls it."""
+    monkeypatch.chdir(place.folder)
+    called = []
+
+    def fails_where_runs_are_asked_for(command, env, **_):
+        called.append(env["THAW_RUN"])
+        return subprocess.CompletedProcess(command, 3 if "--" in command else 0)
+
+    monkeypatch.setattr(run_command.subprocess, "run", fails_where_runs_are_asked_for)
+    for more, code in (([], 3), (["--config", "budget=0s"], 0)):
+        with pytest.raises(SystemExit) as ended:
+            budget_command.main(["mine.yaml", *more])
+        assert ended.value.code == code and set(called) == {"1"} and "used of" in capsys.readouterr().out
 
 
 @pytest.mark.slow

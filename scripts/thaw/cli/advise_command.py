@@ -14,14 +14,11 @@ cheaper rule that was tried there lost less (docs/results/grid.md); what it lost
 encoder, head, strategies and number of rows. What was trained stays, and `thaw run` continues from it.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
-from thaw.cli.run_command import snakemake_command
+from thaw.cli.run_command import run_apart
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
@@ -58,14 +55,13 @@ def main(words: list[str]) -> None:
     name = plan.experiments[0].experiment
     log = Path(plan.results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = snakemake_command(given.configfile, ["--keep-going"])
-    command += [*(["--config", *given.config] if given.config else []), *further]
     answers, groups = [], candidates(plan, name)
     for runs in groups:
         print(" ".join(getattr(runs[0], part) for part in GROUP), flush=True)
         references = baselines(plan, name, runs[0])
         folders = [run.folder for run in runs] + [folder for folder, _ in references.values()]
-        make([plan.table.paths.result(folder) for folder in folders], command, log)
+        with open(log, "ab") as file:
+            run_apart(given, further, [plan.table.paths.result(folder) for folder in folders], file)
         answers.append(advise(plan, runs, references, log))
     measured = grid_outcomes.was_measured(plan, groups)
     print("\n".join(grid_outcomes.lines(measured)))
@@ -96,13 +92,6 @@ def _probes_and_whole(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
 
 def _trains_everything(plan: Plan, run: RunPlan) -> bool:
     return trains_embeddings(plan.job(run.step, run.key).spec["phases"][-1]["components"])
-
-
-def make(results: list[str], command: list[str], log: Path) -> None:
-    """Have Snakemake make some results. Args: its command; the file for what it prints."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with open(log, "ab") as file:
-        subprocess.run([*command, "--", *results], env=os.environ | {"PATH": path}, stdout=file, stderr=file)
 
 
 def baselines(plan: Plan, experiment: str, run: RunPlan) -> dict[str, tuple[str, Result]]:

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import get_origin
@@ -104,8 +105,7 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
     config = configuration([*files, *given.configfile], given.config)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    os.environ.update(_environment())
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
     # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
@@ -175,6 +175,24 @@ def _cores_given(further: list[str]) -> int:
     with contextlib.suppress(argparse.ArgumentError, TypeError, ValueError):  # no number, as `all`
         return max(1, int(parser.parse_known_args(further)[0].cores))
     return machine_size()["cores"]
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables by which Snakemake finds the programs of this Python, and says a mistake in one sentence."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {"PATH": path, "THAW_RUN": "1"}
+
+
+def run_apart(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
+    """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
+
+    Args: the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
+    for all of them; the open file for what Snakemake prints.
+    """
+    command = snakemake_command(given.configfile, ["--keep-going"])
+    command += [*(["--config", *given.config] if given.config else []), *further]
+    command += ["--", *results] if results else []
+    return subprocess.run(command, env=os.environ | _environment(), stdout=output, stderr=output).returncode
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:
