@@ -20,7 +20,18 @@ from typing import get_origin
 
 from pydantic import ValidationError
 
-from thaw.cli.selection import DEFAULT, SUFFIXES, configuration, leading_files, misspelt, parser_of, with_flags
+from thaw.cli.selection import (
+    DEFAULT,
+    OF_FILES,
+    OF_KEYS,
+    SUFFIXES,
+    configuration,
+    leading_files,
+    misspelt,
+    names_files,
+    parser_of,
+    with_flags,
+)
 from thaw.core import fork_server
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, PACKAGE
@@ -28,10 +39,9 @@ from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig, ExperimentConfig
 
 PROFILE = "--workflow-profile"
-OF_KEYS = ("--config", "-C")  # options that keys with their values follow
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
-STARTING = {"--cores", "-c", "--config", "-C", "--configfile", "--keep-going", "-k", "--printshellcmds", "-p"}
+STARTING = {"--cores", "-c", *OF_KEYS, *OF_FILES, "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:
@@ -41,7 +51,7 @@ def main(words: list[str]) -> None:
         return
     files, further = leading_files(words)
     _refuse_words_of_nobody(files, further)
-    named = files or any(word.startswith("--configfile") for word in further)
+    named = files or names_files(further)
     if not named and DEFAULT.is_file():
         files = [str(DEFAULT)]
     elif not named:
@@ -53,7 +63,7 @@ def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
     """Raise UserError for words that Snakemake would take for a file to make, or answer with a page of its options."""
     if not files and further and not further[0].startswith("-") and "/" not in further[0]:
         raise UserError(f"{further[0]}: {_no_experiment(further[0])}")
-    if not files and not any(word.startswith("--configfile") for word in further):
+    if not files and not names_files(further):
         for word in further:
             if word.endswith(SUFFIXES) and "=" not in word and Path(word).is_file():
                 raise UserError(f"{word}: the experiment comes first, as thaw run {word} {further[0]} ...")
