@@ -91,6 +91,17 @@ def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
     assert [cell.rpartition("/")[2] for cell in time_budget.pruned(plan, "mine")] == ["k02"]
 
 
+def test_a_head_that_is_trained_in_steps_has_seeds_that_differ(place, tmp_path, monkeypatch):
+    """A fit to convergence is known from one seed; a training by SGD is not, though all its seeds are one job too."""
+    monkeypatch.setitem(place.more, "strategies", ["frozen", "frozen_sgd", "short_full"])
+    plan, scores = planned(place, tmp_path), {"frozen": 0.40, "frozen_sgd": 0.40, "short_full": 0.90}
+    assert {run.step for run in plan.runs["mine"] if run.strategy == "frozen_sgd"} == {"fit_heads"}
+    for run in plan.runs["mine"]:
+        if run.seed == 1 or run.strategy == "short_full":
+            write(plan, run, scores[run.strategy])
+    assert list(time_budget.pruned(plan, "mine")) == ["runs/colour/all/tiny/linear/frozen/base"]
+
+
 def test_the_cells_of_a_slice(place, tmp_path):
     waiting = time_budget.pending_runs(planned(place, tmp_path), "mine")[1:]
     given_up = {waiting[0].run.cell: "pruned"}

@@ -41,7 +41,6 @@ from thaw.schema.experiment import BASELINES
 from thaw.statistics.non_inferiority import Candidate
 
 GROUP = ("task", "subset", "encoder", "head")
-FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored states
 
 
 def main(words: list[str]) -> None:
@@ -81,8 +80,8 @@ def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
 
 
 def _probes_and_whole(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
-    probes = [run for run in runs if run.step == FITTED]
-    whole = [run for run in runs if run.step != FITTED and _trains_everything(plan, run)]
+    probes = [run for run in runs if plan.job(run.step, run.key).fits_to_convergence]
+    whole = [run for run in runs if _trains_everything(plan, run)]
     if not probes or not whole:
         needs = "a strategy that fits a head on the frozen encoder, as frozen, and one that trains all of it, as full"
         named = wording.listing(list(dict.fromkeys(run.strategy for run in runs)))

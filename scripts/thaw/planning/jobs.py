@@ -47,6 +47,11 @@ class Job:
         parts = (self.spec, *self.spec.get("phases", []), settings.get("phase", {}))
         return any(part.get("precision") == "bf16" for part in parts)
 
+    @property
+    def fits_to_convergence(self) -> bool:
+        """Whether it fits a linear head to convergence, and trains nothing else."""
+        return [phase.get("optimizer") for phase in self.spec["phases"]] == ["lbfgs"]
+
     @cached_property
     def digest(self) -> str:
         """The digest under which later specs name this job's result."""

@@ -72,7 +72,8 @@ def pruned(plan: Plan, experiment: str) -> dict[str, str]:
             record = read_json(plan.table.paths.result(run.folder))
             value = record["scores"][task.validation][task.metrics[0]] or 0.0
             cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
-            cell = cells.setdefault(run.cell, SeedScores(run.step == "fit_heads", record["rows"][task.validation]))
+            fitted = plan.job(run.step, run.key).fits_to_convergence
+            cell = cells.setdefault(run.cell, SeedScores(fitted, record["rows"][task.validation]))
             cell.values.append(100 * value)
     why = {}
     for cells in groups.values():
