@@ -224,7 +224,9 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
     tables = tmp_path / "results/outputs/mine/tables"
     tables.mkdir(parents=True)
     (tables.parent / "report.html").write_text("<p>")
-    (tables / "advice.md").write_text("| take | top\\_k |\n")
+    (tables / "taken.md").write_text("| take | top\\_k |\n")
+    (tables / "taken.csv").write_text("task,advised\nmine,1\n")
+    (tables / "main_table.csv").write_text("task,score\nmine,1\n")
     (tmp_path / "my.yaml").write_text("experiment: mine\n")
     for words in ([], ["my.yaml"], ["mine"]):
         show_command.main(words)
