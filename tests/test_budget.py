@@ -78,6 +78,19 @@ def test_what_is_worse_for_sure_gets_no_further_seed(place, tmp_path):
     assert names(time_budget.pending_runs(plan, "mine")) == ["short_full base 2"]
 
 
+def test_what_a_recommendation_may_lose_is_not_given_up(place, tmp_path, monkeypatch):
+    """The probe is some 50 points below the best, and an output lets a recommendation lose 60, or has the default."""
+    lax = {"kind": "advice_table", "margin": 60, "caption": "The recommended strategy."}
+    place.write("my/outputs.yaml", {"outputs": {"lax": lax}})
+    for outputs, given_up in ((["main_table"], 1), (["advice"], 1), (["advice", "lax"], 0)):
+        monkeypatch.setitem(place.more, "outputs", outputs)
+        plan = planned(place, tmp_path / outputs[-1])
+        for run in plan.runs["mine"]:
+            write(plan, run, 0.40 if run.strategy == "frozen" else 0.90)
+        assert len(time_budget.pruned(plan, "mine")) == given_up
+    (place.folder / "my/outputs.yaml").unlink()
+
+
 def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
     """A strategy 20 points below, whose second seed trained: with a deviation of 12 points that says nothing."""
     plan = planned(place, tmp_path)
