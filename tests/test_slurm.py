@@ -8,6 +8,7 @@ import time
 import pytest
 import yaml
 
+import forked
 from cluster import Cluster, missing
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -39,6 +40,32 @@ def test_a_job_with_a_gpu_asks_for_the_time_that_it_takes_there():
     asked = [request(plan, "train", key, gpu=True) for key in plan.jobs["train"]]
     assert {found["mem_mb"] for found in asked} == {request(plan, "train", key)["mem_mb"] for key in plan.jobs["train"]}
     assert all(30 < found["runtime"] < DAY / 4 for found in asked)
+
+
+MINUTES_BY_RULE = """
+include: "{home}/Snakefile"
+cell = dict(task="conll2003", subset="all", encoder="bert_base_uncased", head="linear", strategy="full", variant="base")
+for found in workflow.rules:
+    if found.name.startswith(("train", "features_bert")):
+        seed = dict(seed="3") if found.name == "train" else dict()
+        print("asks", found.name, found.resources["runtime"]._value(cell | seed, attempt=1))
+"""
+
+
+@pytest.mark.parametrize("rule", ["train_1_2", "train", "features_bert_base_uncased_conll2003_whole"])
+def test_a_rule_that_is_given_a_gpu_by_its_name_asks_for_the_time_that_it_takes_there(tmp_path, rule):
+    (tmp_path / "Snakefile").write_text(MINUTES_BY_RULE.format(home=HOME))
+    wish = {"encoders": ["bert_base_uncased"], "tasks": ["conll2003"], "sources": ["hub"]}
+    wish |= {"strategies": ["frozen", "full"], "seeds": [1, 2, 3], "baselines": [], "outputs": ["main_table"]}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(wish))
+    command = ["snakemake", "--configfile", HOME / "tests/base.yaml", "mine.yaml", "--dry-run", "--cores", "2"]
+    minutes = []
+    for more in ([], ["--set-resources", f"{rule}:gpu=1"]):
+        done = forked.run([*command, *more], tmp_path)
+        assert done.returncode == 0, done.stderr
+        asked = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("asks ")]
+        minutes.append({name: int(count) for name, count in asked})
+    assert [name for name, count in minutes[0].items() if minutes[1][name] < count] == [rule]
 
 
 def test_no_job_asks_for_more_than_a_day():
