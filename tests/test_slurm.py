@@ -1,6 +1,7 @@
 """The cluster profile: what jobs ask for, and a small experiment run by a real SLURM that this test starts."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -78,6 +79,31 @@ def test_all_seeds_of_a_cell_ask_for_as_much():
     first = first_of_cells(plan)
     assert list(first) == list(plan.jobs["train"]) and 3 * len(set(first.values())) == len(first)
     assert all(request(plan, "train", key) == request(plan, "train", other) for key, other in first.items())
+
+
+def rules() -> dict[str, bool]:
+    """Return whether each rule runs where Snakemake does, by its name, or by its step where the plan names it."""
+    local = {}
+    for file in (HOME / "workflow/rules").glob("*.smk"):
+        parts = re.split(r"^ *(?:use )?rule\b(.*):$", file.read_text(), flags=re.MULTILINE)[1:]
+        for head, body in zip(parts[::2], parts[1::2], strict=True):
+            step = re.search(r"thaw\.steps (\w+)", body)
+            name = head.split()[0] if head else step[1] if step else "free"
+            local[name] = "localrule: True" in body
+    return local
+
+
+def test_where_each_rule_runs_on_a_cluster_is_said_in_the_profile_and_on_its_page():
+    local = rules()
+    assert len(local) == 22 and local["prepare"] and local["free"] and not local["train"] and not local["teach"]
+    page = (HOME / "docs/howto/cluster.md").read_text()
+    lines = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", page.partition("## What runs where")[2], re.MULTILINE)
+    named = {name: where.startswith("login node") for names, where in lines for name in re.findall(r"`(\w+)`", names)}
+    assert {name: here for name, here in named.items() if name in local} == local
+    head = (HOME / "workflow/profiles/slurm/config.yaml").read_text().partition("executor:")[0]
+    parts = head.partition("All others are SLURM jobs")
+    said = {name: part == parts[0] for part in (parts[0], parts[2]) for name in re.findall(r"\w+", part)}
+    assert {name: here for name, here in said.items() if name in local} == local
 
 
 def test_every_profile_reruns_by_the_same_triggers():
