@@ -39,7 +39,7 @@ for store in PLAN.jobs["features"]:
             "../envs/thaw.yaml"
         threads: CORES_OF_A_PASS
         resources:
-            **requested("features", store, rule=named),
+            **requested("features", store, named=named),
         params:
             spec=PLAN.canonical_of("features", store),
             # derived from the output, so that Snakemake makes no store again where others read it

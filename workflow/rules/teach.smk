@@ -31,7 +31,7 @@ for taught in PLAN.jobs["teach"]:
             "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
-            **requested("teach", taught, rule=named),
+            **requested("teach", taught, named=named),
         params:
             spec=PLAN.canonical_of("teach", taught),
         message:

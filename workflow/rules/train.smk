@@ -147,7 +147,7 @@ if WITH_ENCODER:
             strategy=PLAN.strategies("train"),
             seed=SINGLE_SEEDS if SEED_GROUPS else "[0-9]+",
         resources:
-            **requested("train", rule="train_kept"),
+            **requested("train", named="train_kept"),
 
 
 for (part, variants), (tasks, names) in product(SEED_GROUPS.items(), FILES.items()):
@@ -172,7 +172,7 @@ for (part, variants), (tasks, names) in product(SEED_GROUPS.items(), FILES.items
             "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
-            **requested("train", seeds=part, rule=named),
+            **requested("train", seeds=part, named=named),
         params:
             spec=specs_of("train", part),
             cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
