@@ -53,7 +53,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.cli.workflow_events import WorkflowEvents
 from thaw.core.errors import UserError
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
@@ -62,12 +62,7 @@ if not {"experiment", "experiments"} & set(config):
 
 
 try:
-    PLAN = load_plan(
-        config,
-        HOME,
-        results=results_folder(config),
-        files=workflow.configfiles,
-    )
+    PLAN = load_plan(config, HOME, files=workflow.configfiles)
 except UserError as mistake:
     if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
         sys.exit(f"error: {mistake}")

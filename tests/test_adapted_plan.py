@@ -158,6 +158,27 @@ def test_two_experiments_ask_one_run_for_what_both_want(home):
             assert job.spec["run"] == plan.job("train", key).digest, "what is made from the run says so too"
 
 
+def test_states_that_one_experiment_compares_and_another_fits_probes_to_have_the_rows_of_both(home, tmp_path):
+    """The first trains on two tasks of the corpus, so that only a comparison is left, which reads no row of train."""
+    again = "tasks: {again: {corpus: acceptability, target: label, type: classification, metrics: [accuracy]}}\n"
+    (tmp_path / "tasks.yaml").write_text(again)
+    wish = {"strategies": ["full"], "adapted": ["full"], "outputs": ["main_table"], "catalogues": [str(tmp_path)]}
+    kept = "  kept: {phases: [{train: [all]}], keep: true}\n"
+    later = "  next: {phases: [{train: [all]}], after: {strategy: kept, task: again}}\n"
+    (tmp_path / "strategies.yaml").write_text(f"strategies:\n{kept}{later}")
+    alone = planned(home, experiment="other", **wish)
+    wish |= {"strategies": ["full", "next"], "adapted": ["full", "next"]}
+    compares, fits, specs = planned(home, probes=["cka"], **wish).experiments[0], alone.experiments[0], []
+    for order in ([compares, fits], [fits, compares]):
+        plan = Plan(order, alone.catalogue)
+        specs.append({key: job.spec for key, job in plan.jobs["features_adapted"].items()})
+        for job in plan.jobs["probe"].values():
+            for file, digest_ in zip(job.inputs.get("adapted", []), job.spec.get("adapted", {}).values(), strict=True):
+                key = file.removeprefix("results/adapted/").removesuffix("/card.json")
+                assert plan.job("features_adapted", key).digest == digest_
+    assert specs[0] == specs[1] and "outside" in {spec["rows"] for spec in specs[0].values()}
+
+
 def test_what_is_left_out_is_said_once_where_experiments_differ_on_a_run(home):
     """Such a plan is made twice."""
     scaled = {"scale_down": {"stand_in": "minilm"}, "outputs": ["main_table", "sizes"], "adapted": [], "probes": []}

@@ -13,6 +13,7 @@ from thaw.cli import grid_outcomes
 from thaw.cli.advise_command import baselines, candidates
 from thaw.cli.grid_outcomes import EVERYTHING, NOT_MEASURED, RULE, RULES, was_measured
 from thaw.cli.validated_choice import validated_choice
+from thaw.core.errors import UserError
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.statistics.non_inferiority import Candidate
@@ -193,6 +194,20 @@ def test_a_baseline_that_is_a_run_is_no_candidate(tmp_path, monkeypatch):
     (runs,) = candidates(plan, "mine")
     assert [(run.encoder, run.strategy) for run in runs] == [("minilm", "frozen"), ("minilm", "full")]
     assert baselines(plan, "mine", runs[0]) == {}
+
+
+def test_a_head_that_is_trained_in_steps_is_no_probe(home):
+    wish = {"tasks": ["acceptability"], "seeds": [1], "baselines": []}
+    plans = [
+        load_plan(
+            read_config([str(home / "tests/base.yaml")], wish | {"strategies": [*some, "frozen_sgd", "full"]}), home
+        )
+        for some in (["frozen"], [])
+    ]
+    (runs,) = candidates(plans[0], "demo")
+    assert [run.strategy for run in runs] == ["frozen", "full"]
+    with pytest.raises(UserError, match="needs a strategy that fits a head on the frozen encoder, as frozen, and"):
+        candidates(plans[1], "demo")
 
 
 def test_a_run_that_is_a_baseline_and_selected_is_a_candidate_once(tmp_path, monkeypatch):

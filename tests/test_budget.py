@@ -10,6 +10,7 @@ import pytest
 
 import invented
 import scored_runs
+from thaw.cli import budget_command, run_command
 from thaw.cli.budget_command import Pace
 from thaw.core import layout
 from thaw.core.digests import digest
@@ -77,6 +78,19 @@ def test_what_is_worse_for_sure_gets_no_further_seed(place, tmp_path):
     assert names(time_budget.pending_runs(plan, "mine")) == ["short_full base 2"]
 
 
+def test_what_a_recommendation_may_lose_is_not_given_up(place, tmp_path, monkeypatch):
+    """The probe is some 50 points below the best, and an output lets a recommendation lose 60, or has the default."""
+    lax = {"kind": "advice_table", "margin": 60, "caption": "The recommended strategy."}
+    place.write("my/outputs.yaml", {"outputs": {"lax": lax}})
+    for outputs, given_up in ((["main_table"], 1), (["advice"], 1), (["advice", "lax"], 0)):
+        monkeypatch.setitem(place.more, "outputs", outputs)
+        plan = planned(place, tmp_path / outputs[-1])
+        for run in plan.runs["mine"]:
+            write(plan, run, 0.40 if run.strategy == "frozen" else 0.90)
+        assert len(time_budget.pruned(plan, "mine")) == given_up
+    (place.folder / "my/outputs.yaml").unlink()
+
+
 def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
     """A strategy 20 points below, whose second seed trained: with a deviation of 12 points that says nothing."""
     plan = planned(place, tmp_path)
@@ -88,6 +102,17 @@ def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
         if run.variant == "k02":
             write(plan, run, (0.60, 0.61)[run.seed - 1])
     assert [cell.rpartition("/")[2] for cell in time_budget.pruned(plan, "mine")] == ["k02"]
+
+
+def test_a_head_that_is_trained_in_steps_has_seeds_that_differ(place, tmp_path, monkeypatch):
+    """A fit to convergence is known from one seed; a training by SGD is not, though all its seeds are one job too."""
+    monkeypatch.setitem(place.more, "strategies", ["frozen", "frozen_sgd", "short_full"])
+    plan, scores = planned(place, tmp_path), {"frozen": 0.40, "frozen_sgd": 0.40, "short_full": 0.90}
+    assert {run.step for run in plan.runs["mine"] if run.strategy == "frozen_sgd"} == {"fit_heads"}
+    for run in plan.runs["mine"]:
+        if run.seed == 1 or run.strategy == "short_full":
+            write(plan, run, scores[run.strategy])
+    assert list(time_budget.pruned(plan, "mine")) == ["runs/colour/all/tiny/linear/frozen/base"]
 
 
 def test_the_cells_of_a_slice(place, tmp_path):
@@ -166,6 +191,22 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
     assert NOT_WORSE in {line["answer"] for line in found.values()}
     due = "not run, or not with all seeds: pruned (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
     assert table.notes[-1].endswith(due)
+
+
+def test_the_exit_code_says_that_something_failed(place, monkeypatch, capsys):
+    """A slice fails, and tables of what is there are drawn; Snakemake is told that Thaw calls it."""
+    monkeypatch.chdir(place.folder)
+    called = []
+
+    def fails_where_runs_are_asked_for(command, env, **_):
+        called.append(env["THAW_RUN"])
+        return subprocess.CompletedProcess(command, 3 if "--" in command else 0)
+
+    monkeypatch.setattr(run_command.subprocess, "run", fails_where_runs_are_asked_for)
+    for more, code in (([], 3), (["--config", "budget=0s"], 0)):
+        with pytest.raises(SystemExit) as ended:
+            budget_command.main(["mine.yaml", *more])
+        assert ended.value.code == code and set(called) == {"1"} and "used of" in capsys.readouterr().out
 
 
 @pytest.mark.slow

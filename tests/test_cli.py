@@ -16,7 +16,7 @@ import thaw
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS
 from thaw.cli.run_command import snakemake_command
-from thaw.cli.selection import leading_files
+from thaw.cli.selection import leading_files, selected, selecting
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.code_digests import closure
 from thaw.core.errors import UserError
@@ -88,6 +88,12 @@ def test_files_come_first_and_the_rest_is_for_snakemake(tmp_path, monkeypatch):
     assert command[1:6] == ["-m", "snakemake", "--configfile", "a.yaml", "b.yml"]
     assert command[-3:] == words[2:] and command[command.index("--snakefile") + 1] == str(HOME / "Snakefile")
     assert command[command.index("--workflow-profile") + 1] == str(HOME / "profiles/default")
+
+
+@pytest.mark.parametrize("names", [("--configfile", "--config"), ("--configfiles", "-C")])
+def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names):
+    words = [names[0], str(home / "tests/base.yaml"), names[1], "seeds=[7]", "compute={threads: 1}"]
+    assert selected(selecting("plan", "").parse_args(words))["seeds"] == [7]
 
 
 @pytest.fixture
@@ -218,7 +224,9 @@ def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkey
     tables = tmp_path / "results/outputs/mine/tables"
     tables.mkdir(parents=True)
     (tables.parent / "report.html").write_text("<p>")
-    (tables / "advice.md").write_text("| take | top\\_k |\n")
+    (tables / "taken.md").write_text("| take | top\\_k |\n")
+    (tables / "taken.csv").write_text("task,advised\nmine,1\n")
+    (tables / "main_table.csv").write_text("task,score\nmine,1\n")
     (tmp_path / "my.yaml").write_text("experiment: mine\n")
     for words in ([], ["my.yaml"], ["mine"]):
         show_command.main(words)

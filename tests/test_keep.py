@@ -86,10 +86,10 @@ def test_the_recommended_run_is_the_best_on_validation(shown):
     line = "t,all,e,linear,tuned,base,"
     with pytest.raises(UserError, match="has no recommendation"):
         keeping.recommended_runs(outputs)
-    write_text(outputs / "tables/advice.csv", f"{header}\n{line}0\n")
+    write_text(outputs / "tables/mine.csv", f"{header}\n{line}0\n")
     with pytest.raises(UserError, match="recommends no strategy"):
         keeping.recommended_runs(outputs)
-    write_text(outputs / "tables/advice.csv", f"{header}\n{line}1\n")
+    write_text(outputs / "tables/mine.csv", f"{header}\n{line}1\n")
     records = [read_json(folder(shown, "tuned", seed) / "metrics.json") for seed in (1, 2)]
     scores = [record["scores"]["validation"]["accuracy"] for record in records]
     assert keeping.recommended_runs(outputs) == [folder(shown, "tuned", 1 + scores.index(max(scores)))]

@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.prepared_checks import shortfalls
 from thaw.planning.shell_words import command
 
@@ -304,26 +304,55 @@ def test_experiments_of_a_plan_make_what_both_name_alike(home, tmp_path):
     assert len(load_plan({"experiments": ["one", "third"]}, tmp_path).jobs["merge"]) == 1
 
 
-def test_experiments_of_a_plan_have_one_folder_of_data(home, tmp_path):
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"data_dir": "other"}, "data_dir: other has other and one has one"),
+        ({"compute": {"threads": 2}}, "compute.threads: other has 2 and one has 1"),
+        ({"store": {"free": True}}, "store.free: other has True and one has False"),
+    ],
+)
+def test_experiments_of_a_plan_have_one_folder_of_data_as_many_threads_and_free_alike(home, tmp_path, own, said):
     shutil.copytree(home / "config", tmp_path / "config")
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
-    for name in ("one", "other"):
-        text = yaml.safe_dump(base | {"experiment": name, "data_dir": name})
+    for name, changes in (("one", {}), ("other", own)):
+        text = yaml.safe_dump(base | {"data_dir": "one", "experiment": name} | changes)
         (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    with pytest.raises(UserError, match=r"other\.yaml:\d+: data_dir: one has its files in one; .* have one data_dir"):
+    with pytest.raises(UserError, match=rf"other\.yaml:\d+: {said}; give both the same, or run them one by one"):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
-    assert load_plan({"experiments": ["one", "other"], "data_dir": "both"}, tmp_path).data_dir == "both"
+    both = load_plan({"experiments": ["one", "other"]} | own, tmp_path)
+    assert (both.data_dir, both.threads) == (own.get("data_dir", "one"), own.get("compute", {}).get("threads", 1))
 
 
-def test_results_that_are_a_file_are_one_sentence(home, tmp_path):
+def test_experiments_of_a_plan_search_with_the_same_seeds(home, tmp_path):
+    """The choice that both share is made among trials of the same seeds, whatever else is in the experiments."""
+    shutil.copytree(home / "config", tmp_path / "config")
+    tried = {"phases": [{"train": ["head", {"top": 1}]}], "search": {"grid": {"rate": [1e-4, 1e-3]}, "seeds": [3, 4]}}
+    alike = {"phases": [{"train": ["head", {"top": 2}]}], "rates_from": "tried"}
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/strategies.yaml").write_text(yaml.safe_dump({"strategies": {"tried": tried, "alike": alike}}))
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["tried"], "seeds": [1]}
+    base |= {"catalogues": [str(tmp_path / "my")], "outputs": ["main_table"], "tasks": ["acceptability"]}
+    others = {"other": {"search_seeds": 1}, "third": {"strategies": ["alike"], "search_seeds": 1}}
+    for name, changes in ({"one": {}, "more": {"search_seeds": 2}} | others).items():
+        text = yaml.safe_dump(base | {"experiment": name} | changes)
+        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
+    for name in others:
+        said = rf"{name}\.yaml:\d+: search_seeds: {name} searches \S+/tried/base with 1 seed and one with 2; give both "
+        with pytest.raises(UserError, match=said):
+            load_plan({"experiments": ["one", name]}, tmp_path)
+    assert len(load_plan({"experiments": ["one", "more"]}, tmp_path).jobs["train"]) == 2 * 2 + 1
+
+
+def test_results_are_in_the_folder_that_the_configuration_names(home, tmp_path):
+    """Whichever command loads the plan: run, plan, doctor, advise or budget."""
+    assert planned(home).results == planned(home, pathvars={"logs": "l"}).results == "results"
+    assert planned(home, pathvars={"results": "a"}).results == "a"
+    with pytest.raises(UserError, match="pathvars"):
+        planned(home, pathvars=3)
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="out: is a file, and results are written to a folder of this name"):
-        load_plan(read_config([str(home / "tests/base.yaml")], {}), home, str(tmp_path / "out"))
-    assert [results_folder(one) for one in ({}, {"pathvars": {"results": "a"}}, {"pathvars": 3})] == [
-        "results",
-        "a",
-        "results",
-    ]
+        planned(home, pathvars={"results": str(tmp_path / "out")})
 
 
 def test_the_network_alone_is_asked_twice(home):

@@ -1,6 +1,7 @@
 """The cluster profile: what jobs ask for, and a small experiment run by a real SLURM that this test starts."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -8,6 +9,7 @@ import time
 import pytest
 import yaml
 
+import forked
 from cluster import Cluster, missing
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -41,6 +43,32 @@ def test_a_job_with_a_gpu_asks_for_the_time_that_it_takes_there():
     assert all(30 < found["runtime"] < DAY / 4 for found in asked)
 
 
+MINUTES_BY_RULE = """
+include: "{home}/Snakefile"
+cell = dict(task="conll2003", subset="all", encoder="bert_base_uncased", head="linear", strategy="full", variant="base")
+for found in workflow.rules:
+    if found.name.startswith(("train", "features_bert")):
+        seed = dict(seed="3") if found.name == "train" else dict()
+        print("asks", found.name, found.resources["runtime"]._value(cell | seed, attempt=1))
+"""
+
+
+@pytest.mark.parametrize("rule", ["train_1_2", "train", "features_bert_base_uncased_conll2003_whole"])
+def test_a_rule_that_is_given_a_gpu_by_its_name_asks_for_the_time_that_it_takes_there(tmp_path, rule):
+    (tmp_path / "Snakefile").write_text(MINUTES_BY_RULE.format(home=HOME))
+    wish = {"encoders": ["bert_base_uncased"], "tasks": ["conll2003"], "sources": ["hub"]}
+    wish |= {"strategies": ["frozen", "full"], "seeds": [1, 2, 3], "baselines": [], "outputs": ["main_table"]}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(wish))
+    command = ["snakemake", "--configfile", HOME / "tests/base.yaml", "mine.yaml", "--dry-run", "--cores", "2"]
+    minutes = []
+    for more in ([], ["--set-resources", f"{rule}:gpu=1"]):
+        done = forked.run([*command, *more], tmp_path)
+        assert done.returncode == 0, done.stderr
+        asked = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("asks ")]
+        minutes.append({name: int(count) for name, count in asked})
+    assert [name for name, count in minutes[0].items() if minutes[1][name] < count] == [rule]
+
+
 def test_no_job_asks_for_more_than_a_day():
     plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["full"])
     assert {request(plan, "train", key)["runtime"] for key in plan.jobs["train"]} == {DAY}
@@ -51,6 +79,31 @@ def test_all_seeds_of_a_cell_ask_for_as_much():
     first = first_of_cells(plan)
     assert list(first) == list(plan.jobs["train"]) and 3 * len(set(first.values())) == len(first)
     assert all(request(plan, "train", key) == request(plan, "train", other) for key, other in first.items())
+
+
+def rules() -> dict[str, bool]:
+    """Return whether each rule runs where Snakemake does, by its name, or by its step where the plan names it."""
+    local = {}
+    for file in (HOME / "workflow/rules").glob("*.smk"):
+        parts = re.split(r"^ *(?:use )?rule\b(.*):$", file.read_text(), flags=re.MULTILINE)[1:]
+        for head, body in zip(parts[::2], parts[1::2], strict=True):
+            step = re.search(r"thaw\.steps (\w+)", body)
+            name = head.split()[0] if head else step[1] if step else "free"
+            local[name] = "localrule: True" in body
+    return local
+
+
+def test_where_each_rule_runs_on_a_cluster_is_said_in_the_profile_and_on_its_page():
+    local = rules()
+    assert len(local) == 22 and local["prepare"] and local["free"] and not local["train"] and not local["teach"]
+    page = (HOME / "docs/howto/cluster.md").read_text()
+    lines = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", page.partition("## What runs where")[2], re.MULTILINE)
+    named = {name: where.startswith("login node") for names, where in lines for name in re.findall(r"`(\w+)`", names)}
+    assert {name: here for name, here in named.items() if name in local} == local
+    head = (HOME / "workflow/profiles/slurm/config.yaml").read_text().partition("executor:")[0]
+    parts = head.partition("All others are SLURM jobs")
+    said = {name: part == parts[0] for part in (parts[0], parts[2]) for name in re.findall(r"\w+", part)}
+    assert {name: here for name, here in said.items() if name in local} == local
 
 
 def test_every_profile_reruns_by_the_same_triggers():

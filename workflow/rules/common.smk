@@ -104,11 +104,11 @@ def specs_of(step, seeds):
     return lambda wildcards: PLAN.canonical_together(step, keys_of(step, wildcards, seeds=seeds))
 
 
-def asks_for_gpu(step):
-    """Return whether the jobs of a step have a GPU: --set-resources for its rule, else --default-resources, say so."""
+def asks_for_gpu(name):
+    """Return whether jobs have a GPU, by --set-resources for the rule of this name, else by --default-resources."""
     settings = workflow.resource_settings
-    asked = {**(settings.default_resources or {}), **settings.overwrite_resources.get(step, {})}
-    return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
+    asked = {**(settings.default_resources or {}), **settings.overwrite_resources.get(name, {})}
+    return any(asked.get(one, 0) not in (0, None) for one in ("gpu", "gres"))
 
 
 @cache
@@ -135,20 +135,22 @@ def first_runs():
 
 
 @cache
-def asked(step, key, attempt):
+def asked(step, key, attempt, gpu):
     """Return what a step's job asks of a cluster."""
-    return request(PLAN, step, key, attempt, asks_for_gpu(step))
+    return request(PLAN, step, key, attempt, gpu)
 
 
-def requested(step, key=None, seeds=()):
+def requested(step, key=None, seeds=(), named=None):
     """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt.
 
-    Of several runs in one job: the most memory that one needs, and the time of all.
+    Of several runs in one job: the most memory that one needs, and the time of all. Args: named, the name of the rule
+    where it is not the step's.
     """
+    gpu = asks_for_gpu(named or step)
 
     def resource(name, total):
         return lambda wildcards, attempt: total(
-            asked(step, first_runs().get(wanted, wanted), attempt)[name]
+            asked(step, first_runs().get(wanted, wanted), attempt, gpu)[name]
             for wanted in keys_of(step, wildcards, key, seeds)
         )
 

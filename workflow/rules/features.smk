@@ -21,10 +21,11 @@ from thaw.planning.core_shares import extraction_cores
 CORES_OF_A_PASS = extraction_cores(PLAN, CORES)
 
 for store in PLAN.jobs["features"]:
+    named = re.sub(r"\W", "_", f"features_{store}")
 
     rule:
         name:
-            re.sub(r"\W", "_", f"features_{store}")
+            named
         input:
             reads("features", "data", "encoder", key=store),
         output:
@@ -38,7 +39,7 @@ for store in PLAN.jobs["features"]:
             "../envs/thaw.yaml"
         threads: CORES_OF_A_PASS
         resources:
-            **requested("features", store),
+            **requested("features", store, named=named),
         params:
             spec=PLAN.canonical_of("features", store),
             # derived from the output, so that Snakemake makes no store again where others read it

@@ -6,7 +6,8 @@ OUTPUTS     results/merges/<subset>/<encoder>/<id>/merge.json (with trunk, branc
             results/latency/<subset>/<encoder>/<id>/latency.json (with latency.csv)
 SPEC        how a branch is chosen, seeds, by task the candidates: what each shares, digests of its runs
 
-Times are of this machine: latency takes all cores, so that no other job runs meanwhile.
+Times are of the machine on which latency runs. With --cores it takes all of them, so that no other job runs meanwhile;
+on a cluster without --cores it has the threads of any job, and whatever else runs on its node slows it down.
 """
 
 

@@ -13,10 +13,11 @@ One rule per teacher, since the number of its outputs follows from the plan.
 import re
 
 for taught in PLAN.jobs["teach"]:
+    named = re.sub(r"\W", "_", f"teach_{taught}")
 
     rule:
         name:
-            re.sub(r"\W", "_", f"teach_{taught}")
+            named
         input:
             reads("teach", "data", "encoder", "tokens", "run", key=taught),
         output:
@@ -30,7 +31,7 @@ for taught in PLAN.jobs["teach"]:
             "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
-            **requested("teach", taught),
+            **requested("teach", taught, named=named),
         params:
             spec=PLAN.canonical_of("teach", taught),
         message:

@@ -146,14 +146,17 @@ if WITH_ENCODER:
             task=WITH_ENCODER,
             strategy=PLAN.strategies("train"),
             seed=SINGLE_SEEDS if SEED_GROUPS else "[0-9]+",
+        resources:
+            **requested("train", named="train_kept"),
 
 
 for (part, variants), (tasks, names) in product(SEED_GROUPS.items(), FILES.items()):
+    named = f"train_{'_'.join(map(str, part))}{'_kept' if tasks == WITH_ENCODER else ''}"
 
     rule:
         # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
         name:
-            f"train_{'_'.join(map(str, part))}{'_kept' if tasks == WITH_ENCODER else ''}"
+            named
         input:
             reads("train", *READ_BY_RUNS, seeds=part),
         output:
@@ -169,7 +172,7 @@ for (part, variants), (tasks, names) in product(SEED_GROUPS.items(), FILES.items
             "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
-            **requested("train", seeds=part),
+            **requested("train", seeds=part, named=named),
         params:
             spec=specs_of("train", part),
             cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),

@@ -14,14 +14,11 @@ cheaper rule that was tried there lost less (docs/results/grid.md); what it lost
 encoder, head, strategies and number of rows. What was trained stays, and `thaw run` continues from it.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
-from thaw.cli.run_command import snakemake_command
+from thaw.cli.run_command import run_apart
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
@@ -33,7 +30,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import Result
 from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
@@ -44,7 +41,6 @@ from thaw.schema.experiment import BASELINES
 from thaw.statistics.non_inferiority import Candidate
 
 GROUP = ("task", "subset", "encoder", "head")
-FITTED = "fit_heads"  # the step of probes: fitted to convergence on stored states
 
 
 def main(words: list[str]) -> None:
@@ -52,22 +48,19 @@ def main(words: list[str]) -> None:
     files, rest = leading_files(words)
     given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
-    config = configuration(given.configfile, given.config)
-    results = results_folder(config)
-    plan = load_plan(config, HOME, results, given.configfile)
+    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")
     name = plan.experiments[0].experiment
-    log = Path(results) / layout.folder("report", {"experiment": name}) / "advise.log"
+    log = Path(plan.results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = snakemake_command(given.configfile, ["--keep-going"])
-    command += [*(["--config", *given.config] if given.config else []), *further]
     answers, groups = [], candidates(plan, name)
     for runs in groups:
         print(" ".join(getattr(runs[0], part) for part in GROUP), flush=True)
         references = baselines(plan, name, runs[0])
         folders = [run.folder for run in runs] + [folder for folder, _ in references.values()]
-        make([plan.table.paths.result(folder) for folder in folders], command, log)
+        with open(log, "ab") as file:
+            run_apart(given, further, [plan.table.paths.result(folder) for folder in folders], file)
         answers.append(advise(plan, runs, references, log))
     measured = grid_outcomes.was_measured(plan, groups)
     print("\n".join(grid_outcomes.lines(measured)))
@@ -87,8 +80,8 @@ def candidates(plan: Plan, experiment: str) -> list[list[RunPlan]]:
 
 
 def _probes_and_whole(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
-    probes = [run for run in runs if run.step == FITTED]
-    whole = [run for run in runs if run.step != FITTED and _trains_everything(plan, run)]
+    probes = [run for run in runs if plan.job(run.step, run.key).fits_to_convergence]
+    whole = [run for run in runs if _trains_everything(plan, run)]
     if not probes or not whole:
         needs = "a strategy that fits a head on the frozen encoder, as frozen, and one that trains all of it, as full"
         named = wording.listing(list(dict.fromkeys(run.strategy for run in runs)))
@@ -98,13 +91,6 @@ def _probes_and_whole(plan: Plan, runs: list[RunPlan]) -> list[RunPlan]:
 
 def _trains_everything(plan: Plan, run: RunPlan) -> bool:
     return trains_embeddings(plan.job(run.step, run.key).spec["phases"][-1]["components"])
-
-
-def make(results: list[str], command: list[str], log: Path) -> None:
-    """Have Snakemake make some results. Args: its command; the file for what it prints."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with open(log, "ab") as file:
-        subprocess.run([*command, "--", *results], env=os.environ | {"PATH": path}, stdout=file, stderr=file)
 
 
 def baselines(plan: Plan, experiment: str, run: RunPlan) -> dict[str, tuple[str, Result]]:

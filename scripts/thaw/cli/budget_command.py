@@ -7,23 +7,21 @@ validation than the best for sure, by the interval over seeds and rows, gets no 
 single seed. No training is started that would not fit into what is left; one that has begun is not cut off. The report
 and the advice list what was not run. Run it again, with a new budget, and it continues.
 
-Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next.
+Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next. The
+exit code is the last one of Snakemake that says that something failed, else 0.
 """
 
-import os
-import subprocess
 import sys
 import time
-from pathlib import Path
 
-from thaw.cli.run_command import snakemake_command
+from thaw.cli.run_command import run_apart
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.core.home import HOME
 from thaw.outputs.wording import plural, seconds
 from thaw.planning import cost_estimate, time_budget
-from thaw.planning.configuration import load_plan, results_folder
+from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
 SLICES = 10  # so many answers, at least, on the way
@@ -35,13 +33,11 @@ def main(words: list[str]) -> None:
     parser = with_flags(parser_of("budget", __doc__))
     given, further = parser.parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
-    config = configuration(given.configfile, given.config)
-    results = results_folder(config)
-    plan = load_plan(config, HOME, results, given.configfile)
+    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
-    whole, begin, tried = time_budget.seconds_of(wish), time.monotonic(), set()
+    whole, begin, tried, codes = time_budget.seconds_of(wish), time.monotonic(), set(), [0]
     pace = Pace(plan)
     others = [
         file
@@ -58,16 +54,18 @@ def main(words: list[str]) -> None:
             break
         started = time.monotonic()
         print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
-        snakemake([*others, *(plan.table.paths.result(turn.run.folder) for turn in slice_)], given, further)
+        results = [plan.table.paths.result(turn.run.folder) for turn in slice_]
+        codes.append(run_apart(given, further, [*others, *results]))
         pace.learn(slice_, time.monotonic() - started)
         tried |= {turn.run.folder for turn in slice_}
         write_record(plan, name, begin)
-        snakemake([], given, further)
+        codes.append(run_apart(given, further, []))
         others = []
     if not tried:
-        snakemake([], given, further)
+        codes.append(run_apart(given, further, []))
     given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
     print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
+    sys.exit(next(filter(None, reversed(codes)), 0))
 
 
 class Pace:
@@ -92,11 +90,3 @@ def write_record(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
     record = {"seconds": round(time.monotonic() - begin), "pruned": time_budget.pruned(plan, name)}
     write_json(plan.table.paths.budget(name), record)
-
-
-def snakemake(targets: list[str], given, further: list[str]) -> None:
-    """Run Snakemake for some files, or for the outputs of what is there; a job that fails stops no other one."""
-    command = snakemake_command(given.configfile, ["--keep-going"])
-    command += ["--config", *given.config] if given.config else []
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    subprocess.run([*command, *further, *(["--", *targets] if targets else [])], env=os.environ | {"PATH": path})

@@ -13,13 +13,25 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import get_origin
 
 from pydantic import ValidationError
 
-from thaw.cli.selection import DEFAULT, SUFFIXES, configuration, leading_files, misspelt, parser_of, with_flags
+from thaw.cli.selection import (
+    DEFAULT,
+    OF_FILES,
+    OF_KEYS,
+    SUFFIXES,
+    configuration,
+    leading_files,
+    misspelt,
+    names_files,
+    parser_of,
+    with_flags,
+)
 from thaw.core import fork_server
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, PACKAGE
@@ -27,10 +39,9 @@ from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig, ExperimentConfig
 
 PROFILE = "--workflow-profile"
-OF_KEYS = ("--config", "-C")  # options that keys with their values follow
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
-STARTING = {"--cores", "-c", "--config", "-C", "--configfile", "--keep-going", "-k", "--printshellcmds", "-p"}
+STARTING = {"--cores", "-c", *OF_KEYS, *OF_FILES, "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:
@@ -40,7 +51,7 @@ def main(words: list[str]) -> None:
         return
     files, further = leading_files(words)
     _refuse_words_of_nobody(files, further)
-    named = files or any(word.startswith("--configfile") for word in further)
+    named = files or names_files(further)
     if not named and DEFAULT.is_file():
         files = [str(DEFAULT)]
     elif not named:
@@ -52,7 +63,7 @@ def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
     """Raise UserError for words that Snakemake would take for a file to make, or answer with a page of its options."""
     if not files and further and not further[0].startswith("-") and "/" not in further[0]:
         raise UserError(f"{further[0]}: {_no_experiment(further[0])}")
-    if not files and not any(word.startswith("--configfile") for word in further):
+    if not files and not names_files(further):
         for word in further:
             if word.endswith(SUFFIXES) and "=" not in word and Path(word).is_file():
                 raise UserError(f"{word}: the experiment comes first, as thaw run {word} {further[0]} ...")
@@ -104,8 +115,7 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
     config = configuration([*files, *given.configfile], given.config)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    os.environ.update(_environment())
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
     # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
@@ -175,6 +185,24 @@ def _cores_given(further: list[str]) -> int:
     with contextlib.suppress(argparse.ArgumentError, TypeError, ValueError):  # no number, as `all`
         return max(1, int(parser.parse_known_args(further)[0].cores))
     return machine_size()["cores"]
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables by which Snakemake finds the programs of this Python, and says a mistake in one sentence."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {"PATH": path, "THAW_RUN": "1"}
+
+
+def run_apart(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
+    """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
+
+    Args: the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
+    for all of them; the open file for what Snakemake prints.
+    """
+    command = snakemake_command(given.configfile, ["--keep-going"])
+    command += [*(["--config", *given.config] if given.config else []), *further]
+    command += ["--", *results] if results else []
+    return subprocess.run(command, env=os.environ | _environment(), stdout=output, stderr=output).returncode
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:

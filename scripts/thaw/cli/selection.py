@@ -11,6 +11,8 @@ from thaw.planning.config_files import read_config
 
 DEFAULT = Path("config/config.yaml")
 SUFFIXES = (".yaml", ".yml", ".json")
+# Snakemake's options for files and single keys, by each of their names.
+OF_FILES, OF_KEYS = ("--configfile", "--configfiles"), ("--config", "-C")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,9 +43,14 @@ def selecting(name: str, description: str) -> argparse.ArgumentParser:
 
 def with_flags(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Add Snakemake's flags for files and single keys."""
-    parser.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    parser.add_argument(*OF_FILES, nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
+    parser.add_argument(*OF_KEYS, nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
     return parser
+
+
+def names_files(words: list[str]) -> bool:
+    """Return whether a command line names files by Snakemake's option."""
+    return any(word.partition("=")[0] in OF_FILES for word in words)
 
 
 def leading_files(words: list[str]) -> tuple[list[str], list[str]]:

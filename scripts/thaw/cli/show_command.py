@@ -11,6 +11,7 @@ from pathlib import Path
 
 from thaw.cli.selection import SUFFIXES, configuration, parser_of
 from thaw.core import layout
+from thaw.core.advice_tables import advice_tables
 from thaw.core.errors import UserError, suggestion
 
 
@@ -29,13 +30,16 @@ def main(words: list[str]) -> None:
 
 def summary(page: Path) -> str:
     """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
-    advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
-    if not advice.is_file():
-        return f"report: {page}"
-    # The notes below the table are longer than the table; they are in the report.
-    shown = [line for line in advice.read_text(encoding="utf-8").splitlines() if not line.startswith("- ")]
-    recommended = re.sub(r"\\([_*|])", r"\1", "\n".join(shown).strip())  # a terminal is no Markdown
-    return f"{recommended}\n\nreport, with how this is decided: {page}"
+    recommended = [_without_notes(table.with_suffix(".md")) for table in advice_tables(page.parent)]
+    return "\n\n".join(
+        [*recommended, f"report, with how this is decided: {page}" if recommended else f"report: {page}"]
+    )
+
+
+def _without_notes(table: Path) -> str:
+    """Return a table for a terminal, which is no Markdown; its notes are longer than it, and in the report."""
+    shown = [line for line in table.read_text(encoding="utf-8").splitlines() if not line.startswith("- ")]
+    return re.sub(r"\\([_*|])", r"\1", "\n".join(shown).strip())
 
 
 def page_of(experiment: str | None, results: Path) -> Path:

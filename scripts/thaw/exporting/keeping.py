@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.advice_tables import ADVISED, advice_tables
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -85,13 +86,14 @@ def recommended_runs(folder: Path) -> list[Path]:
 
     Args: the experiment's folder of outputs. Raises UserError where it has no recommendation.
     """
-    advice = layout.output(folder, "table", "advice").with_suffix(".csv")
-    if not advice.is_file():
-        raise UserError(f"{folder} has no recommendation (tables/advice.csv); name advice under outputs: and run again")
-    with open(advice, encoding="utf-8", newline="") as file:
-        lines = [line for line in csv.DictReader(file) if line["advised"] == "1"]
+    tables, lines = advice_tables(folder), []
+    if not tables:
+        raise UserError(f"{folder} has no recommendation; name advice under outputs: and run again")
+    for table in tables:
+        with open(table, encoding="utf-8", newline="") as file:
+            lines += [line for line in csv.DictReader(file) if line[ADVISED] == "1"]
     if not lines:
-        raise UserError(f"{advice} recommends no strategy; name a run's folder")
+        raise UserError(f"{', '.join(map(str, tables))} recommends no strategy; name a run's folder")
     cells = {tuple(line[name] for name in layout.CELL) for line in lines}
     results = folder.absolute().parents[1]
     return [_best(results, dict(zip(layout.CELL, cell, strict=True))) for cell in sorted(cells)]

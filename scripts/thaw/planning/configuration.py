@@ -2,6 +2,7 @@
 
 import contextlib
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 
 from thaw.core import plugins
@@ -23,15 +24,17 @@ BLOCK_OF_KEY = {key: key for key in ("tasks", "encoders", "strategies", "outputs
 BLOCK_OF_KEY |= {"probe_tasks": "tasks"}
 KINDS_OF_PARTS = ("tasks", "encoders", "heads", "strategies")  # of which `only` speaks
 SEVERAL = "experiments"  # the key of a configuration that names several
+OF_A_PLAN = (("data_dir",), ("compute", "threads"), ("store", "free"))  # keys that experiments have alike in one plan
 
 
-def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "Plan":
+def load_plan(config: dict, home: Path, results: str | None = None, files=()) -> "Plan":
     """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
 
     Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
-    the shipped catalogues; results, the folder of all results; files, from which config was merged, to say where a
-    mistake is. Raises UserError for any mistake in them.
+    the shipped catalogues; results, the folder of all results, in the place of that which config names; files, from
+    which config was merged, to say where a mistake is. Raises UserError for any mistake in them.
     """
+    results = results or _results_folder(config)
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
     experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
@@ -55,7 +58,7 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
 
 
-def results_folder(config: dict) -> str:
+def _results_folder(config: dict) -> str:
     """Return the folder of all results that a configuration names, as Snakemake has it."""
     named = config.get("pathvars")
     return str((isinstance(named, dict) and named.get("results")) or "results")
@@ -89,14 +92,16 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
 
 
 def _check_shared(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
-    """Raise UserError for experiments of one plan with files in several folders, or other states of the same texts."""
+    """Raise UserError for experiments of one plan that differ in what all of its jobs have, or in states they share."""
     made: dict[tuple[str, str], ExperimentConfig] = {}
     for one in experiments:
-        if one.data_dir != experiments[0].data_dir:
-            raise UserError(
-                f"{one.place('data_dir')}: {experiments[0].experiment} has its files in {experiments[0].data_dir}; "
-                "experiments that run together have one data_dir"
-            )
+        for key in OF_A_PLAN:
+            first, own = (attrgetter(".".join(key))(each) for each in (experiments[0], one))
+            if own != first:
+                raise UserError(
+                    f"{one.place(*key)}: {one.experiment} has {own} and {experiments[0].experiment} has {first}; give "
+                    "both the same, or run them one by one"
+                )
         corpora = {catalogue.get("tasks", task, "tasks").corpus for task in (*one.tasks, *one.probe_tasks)}
         for place in product(one.encoders, sorted(corpora)):
             first = made.setdefault(place, one)

@@ -37,16 +37,11 @@ def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
     most = 0
     if _shares_work(cores):
         steps = ("fit_heads", "search_heads")  # a search ends before its fit begins
-        jobs = max(1, *(sum(map(_trains, plan.jobs[step].values())) for step in steps))
+        jobs = max(1, *(sum(not job.fits_to_convergence for job in plan.jobs[step].values()) for step in steps))
         most = min(cores, 2 * cores // jobs) // plan.threads
     if most < 2:
         return lambda step, key: plan.threads
     return lambda step, key: plan.threads * min(most, _processes(plan, step, key))
-
-
-def _trains(job) -> bool:
-    """Return whether the heads of a job train, each by itself; those that are fitted to convergence share one fit."""
-    return job.spec["phases"][0].get("optimizer") != "lbfgs"
 
 
 def _processes(plan: Plan, step: str, key: str) -> int:
@@ -55,7 +50,7 @@ def _processes(plan: Plan, step: str, key: str) -> int:
     store = store_of(plan, job)
     head = HeadConfig.model_validate(job.spec["head"])
     (phase,), read = job.spec["phases"], head.layers.reads(job.spec["layers"])
-    if not _trains(job) or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own
+    if job.fits_to_convergence or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own
         return 1
     heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
     fitting = ROOM / (8 * entry_of(plan, store).width * max(1, training_vectors(plan, job)))

@@ -7,6 +7,7 @@ from thaw.core import layout, plugins
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
+from thaw.core.phrases import plural
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBE_ONLY_TYPES
 from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
@@ -56,6 +57,7 @@ class ExperimentJobs:
         for run in (run for merge in merges for run in merge.runs if run.seed == merge.seed):
             self.planner.mark_kept(run)
         ensembles = external_and_ensembles.ensembles(experiment, self.planner)
+        self._check_searches()
         for run in self.runs:
             self._runs.add(run)
         for key, (name, members) in ensembles.items():
@@ -91,19 +93,28 @@ class ExperimentJobs:
         self.extra_results[result_folder(step, key)] = (step, key)
 
     def _add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result]) -> Job:
-        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error.
-
-        Of the computation, as its threads, the last experiment decides, as it does of runs.
-        """
+        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
         known = self.table.job(step, key).spec if self.table.has(step, key) else spec
-        names = (known | spec).keys() - {"compute"}
-        if differs := sorted(name for name in names if known.get(name) != spec.get(name)):
+        if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
             raise UserError(
                 f"{self.experiment.place(SELECTED_BY[step])}: {result_folder(step, key)} is made for another "
                 f"experiment too, with other {', '.join(differs)}; give both the same, or run them one by one, each "
                 "with a folder of results of its own"
             )
         return self.table.add(step, key, spec, inputs, depends_on)
+
+    def _check_searches(self) -> None:
+        """Raise UserError for a search that another experiment of the plan has with other seeds."""
+        for search in self.planner.searches.values():
+            seeds, own = {trial.seed for trial in search.trials}, self.experiment
+            first, others = self.table.searches.setdefault((search.step, search.key), (own.experiment, seeds))
+            if seeds != others:
+                count = plural(len(seeds), "seed")
+                raise UserError(
+                    f"{own.place('search_seeds')}: {own.experiment} searches {search.key} with {count} and {first} "
+                    f"with {len(others)}; give both the same search_seeds, or run them one by one, each with a folder "
+                    "of results of its own"
+                )
 
     def _subset(self, name: str) -> dict:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
@@ -160,10 +171,13 @@ class ExperimentJobs:
         """Add the hidden states that an adapted encoder gives to what is probed, and return them."""
         states, trained = Result("features_adapted", adapted_key(run.folder, probed.task)), result_of(run)
         if not self.table.has(states.step, states.key):
-            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue)
+            rows = self.table.previous_changes.get(states.key, {"rows": probed.rows})
+            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | rows
             spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(trained)})
             inputs["run"] = [self.table.paths.result(run.folder)]
             self.table.add(states.step, states.key, spec, inputs, [trained])
+        elif self.table.job(states.step, states.key).spec["rows"] == probe_jobs.NONE != probed.rows:
+            self.table.changes[states.key] = {"rows": probed.rows}  # another experiment's probe is fitted to no rows
         return states
 
     def _states_of(self, probed: Probed, spec: dict) -> tuple[dict, dict]:

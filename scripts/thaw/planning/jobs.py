@@ -47,6 +47,11 @@ class Job:
         parts = (self.spec, *self.spec.get("phases", []), settings.get("phase", {}))
         return any(part.get("precision") == "bf16" for part in parts)
 
+    @property
+    def fits_to_convergence(self) -> bool:
+        """Whether it fits a linear head to convergence, and trains nothing else."""
+        return [phase.get("optimizer") for phase in self.spec["phases"]] == ["lbfgs"]
+
     @cached_property
     def digest(self) -> str:
         """The digest under which later specs name this job's result."""
@@ -58,9 +63,10 @@ class JobTable:
 
     Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; taught,
     {key of a teacher's outputs: the boundaries of its hidden states that some student is matched to}; seeds,
-    those that a fitted head is made with; executed, {step: {(head, strategy)}}; changes, {key of a run: keys of its
-    spec in which a later experiment differs from the one that added it}; previous_changes, those that a first pass over
-    all experiments has recorded, which specs take over.
+    those that a fitted head is made with; executed, {step: {(head, strategy)}}; searches, {step and key of a choice
+    among trials: the first experiment that asks for it, and the seeds of the trials}; changes, {key of a run,
+    or of the states of an adapted encoder: keys of its spec in which a later experiment differs from the one that added
+    it}; previous_changes, those that a first pass over all experiments has recorded, which specs take over.
     """
 
     def __init__(self, results: str, seeds: set[int], previous_changes: dict[str, dict] | None = None):
@@ -70,6 +76,7 @@ class JobTable:
         self.vectors: dict[str, list[str]] = {}
         self.taught: dict[str, set[int | str]] = {}
         self.seeds = set(seeds)
+        self.searches: dict[tuple[str, str], tuple[str, set[int]]] = {}
         self.changes: dict[str, dict] = {}
         self.previous_changes = previous_changes or {}
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in STEPS}

@@ -44,7 +44,7 @@ class RunPlanner(RunContents):
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
         super().__init__(catalogue)
         self.experiment = experiment
-        self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
+        self.searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
         self.kept: set[str] = set()  # folders of runs whose tensors students or merges read
 
     def runs(self) -> Iterator[RunPlan]:
@@ -245,11 +245,11 @@ class RunPlanner(RunContents):
             raise UserError(f"{place}: {name} has {has}; name a strategy with a search of all phases and no sweep")
         value = None if strategy.rates_from else cell.value
         point = cell._replace(strategy=name, value=value, seed=0)  # whatever the seed
-        if point not in self._searches:
+        if point not in self.searches:
             grid = entry.search.trials()
             every = product(range(1, len(grid) + 1), entry.search.seeds[: self.experiment.search_seeds])
             trials = tuple(self._run(point._replace(seed=seed), (), number) for number, seed in every)
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
-            self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
-        return Need("settings", self._searches[point], {"grid": list(self._searches[point].grid)})
+            self.searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
+        return Need("settings", self.searches[point], {"grid": list(self.searches[point].grid)})

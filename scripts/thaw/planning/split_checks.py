@@ -4,7 +4,7 @@ from thaw.core.errors import UserError
 from thaw.declarations.splits import PARTS_OF_TRAIN
 from thaw.declarations.task_types import no_f1
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.corpora import CorpusConfig, TaskConfig
+from thaw.schema.corpora import TaskConfig
 from thaw.schema.experiment import ExperimentConfig
 
 OTHER_NAMES_OF_VALIDATION = {"dev", "development", "val", "valid"}  # in published data sets
@@ -28,7 +28,7 @@ def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, 
                 has = f"corpus {task.corpus} has no split '{split}'; it has {', '.join(sorted(there))}"
                 raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
     if task.validation in corpus.carve:
-        _check_unread(catalogue, task, corpus, there)
+        _check_unread(catalogue, task, there)
 
 
 def check_labels(catalogue: Catalogue, name: str) -> None:
@@ -39,7 +39,7 @@ def check_labels(catalogue: Catalogue, name: str) -> None:
         raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {no_f1(task.target, len(labels))}")
 
 
-def _check_unread(catalogue: Catalogue, task: TaskConfig, corpus: CorpusConfig, there: set[str]) -> None:
+def _check_unread(catalogue: Catalogue, task: TaskConfig, there: set[str]) -> None:
     """Raise UserError where validation is held out from train though there is a split for it under another name."""
     known = (catalogue.get("tasks", other, "tasks") for other in catalogue.ids("tasks"))
     read = {split for other in known if other.corpus == task.corpus for split in (other.validation, *other.test)}

@@ -8,11 +8,13 @@ from math import inf, sqrt
 from statistics import NormalDist, mean, variance
 
 from thaw.core.files import read_json
+from thaw.declarations.output_kind import Use
+from thaw.declarations.output_options import AdviceOptions
+from thaw.declarations.outputs import kinds_for
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan, needed
 from thaw.planning.start_order import operations_of_jobs
 
-PRUNING_MARGIN = 1.0  # points that a recommendation may lose by default: what is worse by more is never recommended
 NORMAL = NormalDist().inv_cdf(0.975)
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -72,16 +74,25 @@ def pruned(plan: Plan, experiment: str) -> dict[str, str]:
             record = read_json(plan.table.paths.result(run.folder))
             value = record["scores"][task.validation][task.metrics[0]] or 0.0
             cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
-            cell = cells.setdefault(run.cell, SeedScores(run.step == "fit_heads", record["rows"][task.validation]))
+            fitted = plan.job(run.step, run.key).fits_to_convergence
+            cell = cells.setdefault(run.cell, SeedScores(fitted, record["rows"][task.validation]))
             cell.values.append(100 * value)
-    why = {}
+    why, margin = {}, _margin(plan, experiment)
     for cells in groups.values():
         best = max(cells.values(), key=lambda cell: mean(cell.values))
         for name, cell in cells.items():
             behind, noise = mean(best.values) - mean(cell.values), _noise(cell, best, list(cells.values()))
-            if behind - noise > PRUNING_MARGIN:
+            if behind - noise > margin:
                 why[name] = f"pruned, {behind:.1f} ± {noise:.1f} points below the best on validation"
     return why
+
+
+def _margin(plan: Plan, experiment: str) -> float:
+    """Return the points that a recommendation may lose in some table of the experiment; what is worse gets none."""
+    (outputs,) = (one.outputs for one in plan.experiments if one.experiment == experiment)
+    entries = [plan.catalogue.get("outputs", name, "outputs") for name in outputs]
+    margins = [entry.margin for entry in entries if entry.kind in kinds_for(Use.ADVICE)]
+    return max(margins, default=AdviceOptions.model_fields["margin"].default)
 
 
 @dataclass

@@ -17,7 +17,7 @@ def columns(tested: list[Tested], order: list[str], spec: dict) -> tuple[list[st
     shown = [[(test, verdict) for test, verdict in one if _is_shown(test, spec)] for one in tested]
     tasks = sorted({test["task"] for one in shown for test, _ in one}, key=order.index)
     titles = [wording.task_name(spec["labels"], task) for task in tasks]
-    return titles, [[_cell([pair for pair in one if pair[0]["task"] == task], spec) for task in tasks] for one in shown]
+    return titles, [[_cell([pair for pair in one if pair[0]["task"] == task]) for task in tasks] for one in shown]
 
 
 def note(spec: dict) -> str:
@@ -33,7 +33,7 @@ def _is_shown(test: dict, spec: dict) -> bool:
     return (test["split"] == RESERVED) == (spec["by_task"] == RESERVED)
 
 
-def _cell(tested: Tested, spec: dict) -> TextCell:
+def _cell(tested: Tested) -> TextCell:
     several = len({test["split"] for test, _ in tested}) > 1
     parts = []
     for test, verdict in tested:
