@@ -44,10 +44,10 @@ STEPS = {
     "ensemble": Step(1, result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
-    "collect": Step(11, result="output"),
-    "table": Step(18, result="output"),
-    "figure": Step(16, "plots", result="output"),
-    "report": Step(17, "plots", result="output"),
+    "collect": Step(12, result="output"),
+    "table": Step(19, result="output"),
+    "figure": Step(17, "plots", result="output"),
+    "report": Step(18, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
