@@ -49,6 +49,21 @@ def test_bounds_that_hold_the_margin_are_undecided_and_name_seeds_and_rows():
     assert [one.answer for one in few] == ["undecided"] * 2 and few[1].needed.seeds == 4, "six are the fewest"
 
 
+def alike(rows: int) -> list[Candidate]:
+    """Return three candidates that are all right on each of so many rows, with three seeds; the second is cheapest."""
+    scores, drawn = np.full(3, 100.0), np.full((3, 1000), 100.0)
+    return [Candidate("some", scores, drawn, rows, {"seconds": cost}, (1, 2, 3)) for cost in (5.0, 1.0, 3.0)]
+
+
+def test_few_rows_without_a_difference_do_not_show_that_there_is_none():
+    """Of 10 rows 26 % of all rows may differ unseen, of 400 less than one in a hundred."""
+    few = analysis.judged(alike(10), 1.0)
+    assert [one.answer for one in few] == ["undecided"] * 3 and few[0].difference.low == pytest.approx(-25.9, abs=0.1)
+    assert few[0].needed.seeds == 0 and 300 < few[0].needed.rows <= 640, "more seeds of the same score change nothing"
+    assert analysis.cheapest(few, "seconds").candidate.costs == {"seconds": 1.0}, "of a tie the cheapest"
+    assert [one.answer for one in analysis.judged(alike(400), 1.0)] == ["not worse"] * 3
+
+
 def promised(draw: int) -> list[str]:
     """Return the answers of undecided candidates, once there are as many seeds as they are said to need."""
     rng, seeds = np.random.default_rng(draw), (3, 6, 8)[draw % 3]
@@ -71,7 +86,7 @@ def promised(draw: int) -> list[str]:
 
 def test_so_many_seeds_as_are_asked_for_decide_where_all_stays_the_same():
     """The seeds are repeated, so that means and standard deviations are what they were."""
-    answers = [answer for draw in range(12) for answer in promised(draw)]
+    answers = [answer for draw in range(20) for answer in promised(draw)]
     assert len(answers) > 5 and "undecided" not in answers
 
 

@@ -162,6 +162,9 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
     return number(value) if low is None else f"{number(value)} {interval(low, high)}"
 
 
+TOO_MANY = "more rows and seeds than anybody has"
+
+
 def lacking(needed, rows: str = "test set") -> str:
     """Return what a decision lacks: 3 more seeds, or more rows too. Args: a `sample_size.Needed`; of which set."""
     seeds = plural(needed.seeds, "more seed")

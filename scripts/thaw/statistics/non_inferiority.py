@@ -69,7 +69,8 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     contrasts = [[one.less(other) for one in candidates] for other in candidates]
     widths = np.array([joint_reach(row) for row in contrasts])
     values = np.array([[made.value for made in row] for row in contrasts])
-    lows, highs = _to_best(values, np.array([[made.spread.error for made in row] for row in contrasts]), widths)
+    errors = np.array([[made.spread.error for made in row] for row in contrasts])
+    lows, highs = _to_best(values, errors, widths, candidates[0].rows)
     lacking = _lacking(contrasts, values, widths, margin)
     best, results = highest(candidates), []
     for candidate, low, high, lacks, on_front in zip(candidates, lows, highs, lacking, front, strict=True):
@@ -79,13 +80,15 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     return results
 
 
-def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the bounds [..., K] of each candidate's difference to the best, whichever that is.
 
     Args: values [K, K], of each candidate (last) less each other one; their standard errors [..., K, K]; how many of
-    these the bounds are away, by the other one [K]. The best may be any that no one is above for sure.
+    these the bounds are away, by the other one [K]; rows of validation. The best may be any that no one is above for
+    sure. Two that score alike on all resampled rows may differ on 1 - 0.05^(1 / rows) of all rows, 3 in `rows` or so,
+    with 95 % confidence on no more.
     """
-    reach = widths[:, None] * errors
+    reach = np.where(errors > 0, widths[:, None] * errors, 100 * (1 - 0.05 ** (1 / rows)))
     lows, highs = values - reach, values + reach
     possible = (lows <= 0).all(-1)
     others = possible[..., None] & ~np.eye(len(values), dtype=bool)
@@ -107,10 +110,12 @@ def _lacking(contrasts: list, values: np.ndarray, widths: np.ndarray, margin: fl
     by_seed, by_rows = (
         np.array([[getattr(s, name) for s in row] for row in spreads]) for name in ("by_seed", "by_rows")
     )
-    numbers, lacking = np.arange(max(FEWEST_SEEDS, seeds + 1), MOST_SEEDS + 1), [None] * len(values)
+    lacking = [None] * len(values)
     for times in 2 ** np.arange(MOST_DOUBLINGS):
+        least = seeds if times > 1 and not by_seed.any() else max(FEWEST_SEEDS, seeds + 1)
+        numbers = np.arange(least, MOST_SEEDS + 1)
         errors = np.sqrt(by_rows / times + by_seed / numbers[:, None, None])
-        low, high = _to_best(values, errors, widths)
+        low, high = _to_best(values, errors, widths, rows * times)
         decided = (low > -margin) | (high < -margin)
         for index in np.flatnonzero(decided.any(0)):
             more = int(numbers[decided[:, index].argmax()]) - seeds
@@ -124,13 +129,14 @@ def highest(candidates: list[Candidate]) -> Candidate:
 
 
 def cheapest(candidates: list[Judged], cost: str) -> Judged:
-    """Return the cheapest that is not worse than the best; the highest on validation where that is said of none.
+    """Return the cheapest that is not worse than the best; of the highest on validation where that is said of none.
 
     Ties go to the higher score.
     """
     kept = [one for one in candidates if one.answer == NOT_WORSE]
     if not kept:
-        return max(candidates, key=lambda one: one.candidate.validation)
+        best = max(one.candidate.validation for one in candidates)
+        kept = [one for one in candidates if one.candidate.validation >= best - ROUNDING]
     return min(kept, key=lambda one: (one.candidate.costs[cost], -one.candidate.validation))
 
 

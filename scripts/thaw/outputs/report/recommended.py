@@ -193,7 +193,7 @@ def _lacks(line: dict) -> str:
         more = f" and {wording.plural(seeds, 'more seed')}" if seeds else ""
         return f"a validation set of {wording.count(float(line['rows_needed']))} rows{more}"
     if not line["more_seeds"]:
-        return "no number of seeds decides"
+        return wording.TOO_MANY
     fewest = "at least " if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""  # then it is all that is known
     return fewest + wording.plural(int(line["more_seeds"]), "more seed")
 

@@ -189,7 +189,8 @@ def _undecided(answer: Recommendation, labels: dict) -> str:
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
     lacks = [
-        wording.lacking(one.needed, "validation set") if one.needed else "nothing would decide it" for one in open_
+        wording.lacking(one.needed, "validation set") if one.needed else "more rows and seeds than are worth it"
+        for one in open_
     ]
     if not taken and open_ and len(set(lacks)) == 1:
         return f"{len(open_)} of {len(every)} strategies ({lacks[0]})"
