@@ -18,7 +18,7 @@ from pathlib import Path
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
-from thaw.cli.run_command import run_apart
+from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
@@ -60,7 +60,7 @@ def main(words: list[str]) -> None:
         references = baselines(plan, name, runs[0])
         folders = [run.folder for run in runs] + [folder for folder, _ in references.values()]
         with open(log, "ab") as file:
-            run_apart(given, further, [plan.table.paths.result(folder) for folder in folders], file)
+            run_in_subprocess(given, further, [plan.table.paths.result(folder) for folder in folders], file)
         answers.append(advise(plan, runs, references, log))
     measured = grid_outcomes.was_measured(plan, groups)
     print("\n".join(grid_outcomes.lines(measured)))

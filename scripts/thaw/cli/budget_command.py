@@ -14,7 +14,7 @@ exit code is the last one of Snakemake that says that something failed, else 0.
 import sys
 import time
 
-from thaw.cli.run_command import run_apart
+from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
@@ -55,14 +55,14 @@ def main(words: list[str]) -> None:
         started = time.monotonic()
         print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
         results = [plan.table.paths.result(turn.run.folder) for turn in slice_]
-        codes.append(run_apart(given, further, [*others, *results]))
+        codes.append(run_in_subprocess(given, further, [*others, *results]))
         pace.learn(slice_, time.monotonic() - started)
         tried |= {turn.run.folder for turn in slice_}
         write_record(plan, name, begin)
-        codes.append(run_apart(given, further, []))
+        codes.append(run_in_subprocess(given, further, []))
         others = []
     if not tried:
-        codes.append(run_apart(given, further, []))
+        codes.append(run_in_subprocess(given, further, []))
     given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
     print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
     sys.exit(next(filter(None, reversed(codes)), 0))

@@ -193,7 +193,7 @@ def _environment() -> dict[str, str]:
     return {"PATH": path, "THAW_RUN": "1"}
 
 
-def run_apart(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
+def run_in_subprocess(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
     """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
 
     Args: the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
