@@ -382,3 +382,26 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
 def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
     write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, strategies(0, extraction=True))
     assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]
+
+
+def test_the_unnamed_index_that_pandas_writes_leaves_the_other_names(place, home, capsys):
+    """Its header begins with an empty name; a filtered frame has numbers that recur or miss some."""
+    rows = "".join(f"{i % 30},{text},{kind}\n" for i, (text, kind) in enumerate(zip(SENTENCES, KINDS, strict=True)))
+    Path("framed.csv").write_text(f",text,label\n{rows}", encoding="utf-8")
+    new_command.main(["task", "framed.csv"])
+    said = capsys.readouterr().out
+    assert "  text: text\n  label: label (2 labels: bad, good)\n" in said and "guessed header" not in said
+    assert "guessed targets" not in said
+    entry = spec_of(Catalogue([home / "config", Path("my")]).get("corpora", "framed", "test"))
+    prepare(spec_for(entry, place), place, place / "out")
+    assert sum(len(Corpus(place / "out").frame(split)) for split in ("train", "validation", "test")) == 40
+
+
+def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsys):
+    lines = "".join(f"{i % 7},word{i} is here,{kind}\n" for i, kind in enumerate(KINDS))
+    Path("odd.csv").write_text(f"1,text,good\n{lines}", encoding="utf-8")
+    new_command.main(["task", "odd.csv"])
+    assert "  guessed header: the first line was taken for a row; true if it names" in capsys.readouterr().out
+    new_command.main(["task", "odd.csv", "--text", "text", "--label", "good", "--name", "odd_named"])
+    said = capsys.readouterr().out
+    assert "  text: text\n  label: good (2 labels: bad, good)\n" in said and "guessed header" not in said

@@ -77,7 +77,8 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     stop `prepare` too, and where no column can be the text, or none the target.
     """
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
-    profile, name = profile_file(path), path.relative_to(data_dir).as_posix()
+    named = (*wishes.texts, wishes.target) if wishes.target else wishes.texts
+    profile, name = profile_file(path, named), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
         unsure = profile.rows == 1 and profile.keys["format"] in ("csv", "tsv")
         rows = f"{plural(profile.rows, 'row')}{' and perhaps a header' * unsure}"

@@ -145,6 +145,11 @@ def _separator(values: list, named: bool) -> str | None:
     return None
 
 
+def _is_id(name: Name) -> bool:
+    """Return whether a column is named as the number of a row, or not at all, as that of pandas."""
+    return name == "" or _has_word(name, IDS)
+
+
 def _has_word(name: Name, words: set[str]) -> bool:
     return bool(set(re.split("[^a-z]+", str(name).lower())) & words)
 
@@ -218,10 +223,10 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     """Return the column to predict, its kind (label or score), and what was guessed."""
     others = {name: values for name, values in profile.columns.items() if name not in texts}
     kinds = {name: _kind(values, _has_word(name, SCORES)) for name, values in others.items()}
-    kinds = {name: kind for name, kind in kinds.items() if kind and not _has_word(name, IDS)}
+    kinds = {name: kind for name, kind in kinds.items() if kind and not _is_id(name)}
     if not kinds:
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
-        if almost := _almost_scores({name: values for name, values in others.items() if not _has_word(name, IDS)}):
+        if almost := _almost_scores({name: values for name, values in others.items() if not _is_id(name)}):
             raise UserError(f"{path}: {almost}")
         raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
