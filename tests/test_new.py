@@ -405,3 +405,26 @@ def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsy
     new_command.main(["task", "odd.csv", "--text", "text", "--label", "good", "--name", "odd_named"])
     said = capsys.readouterr().out
     assert "  text: text\n  label: good (2 labels: bad, good)\n" in said and "guessed header" not in said
+
+
+def listed(form: str) -> bytes:
+    """Return a CSV with the labels of each row as a list, in a column that is named as the text is not."""
+    lists = [form.format(*pair) for pair in [("food", "room"), ("room", "food"), ("food", "staff"), ("staff", "room")]]
+    rows = [f'{text},"{lists[i % 4]}"' for i, text in enumerate(SENTENCES)]
+    return ("text,labels\n" + "\n".join(rows) + "\n").encode()
+
+
+@pytest.mark.parametrize("form", ["['{}', '{}']", '[""{}"", ""{}""]', "['the {}']"])
+@pytest.mark.parametrize("target", [None, "labels"])
+def test_lists_that_are_written_as_text_are_refused(tmp_path, form, target):
+    path = tmp_path / "rooms.csv"
+    path.write_bytes(listed(form))
+    with pytest.raises(UserError, match="column 'labels' holds lists written as text, as .*; write the file as JSONL"):
+        draft_of_file(path, set(), Wishes(target=target))
+
+
+def test_words_and_tags_that_are_lists_written_as_text_are_refused(tmp_path):
+    rows = "".join(f'"{words}","{tags}"\n' for words, tags in zip(WORDS, SPANS, strict=True))
+    (tmp_path / "tagged.csv").write_text(f"tokens,tags\n{rows}")
+    with pytest.raises(UserError, match="column 'tokens' holds lists written as text"):
+        draft_of_file(tmp_path / "tagged.csv", set())
