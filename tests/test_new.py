@@ -179,6 +179,7 @@ MISTAKES = {
     ),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
+    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "column 'label' has only one label, '1'; expected at"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
     "no label": (b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n", ":42: column 'label': the label is empty"),
 }
@@ -207,6 +208,9 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
         draft_of_file(path, set(), Wishes(target="star"))
     with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
         draft_of_file(path, set(), Wishes(target="title"))
+    path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")
+    with pytest.raises(UserError, match="column 'mood' has only one label, 'good'; expected at least two"):
+        draft_of_file(path, set(), Wishes(target="mood"))
     with pytest.raises(UserError, match="moods.csv: 3 columns are named as texts; expected one, or two for a pair"):
         draft_of_file(path, set(), Wishes(texts=("title", "body", "mood")))
     with pytest.raises(UserError, match="column 'mood' is the text, so it can not be predicted too"):

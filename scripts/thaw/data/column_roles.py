@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
-from thaw.data.refused_targets import almost_scores, are_written_lists, refuse_written_lists
+from thaw.data.refused_targets import almost_scores, are_written_lists, refuse_written_lists, single_label
 from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
@@ -101,9 +101,9 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         if empty := sum(value is None for value in columns[target]):
             rows = f"{empty} of {profile.rows} rows"
             raise UserError(f"{path}: column '{target}' is empty in {rows}; give these rows a value, or drop them")
-        almost = almost_scores({target: columns[target]})
-        reason = almost or f"column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
-        raise UserError(f"{path}: {reason}")
+        only = {target: columns[target]}
+        otherwise = f"column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
+        raise UserError(f"{path}: {single_label(only) or almost_scores(only) or otherwise}")
     return _of_texts(profile, texts, target, kind, guesses)
 
 
@@ -230,8 +230,10 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     if not kinds:
         refuse_written_lists(others, path)
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
-        if almost := almost_scores({name: values for name, values in others.items() if not _is_id(name)}):
-            raise UserError(f"{path}: {almost}")
+        no_ids = {name: values for name, values in others.items() if not _is_id(name)}
+        named = {name: values for name, values in no_ids.items() if _has_word(name, LABELS | SETS)}
+        if reason := almost_scores(no_ids) or single_label(named):
+            raise UserError(f"{path}: {reason}")
         raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
     def order(name: Name) -> tuple:

@@ -1,4 +1,4 @@
-"""Why a column cannot be predicted, in words: lists written as text, numbers that some rows lack."""
+"""Why a column cannot be predicted, in words: lists written as text, a single label, numbers that some rows lack."""
 
 import re
 
@@ -24,6 +24,15 @@ def are_written_lists(values: list) -> bool:
     """Return whether all values are texts such as ['food', 'room'] and one of them at least is no empty list."""
     strings = all(isinstance(value, str) and WRITTEN_LIST.fullmatch(value) for value in values)
     return strings and any(value.strip("[] \t\n") for value in values)
+
+
+def single_label(columns: dict[Name, list]) -> str:
+    """Return which column has the same label in all rows; nothing where none has."""
+    for name, values in columns.items():
+        labels = {str(label) for value in values for label in (value if isinstance(value, list) else [value])}
+        if len(labels) == 1 and None not in values:
+            return f"column '{name}' has only one label, {labels.pop()!r:.60}; expected at least two"
+    return ""
 
 
 def almost_scores(columns: dict[Name, list]) -> str:
