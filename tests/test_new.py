@@ -12,6 +12,7 @@ from thaw.cli.experiment_file import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
+from thaw.data.label_slips import label_slips
 from thaw.data.preparation import prepare
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -432,3 +433,19 @@ def test_words_and_tags_that_are_lists_written_as_text_are_refused(tmp_path):
     (tmp_path / "tagged.csv").write_text(f"tokens,tags\n{rows}")
     with pytest.raises(UserError, match="column 'tokens' holds lists written as text"):
         draft_of_file(tmp_path / "tagged.csv", set())
+
+
+def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
+    labels = ["negative", "positive", " negative", "Positive"]
+    rows = "".join(f"{text},{labels[i % 4]}\n" for i, text in enumerate(SENTENCES))
+    (tmp_path / "moods.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    draft = draft_of_file(tmp_path / "moods.csv", set())
+    pairs = "' negative' and 'negative' differ by blanks alone, 'Positive' and 'positive' differ by case alone"
+    assert draft.guesses["labels"] == f"{pairs}; correct the file if they are the same"
+    once = ["  negative" if i == 7 else label for i, label in enumerate(KINDS + ["negative"] * 2)]
+    assert label_slips(once).startswith("'  negative': in one row only; correct the file if it is a slip; '  negative'")
+    assert label_slips(KINDS) == ""
+    sets = [["food", "room"], ["Food"], ["room"], ["food"]] * 10
+    (tmp_path / "sets.jsonl").write_bytes(jsonl(text=SENTENCES, labels=sets))
+    said = draft_of_file(tmp_path / "sets.jsonl", set()).guesses["labels"]
+    assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"

@@ -13,6 +13,7 @@ from thaw.core.phrases import plural
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
+from thaw.data.label_slips import label_slips
 from thaw.data.sources import load
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.entry import free_id
@@ -134,8 +135,9 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     guesses = profile.guesses | roles.guesses
     if held_out := tuple(entry.get("carve", {})):
         guesses["carve"] = CARVED[held_out]
-    if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
-        guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
+    labels = {"label": profile.columns.get(roles.target), "label_set": roles.values}.get(roles.kind, [])
+    if slips := label_slips(labels):
+        guesses["labels"] = slips
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
     if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
@@ -153,13 +155,6 @@ def _columns(roles: Roles) -> dict[str, str]:
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and not roles.indicators else ""
     of_text = "text" if roles.texts else "words"
     return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, targets)) + counted}
-
-
-def _rare(values: list) -> list[str]:
-    """Return the labels that one row has, in the order of the file, if all others are frequent."""
-    counts = Counter(map(str, values))
-    rare = [repr(label) for label, count in counts.items() if count == 1]
-    return rare if len(rare) <= len(counts) // 3 else []
 
 
 def _rating_values(values: list) -> str:
