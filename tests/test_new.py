@@ -449,3 +449,12 @@ def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
     (tmp_path / "sets.jsonl").write_bytes(jsonl(text=SENTENCES, labels=sets))
     said = draft_of_file(tmp_path / "sets.jsonl", set()).guesses["labels"]
     assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"
+
+
+@pytest.mark.parametrize("words", [20, 120])
+def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
+    rows = "".join(f"{' '.join(['word'] * (words - 1))} {i},{kind}\n" for i, kind in enumerate(KINDS))
+    Path("own.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    new_command.main(["task", "own.csv"])
+    said = "  guessed view: long, as texts have 120 words on average; they are cut off after 512 tokens\n"
+    assert (said in capsys.readouterr().out) == (words == 120)

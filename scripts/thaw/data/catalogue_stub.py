@@ -9,12 +9,14 @@ import yaml
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.home import HOME
 from thaw.core.phrases import plural
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
 from thaw.data.label_slips import label_slips
 from thaw.data.sources import load
+from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.entry import free_id
 
@@ -143,6 +145,9 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
         more = f"; {also}" if (also := guesses.get("targets")) else ""
         guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
+    if task.get("view") == "long":
+        words, most = _mean_words(profile, roles), Catalogue(shipped(HOME)).get("views", "long", "view").max_length
+        guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
     if task["metrics"][0] == "f1_macro":
         guesses["metrics"] = "macro F1 first, since most rows have one label"
     return guesses
@@ -216,10 +221,14 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     if kind == "classification" and _majority_share(profile.columns[roles.target]) > UNEVEN:
         metrics = ["f1_macro", "accuracy"]
-    words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
-    view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None
+    view = "whole" if roles.kind == "tags" else "long" if _mean_words(profile, roles) > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
     return entry | ({"view": view} if view else {})
+
+
+def _mean_words(profile: FileProfile, roles: Roles) -> float:
+    """Return how many words the texts of a row have on average."""
+    return sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
 
 
 def _majority_share(values: list) -> float:
