@@ -147,6 +147,44 @@ def test_words_that_snakemake_would_take_for_something_else_are_refused(own, tmp
     assert done.stderr.count("\n") == 1 and not (tmp_path / ".snakemake").exists()
 
 
+NO_EXPERIMENT = "texts.csv: is no experiment; thaw new task texts.csv writes one, if these are your data"
+A_KEY = "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"
+
+
+@pytest.mark.parametrize("command", ["advise", "budget", "doctor", "plan"])
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["texts.csv"], NO_EXPERIMENT),
+        (["./texts.csv"], NO_EXPERIMENT.replace("texts.csv", "./texts.csv")),
+        (["my"], "my: an experiment is named by its file, as thaw {command} my.yaml"),
+        (["absent"], "absent: there is no such experiment; name its file first, as thaw {command} my.yaml"),
+        (["myy.yaml"], "myy.yaml: no such file; did you mean 'my.yaml'?"),
+        (["my.yaml", "seeds=[1]"], A_KEY),
+        (["seeds=[1]"], A_KEY),
+        (["my.yaml", "sedes=1"], "sedes=1: is a key with its value; write --config 'sedes=1'"),
+        (
+            ["my.yaml", "texts.csv"],
+            "texts.csv: is a file of yours, and only overlays and options follow the experiment",
+        ),
+        (["my.yaml", "--seeds", "3"], "--seeds: is a key of an experiment and no option; write --config 'seeds=[...]'"),
+    ],
+)
+def test_each_command_that_selects_an_experiment_refuses_other_words_as_a_run_does(
+    home, tmp_path, command, words, sentence
+):
+    (tmp_path / "my.yaml").write_text((home / "config/config.yaml").read_text())
+    (tmp_path / "texts.csv").write_text("text,label\n")
+    done = forked.run([THAW, command, *words], tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: " + sentence.format(command=command)), done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "results").exists()
+
+
+def test_an_experiment_may_follow_the_options_of_a_plan(home, tmp_path):
+    (tmp_path / "my.yaml").write_text((home / "config/config.yaml").read_text())
+    assert forked.run([THAW, "plan", "--specs", "my.yaml"], tmp_path).returncode == 0
+
+
 def test_an_option_that_snakemake_does_not_know_is_its_own_sentence(own):
     done = own("my.yaml", "--cores", "1", "--nonsense")
     assert done.returncode == 2 and "snakemake: error: unrecognized arguments: --nonsense" in done.stderr

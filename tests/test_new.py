@@ -12,6 +12,7 @@ from thaw.cli.experiment_file import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
+from thaw.data.label_slips import label_slips
 from thaw.data.preparation import prepare
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -179,6 +180,7 @@ MISTAKES = {
     ),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
+    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "column 'label' has only one label, '1'; expected at"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
     "no label": (b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n", ":42: column 'label': the label is empty"),
 }
@@ -207,6 +209,9 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
         draft_of_file(path, set(), Wishes(target="star"))
     with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
         draft_of_file(path, set(), Wishes(target="title"))
+    path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")
+    with pytest.raises(UserError, match="column 'mood' has only one label, 'good'; expected at least two"):
+        draft_of_file(path, set(), Wishes(target="mood"))
     with pytest.raises(UserError, match="moods.csv: 3 columns are named as texts; expected one, or two for a pair"):
         draft_of_file(path, set(), Wishes(texts=("title", "body", "mood")))
     with pytest.raises(UserError, match="column 'mood' is the text, so it can not be predicted too"):
@@ -382,3 +387,74 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
 def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
     write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, strategies(0, extraction=True))
     assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]
+
+
+def test_the_unnamed_index_that_pandas_writes_leaves_the_other_names(place, home, capsys):
+    """Its header begins with an empty name; a filtered frame has numbers that recur or miss some."""
+    rows = "".join(f"{i % 30},{text},{kind}\n" for i, (text, kind) in enumerate(zip(SENTENCES, KINDS, strict=True)))
+    Path("framed.csv").write_text(f",text,label\n{rows}", encoding="utf-8")
+    new_command.main(["task", "framed.csv"])
+    said = capsys.readouterr().out
+    assert "  text: text\n  label: label (2 labels: bad, good)\n" in said and "guessed header" not in said
+    assert "guessed targets" not in said
+    entry = spec_of(Catalogue([home / "config", Path("my")]).get("corpora", "framed", "test"))
+    prepare(spec_for(entry, place), place, place / "out")
+    assert sum(len(Corpus(place / "out").frame(split)) for split in ("train", "validation", "test")) == 40
+
+
+def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsys):
+    lines = "".join(f"{i % 7},word{i} is here,{kind}\n" for i, kind in enumerate(KINDS))
+    Path("odd.csv").write_text(f"1,text,good\n{lines}", encoding="utf-8")
+    new_command.main(["task", "odd.csv"])
+    assert "  guessed header: the first line was taken for a row; true if it names" in capsys.readouterr().out
+    new_command.main(["task", "odd.csv", "--text", "text", "--label", "good", "--name", "odd_named"])
+    said = capsys.readouterr().out
+    assert "  text: text\n  label: good (2 labels: bad, good)\n" in said and "guessed header" not in said
+
+
+def listed(form: str) -> bytes:
+    """Return a CSV with the labels of each row as a list, in a column that is named as the text is not."""
+    lists = [form.format(*pair) for pair in [("food", "room"), ("room", "food"), ("food", "staff"), ("staff", "room")]]
+    rows = [f'{text},"{lists[i % 4]}"' for i, text in enumerate(SENTENCES)]
+    return ("text,labels\n" + "\n".join(rows) + "\n").encode()
+
+
+@pytest.mark.parametrize("form", ["['{}', '{}']", '[""{}"", ""{}""]', "['the {}']"])
+@pytest.mark.parametrize("target", [None, "labels"])
+def test_lists_that_are_written_as_text_are_refused(tmp_path, form, target):
+    path = tmp_path / "rooms.csv"
+    path.write_bytes(listed(form))
+    with pytest.raises(UserError, match="column 'labels' holds lists written as text, as .*; write the file as JSONL"):
+        draft_of_file(path, set(), Wishes(target=target))
+
+
+def test_words_and_tags_that_are_lists_written_as_text_are_refused(tmp_path):
+    rows = "".join(f'"{words}","{tags}"\n' for words, tags in zip(WORDS, SPANS, strict=True))
+    (tmp_path / "tagged.csv").write_text(f"tokens,tags\n{rows}")
+    with pytest.raises(UserError, match="column 'tokens' holds lists written as text"):
+        draft_of_file(tmp_path / "tagged.csv", set())
+
+
+def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
+    labels = ["negative", "positive", " negative", "Positive"]
+    rows = "".join(f"{text},{labels[i % 4]}\n" for i, text in enumerate(SENTENCES))
+    (tmp_path / "moods.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    draft = draft_of_file(tmp_path / "moods.csv", set())
+    pairs = "' negative' and 'negative' differ by blanks alone, 'Positive' and 'positive' differ by case alone"
+    assert draft.guesses["labels"] == f"{pairs}; correct the file if they are the same"
+    once = ["  negative" if i == 7 else label for i, label in enumerate(KINDS + ["negative"] * 2)]
+    assert label_slips(once).startswith("'  negative': in one row only; correct the file if it is a slip; '  negative'")
+    assert label_slips(KINDS) == ""
+    sets = [["food", "room"], ["Food"], ["room"], ["food"]] * 10
+    (tmp_path / "sets.jsonl").write_bytes(jsonl(text=SENTENCES, labels=sets))
+    said = draft_of_file(tmp_path / "sets.jsonl", set()).guesses["labels"]
+    assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"
+
+
+@pytest.mark.parametrize("words", [20, 120])
+def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
+    rows = "".join(f"{' '.join(['word'] * (words - 1))} {i},{kind}\n" for i, kind in enumerate(KINDS))
+    Path("own.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    new_command.main(["task", "own.csv"])
+    said = "  guessed view: long, as texts have 120 words on average; they are cut off after 512 tokens\n"
+    assert (said in capsys.readouterr().out) == (words == 120)

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
+from thaw.cli.refused_words import leading_experiment
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
+from thaw.cli.selection import configuration, default_file, parser_of, with_flags
 from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -45,7 +46,7 @@ GROUP = ("task", "subset", "encoder", "head")
 
 def main(words: list[str]) -> None:
     """Advise on each task of an experiment, and write the answers to outputs/<experiment>/advised.json."""
-    files, rest = leading_files(words)
+    files, rest = leading_experiment("advise", words)
     given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
     plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)

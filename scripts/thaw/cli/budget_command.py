@@ -14,8 +14,9 @@ exit code is the last one of Snakemake that says that something failed, else 0.
 import sys
 import time
 
+from thaw.cli.refused_words import leading_experiment
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
+from thaw.cli.selection import configuration, default_file, parser_of, with_flags
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.core.home import HOME
@@ -29,7 +30,7 @@ SLICES = 10  # so many answers, at least, on the way
 
 def main(words: list[str]) -> None:
     """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
-    files, rest = leading_files(words)
+    files, rest = leading_experiment("budget", words)
     parser = with_flags(parser_of("budget", __doc__))
     given, further = parser.parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
+from thaw.cli.refused_words import parsed
 from thaw.cli.selection import files_of, selected, selecting
 from thaw.core import devices
 from thaw.core.home import HOME, release
@@ -38,7 +39,7 @@ ROOM = 1.2  # of the planned bytes, for all that is no store
 
 def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
-    given = selecting("doctor", __doc__).parse_args(words)
+    given = parsed(selecting("doctor", __doc__), words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
     lines = [
         line for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)

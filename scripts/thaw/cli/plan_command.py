@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
+from thaw.cli.refused_words import parsed
 from thaw.cli.selection import files_of, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
@@ -39,7 +40,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
     rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
     parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)
-    return parser.parse_args(words)
+    return parsed(parser, words)
 
 
 def print_jobs(plan: Plan) -> None:

@@ -16,27 +16,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_origin
 
 from pydantic import ValidationError
 
-from thaw.cli.selection import (
-    DEFAULT,
-    OF_FILES,
-    OF_KEYS,
-    SUFFIXES,
-    configuration,
-    leading_files,
-    misspelt,
-    names_files,
-    parser_of,
-    with_flags,
-)
+from thaw.cli.refused_words import leading_experiment
+from thaw.cli.selection import DEFAULT, OF_FILES, OF_KEYS, configuration, names_files, parser_of, with_flags
 from thaw.core import fork_server
-from thaw.core.errors import UserError
 from thaw.core.home import HOME, PACKAGE
 from thaw.core.runtime import machine_size
-from thaw.schema.experiment import ComputeConfig, ExperimentConfig
+from thaw.schema.experiment import ComputeConfig
 
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
@@ -49,57 +37,13 @@ def main(words: list[str]) -> None:
     if any(word in HELP for word in words):
         print(__doc__)
         return
-    files, further = leading_files(words)
-    _refuse_words_of_nobody(files, further)
+    files, further = leading_experiment("run", words)
     named = files or names_files(further)
     if not named and DEFAULT.is_file():
         files = [str(DEFAULT)]
     elif not named:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
     run_snakemake(files, further)
-
-
-def _refuse_words_of_nobody(files: list[str], further: list[str]) -> None:
-    """Raise UserError for words that Snakemake would take for a file to make, or answer with a page of its options."""
-    if not files and further and not further[0].startswith("-") and "/" not in further[0]:
-        raise UserError(f"{further[0]}: {_no_experiment(further[0])}")
-    if not files and not names_files(further):
-        for word in further:
-            if word.endswith(SUFFIXES) and "=" not in word and Path(word).is_file():
-                raise UserError(f"{word}: the experiment comes first, as thaw run {word} {further[0]} ...")
-    if files and further and _is_file_of_here(further[0]):
-        what = "is a file of yours, and only options and results follow the experiment; thaw new task reads data"
-        raise UserError(f"{further[0]}: {what}")
-    option = ""
-    for word in further:
-        option = word if word.startswith("-") else option
-        if word.partition("=")[0] in ExperimentConfig.model_fields and "=" in word and option not in OF_KEYS:
-            raise UserError(f"{word}: is a key with its value; write --config '{word}'")
-    for word in further:
-        option = word.partition("=")[0]
-        if option.startswith("--") and (key := _key_of(option.removeprefix("--").replace("-", "_"))):
-            value = "[...]" if get_origin(ExperimentConfig.model_fields[key].annotation) is list else "..."
-            raise UserError(f"{option}: is a key of an experiment and no option; write --config '{key}={value}'")
-
-
-def _is_file_of_here(word: str) -> bool:
-    return not word.startswith("-") and Path(word).is_file() and Path(word).resolve().parent == Path.cwd()
-
-
-def _no_experiment(word: str) -> str:
-    """Return what is right where a word that names no file is in place of the experiment."""
-    if Path(word).is_file():
-        return f"is no experiment; thaw new task {word} writes one, if these are your data"
-    if near := misspelt(Path(word)):
-        return f"an experiment is named by its file, as thaw run {near}"
-    return "there is no such experiment; name its file first, as thaw run my.yaml"
-
-
-def _key_of(option: str) -> str | None:
-    """Return the key of an experiment that an option was meant to be, in the singular or the plural."""
-    keys = ExperimentConfig.model_fields
-    plurals = (option, f"{option}s", f"{option.removesuffix('y')}ies")
-    return next((key for key in plurals if key in keys), None)
 
 
 def demo(words: list[str]) -> None:

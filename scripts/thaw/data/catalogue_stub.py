@@ -9,11 +9,14 @@ import yaml
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.home import HOME
 from thaw.core.phrases import plural
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
+from thaw.data.label_slips import label_slips
 from thaw.data.sources import load
+from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.entry import free_id
 
@@ -77,7 +80,8 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     stop `prepare` too, and where no column can be the text, or none the target.
     """
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
-    profile, name = profile_file(path), path.relative_to(data_dir).as_posix()
+    named = (*wishes.texts, wishes.target) if wishes.target else wishes.texts
+    profile, name = profile_file(path, named), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
         unsure = profile.rows == 1 and profile.keys["format"] in ("csv", "tsv")
         rows = f"{plural(profile.rows, 'row')}{' and perhaps a header' * unsure}"
@@ -133,13 +137,17 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     guesses = profile.guesses | roles.guesses
     if held_out := tuple(entry.get("carve", {})):
         guesses["carve"] = CARVED[held_out]
-    if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
-        guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
+    labels = {"label": profile.columns.get(roles.target), "label_set": roles.values}.get(roles.kind, [])
+    if slips := label_slips(labels):
+        guesses["labels"] = slips
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
     if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
         more = f"; {also}" if (also := guesses.get("targets")) else ""
         guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
+    if task.get("view") == "long":
+        words, most = _mean_words(profile, roles), Catalogue(shipped(HOME)).get("views", "long", "view").max_length
+        guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
     if task["metrics"][0] == "f1_macro":
         guesses["metrics"] = "macro F1 first, since most rows have one label"
     return guesses
@@ -152,13 +160,6 @@ def _columns(roles: Roles) -> dict[str, str]:
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and not roles.indicators else ""
     of_text = "text" if roles.texts else "words"
     return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, targets)) + counted}
-
-
-def _rare(values: list) -> list[str]:
-    """Return the labels that one row has, in the order of the file, if all others are frequent."""
-    counts = Counter(map(str, values))
-    rare = [repr(label) for label, count in counts.items() if count == 1]
-    return rare if len(rare) <= len(counts) // 3 else []
 
 
 def _rating_values(values: list) -> str:
@@ -220,10 +221,14 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     if kind == "classification" and _majority_share(profile.columns[roles.target]) > UNEVEN:
         metrics = ["f1_macro", "accuracy"]
-    words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
-    view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None
+    view = "whole" if roles.kind == "tags" else "long" if _mean_words(profile, roles) > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
     return entry | ({"view": view} if view else {})
+
+
+def _mean_words(profile: FileProfile, roles: Roles) -> float:
+    """Return how many words the texts of a row have on average."""
+    return sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
 
 
 def _majority_share(values: list) -> float:

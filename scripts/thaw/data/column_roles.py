@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from thaw.core.errors import UserError, suggestion
-from thaw.core.phrases import plural
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
+from thaw.data.refused_targets import almost_scores, are_written_lists, refuse_written_lists, single_label
 from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
@@ -24,7 +24,6 @@ FEW_SCORES = 20  # whole numbers that take more values than this are scores, not
 HAND = "config/tasks.yaml says how"
 
 Name = str | int
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 
 
 @dataclass
@@ -54,6 +53,7 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
     if texts or target is not None:
         return _named(profile, path, list(texts), target)
     if sentences := _sentences(profile.columns):
+        refuse_written_lists({name: profile.columns[name] for name in sentences}, path)
         return _tagged(sentences)
     texts, guesses = _texts(profile, path)
     if indicators := _indicators(profile, texts):
@@ -87,6 +87,8 @@ def _has_answers(profile: FileProfile) -> bool:
 def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | None) -> Roles:
     """Return the roles where the user named the texts, or the target, or both."""
     columns, guesses = profile.columns, {}
+    if target is not None:
+        refuse_written_lists({target: columns[target]}, path)
     if target is not None and (sentences := _sentences({name: columns[name] for name in [*texts, target]})):
         return _tagged(sentences)
     if not texts:
@@ -99,9 +101,9 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         if empty := sum(value is None for value in columns[target]):
             rows = f"{empty} of {profile.rows} rows"
             raise UserError(f"{path}: column '{target}' is empty in {rows}; give these rows a value, or drop them")
-        almost = _almost_scores({target: columns[target]})
-        reason = almost or f"column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
-        raise UserError(f"{path}: {reason}")
+        only = {target: columns[target]}
+        otherwise = f"column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
+        raise UserError(f"{path}: {single_label(only) or almost_scores(only) or otherwise}")
     return _of_texts(profile, texts, target, kind, guesses)
 
 
@@ -143,6 +145,11 @@ def _separator(values: list, named: bool) -> str | None:
         if recurring and (named or 3 * len(labels) <= len(set(texts))) and len(labels) < len(set(texts)):
             return separator
     return None
+
+
+def _is_id(name: Name) -> bool:
+    """Return whether a column is named as the number of a row, or not at all, as that of pandas."""
+    return name == "" or _has_word(name, IDS)
 
 
 def _has_word(name: Name, words: set[str]) -> bool:
@@ -188,7 +195,8 @@ def _texts(profile: FileProfile, path: str, besides: str = "") -> tuple[list[Nam
     """Return the text column, or the two of a pair, and what was guessed of it."""
     wordy = {}
     for name, values in profile.columns.items():
-        if all(value is None or isinstance(value, str) for value in values) and not all(map(is_number, values)):
+        strings = all(value is None or isinstance(value, str) for value in values)
+        if strings and not all(map(is_number, values)) and not are_written_lists(values):
             words = sum(len((value or "").split()) for value in values) / len(values)
             if words >= 2 and len(set(values)) >= len(values) / 4 or words > 1 and _has_word(name, TEXTS):
                 wordy[name] = words
@@ -218,11 +226,14 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     """Return the column to predict, its kind (label or score), and what was guessed."""
     others = {name: values for name, values in profile.columns.items() if name not in texts}
     kinds = {name: _kind(values, _has_word(name, SCORES)) for name, values in others.items()}
-    kinds = {name: kind for name, kind in kinds.items() if kind and not _has_word(name, IDS)}
+    kinds = {name: kind for name, kind in kinds.items() if kind and not _is_id(name)}
     if not kinds:
+        refuse_written_lists(others, path)
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
-        if almost := _almost_scores({name: values for name, values in others.items() if not _has_word(name, IDS)}):
-            raise UserError(f"{path}: {almost}")
+        no_ids = {name: values for name, values in others.items() if not _is_id(name)}
+        named = {name: values for name, values in no_ids.items() if _has_word(name, LABELS | SETS)}
+        if reason := almost_scores(no_ids) or single_label(named):
+            raise UserError(f"{path}: {reason}")
         raise UserError(f"{path}: no column looks like labels or scores{missing}; write the entry by hand ({HAND})")
 
     def order(name: Name) -> tuple:
@@ -233,23 +244,9 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
         return rank, len(set(map(str, others[name]))) if rank > 1 else 0
 
     chosen = min(kinds, key=order)
+    refuse_written_lists({chosen: others[chosen]}, path)
     rest = ", ".join(f"{name} ({kind})" for name, kind in kinds.items() if name != chosen)
     return chosen, kinds[chosen], {"targets": f"could also be {rest}"} if rest else {}
-
-
-def _almost_scores(columns: dict[Name, list]) -> str:
-    """Return which column would be scores but for a few rows, and the first of them; nothing where none would."""
-    for name, values in columns.items():
-        if sum(bool(DECIMAL_COMMA.fullmatch(str(value))) for value in values) > len(values) / 2:
-            return f"column '{name}' has decimal commas; write points, as 3.75"
-        others = [row for row, value in enumerate(values) if not is_number(value)]
-        if 0 < len(others) <= len(values) / 5:
-            value = "nothing" if values[others[0]] in (None, "") else repr(values[others[0]])
-            return (
-                f"column '{name}' has numbers but for {plural(len(others), 'row')}, as row {others[0] + 1} with "
-                f"{value}; give these a number, or leave them out"
-            )
-    return ""
 
 
 def _kind(values: list, named_score: bool) -> str | None:

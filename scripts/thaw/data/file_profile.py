@@ -45,10 +45,11 @@ class FileProfile:
         return len(next(iter(self.columns.values())))
 
 
-def profile_file(path: Path) -> FileProfile:
+def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
     """Return what a file is and what it holds; it is read whole.
 
-    Raises UserError where it is not there, not of a known format, or not sound in that format.
+    Args: the file; columns that the user named: a first line that has one of them is the header. Raises UserError
+    where the file is not there, not of a known format, or not sound in that format.
     """
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}")
@@ -67,7 +68,7 @@ def profile_file(path: Path) -> FileProfile:
         if not any(line.strip() for line in lines):
             raise UserError(f"{path}: is empty")
         if kind == "delimited":
-            keys, names = _delimited(path, encoding, lines[:SAMPLE], guesses)
+            keys, names = _delimited(path, encoding, lines[:SAMPLE], named, guesses)
         else:
             keys = {"format": kind}
             names = _names(path, kind, encoding, lines, gaps)
@@ -150,7 +151,7 @@ def _parquet_names(path: Path, content: bytes) -> list[str]:
         raise UserError(f"{path}: not a Parquet file ({error})") from error
 
 
-def _delimited(path: Path, encoding: str, lines: list[str], guesses: dict[str, str]) -> tuple[dict, list]:
+def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict[str, str]):
     """Return keys and columns of a CSV or TSV file: what separates fields, whether quotes are quotes, the header."""
     full = [line for line in lines if line.strip()]
     tabs = all("\t" in line for line in full)
@@ -166,12 +167,13 @@ def _delimited(path: Path, encoding: str, lines: list[str], guesses: dict[str, s
         rows, keys["quoting"] = quoted, "double"
         if marked and _even(plain):
             guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"
-    header, widths = _has_header(rows, guesses), {len(fields) for fields in rows}
-    if len(widths) > 1 and not header and tabs and min(widths) > 1:
-        guesses["header"] = f"lines have {min(widths)} to {max(widths)} fields; the last ones are not used"
-    elif len(widths) > 1:
-        header = True  # the reader says which line has another width than the first
-    keys |= {} if header else {"header": False}
+    header, widths = bool(set(named) & set(rows[0])) or _has_header(rows), {len(fields) for fields in rows}
+    ragged = len(widths) > 1 and not header and tabs and min(widths) > 1
+    header = header or len(widths) > 1 and not ragged  # the reader says which line has another width than the first
+    if not header:
+        keys["header"], guesses["header"] = False, "the first line was taken for a row; true if it names the columns"
+    if ragged:
+        guesses["header"] += f"; lines have {min(widths)} to {max(widths)} fields, of which the last ones are not used"
     return keys, rows[0] if header and len(set(rows[0])) == len(rows[0]) else list(range(min(widths)))
 
 
@@ -179,13 +181,16 @@ def _even(rows: list[list[str]]) -> bool:
     return len({len(fields) for fields in rows}) == 1 and len(rows[0]) > 1
 
 
-def _has_header(rows: list[list[str]], guesses: dict[str, str]) -> bool:
+def _has_header(rows: list[list[str]]) -> bool:
     """Return whether the first row names the columns.
 
-    Names are short, unlike each other and no numbers, and none is among the few labels of its column. Somewhere they
-    differ from what is below them: a column of numbers, a few labels, or texts of many words.
+    Names are short, unlike each other and no numbers, and none is among the few labels of its column; that of the first
+    one is empty where it numbers the rows, as pandas writes them. Somewhere they differ from what is below them: a
+    column of numbers, a few labels, or texts of many words.
     """
     first, below = rows[0], rows[1:]
+    if below and not first[0].strip() and all(fields[0].isdecimal() for fields in below):
+        first, below = first[1:], [fields[1:] for fields in below]
     names = all(0 < len(name.strip()) <= 40 and len(name.split()) <= 4 and not is_number(name) for name in first)
     if not below or len(set(first)) < len(first) or not names:
         return False
@@ -193,8 +198,7 @@ def _has_header(rows: list[list[str]], guesses: dict[str, str]) -> bool:
     few = [name for name, values in columns.items() if len(set(values)) <= max(2, len(values) // 5)]
     if any(name in columns[name] for name in few):
         return False
-    for values in columns.values():
-        if few or all(map(is_number, values)) or sum(len(value.split()) for value in values) > 3 * len(values):
-            return True
-    guesses["header"] = "the first line was taken for a row; header: true if it names the columns"
-    return False
+    return any(
+        few or all(map(is_number, values)) or sum(len(value.split()) for value in values) > 3 * len(values)
+        for values in columns.values()
+    )
