@@ -54,6 +54,9 @@ def done(place) -> subprocess.CompletedProcess:
 
 def test_it_fits_the_probes_trains_everything_and_opens_one_test(place, done):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    log = place.folder / "results/outputs/mine/advise.log"
+    first = f"this may take minutes; {log.relative_to(place.folder)} says what is done\n"
+    assert done.stdout.startswith(first) and log.stat().st_size
     (found,) = json.loads((place.folder / "results/outputs/mine/advised.json").read_text())["tasks"]
     runs = place.folder / "results/runs/colour/all/tiny/linear"
     trained = sorted(path.relative_to(runs).as_posix() for path in runs.rglob("metrics.json"))

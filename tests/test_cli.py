@@ -96,6 +96,19 @@ def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names
     assert selected(selecting("plan", "").parse_args(words))["seeds"] == [7]
 
 
+@pytest.mark.parametrize(
+    "item, sentence",
+    [
+        ("cores=4", "cores is an option and no key; write --cores 4"),
+        ("device=cuda", "device is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
+    ],
+)
+def test_what_is_no_key_says_what_decides_it(home, item, sentence):
+    words = [str(home / "tests/base.yaml"), "--config", item]
+    with pytest.raises(UserError, match=f"^--config {item}: {sentence}"):
+        selected(selecting("plan", "").parse_args(words))
+
+
 @pytest.fixture
 def own(home, tmp_path):
     """A folder with an experiment of the demo's texts; gives a function that runs `thaw run` on it there."""

@@ -354,8 +354,9 @@ def test_lines_become_examples():
     assert list(read([b"\xef\xbb\xbfa text\r\n", b"b\tc"], "text")) == ["a text", "b\tc"]
     assert list(read(["ä\tb c\n".encode()], "pair")) == [["ä", "b c"]]
     assert list(read([b"Anna  sings .\n"], "words")) == [["Anna", "sings", "."]]
+    assert list(read([b"a\n", b"\n", b" \r\n"], "text")) == ["a"] and list(read([b"\n"], "words")) == []
     for lines, reads, message in [
-        ([b"a\n", b" \n"], "text", "line 2 is empty; expected one text a line"),
+        ([b"a\n", b" \n", b"\n", b"b\n"], "text", "line 2 is empty; expected one text a line"),
         ([b"a\tb\n", b"a b\n"], "pair", "line 2 has 0 tabs"),
         ([b"a\tb\tc\n"], "pair", "line 1 has 2 tabs"),
         ([b"a\t \n"], "pair", "line 1 has"),
@@ -402,6 +403,16 @@ def test_predict_says_of_which_lines_it_has_not_read_all(houses, tmp_path):
         f"warning: 2 lines longer than the {limit} tokens that the model reads, the first is "
     )
     assert done.stderr.endswith("line 2; what is beyond was not read\n")
+
+
+def test_predict_of_a_table_says_that_it_is_read_line_by_line(houses, tmp_path):
+    formats.write(open_run(houses("bert", "classification").run(str(len(FULL)), FULL, keep=True)), tmp_path / "model")
+    for name, warned in (("new.csv", True), ("new.tsv", True), ("new.txt", False)):
+        (tmp_path / name).write_text("text,id\na short one,1\n\n")
+        done = forked.run(["thaw.cli.main", "predict", tmp_path / "model", tmp_path / name])
+        assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
+        said = f"warning: {tmp_path / name}: each line is read as it is, a header and other columns too; expected one"
+        assert done.stderr.startswith(said) == warned and bool(done.stderr) == warned
 
 
 def test_predict_says_what_is_no_export(tmp_path):

@@ -109,8 +109,10 @@ IN_A_CATALOGUE = {
 # a command -> its message
 COMMANDS = {
     "plan absent.yaml": "absent.yaml: No such file or directory",
-    "plan my": "my: Is a directory",
-    "plan reviews.csv": "reviews.csv:1: expected a mapping of keys",
+    "plan my": "my: there is no such experiment; name its file first, as thaw plan my.yaml",
+    "plan reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
+    "plan mine.yaml --strategies frozen": "--strategies: is a key of an experiment and no option; write --config "
+    "'strategies=[...]'",
     "plan mine.yaml --config seeds": "--config seeds: expected KEY=VALUE, as data_dir=path",
     "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
     "plan mine.yaml --config budget=soon": "--config: budget: expected a number with its unit, as 90s, 30m or 2h "
@@ -205,7 +207,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(place, command):
     {
         "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder', 'experiment')",
         "new task": "the following arguments are required: source",
-        "plan mine.yaml --strategies frozen": "unrecognized arguments: --strategies frozen",
+        "plan mine.yaml --strategy-names frozen": "unrecognized arguments: --strategy-names frozen",
     }.items(),
 )
 def test_a_wrong_word_is_one_sentence_without_the_list_of_options(place, capsys, command, sentence):

@@ -458,3 +458,12 @@ def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
     new_command.main(["task", "own.csv"])
     said = "  guessed view: long, as texts have 120 words on average; they are cut off after 512 tokens\n"
     assert (said in capsys.readouterr().out) == (words == 120)
+
+
+def test_a_number_names_a_column_by_its_position_where_the_file_has_no_names(tmp_path):
+    lines = "".join(f"{i % 2},{text},{i % 3}\n" for i, text in enumerate(SENTENCES, 1))
+    (tmp_path / "bare.csv").write_text(lines, encoding="utf-8")
+    draft = draft_of_file(tmp_path / "bare.csv", set(), Wishes(texts=("1",), target="2"))
+    assert "columns: {text: 1, label: 2}" in draft.corpus and "header: false" in draft.corpus
+    with pytest.raises(UserError, match="has no column '7'; there are 0, 1, 2"):
+        draft_of_file(tmp_path / "bare.csv", set(), Wishes(target="7"))

@@ -56,6 +56,7 @@ def main(words: list[str]) -> None:
     log = Path(plan.results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     answers, groups = [], candidates(plan, name)
+    print(f"this may take minutes; {log} says what is done", flush=True)
     for runs in groups:
         print(" ".join(getattr(runs[0], part) for part in GROUP), flush=True)
         references = baselines(plan, name, runs[0])

@@ -8,7 +8,8 @@ thaw predict my_model lines.txt                    or < lines.txt
     a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
                          spaces (punctuation is a word of its own)       a tab between, and an empty line after each
                                                                          sentence, as CoNLL files have it
-Text is UTF-8. Lines are predicted in batches of some hundred, so a file may be of any length.
+Text is UTF-8; blank lines at the end are passed over. Lines are predicted in batches of some hundred, so a file may be
+of any length.
 """
 
 import itertools
@@ -19,6 +20,9 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import plural
+
+# Suffixes of tables, with what a model reads for which a line of one is too much.
+TABLES = {".csv": ("text", "pair", "words"), ".tsv": ("text", "words")}
 
 
 def main(words: list[str]) -> None:
@@ -36,11 +40,14 @@ def main(words: list[str]) -> None:
     if "reads" not in read_json(arguments.folder / "thaw.json"):
         raise UserError(f"{arguments.folder} holds several tasks; use thaw serve, or Model of its model.py")
     from thaw.exporting.standalone_model import Model
-    from thaw.exporting.text_lines import examples, printed
+    from thaw.exporting.text_lines import EXPECTED, examples, printed
 
     model = Model(arguments.folder)
     if arguments.probabilities and not model.labels:
         raise UserError("--probabilities: this model gives scores, which have none; leave it out")
+    if arguments.file and model.reads in TABLES.get(arguments.file.suffix.lower(), ()):
+        said = f"each line is read as it is, a header and other columns too; expected {EXPECTED[model.reads]}"
+        print(f"warning: {arguments.file}: {said}", file=sys.stderr)
     sys.stdout.reconfigure(encoding="utf-8")
     source = arguments.file.open("rb") if arguments.file else sys.stdin.buffer
     asked, kept = itertools.tee(examples(source, model.reads))

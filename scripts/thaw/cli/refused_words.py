@@ -50,7 +50,7 @@ def _refuse_first(command: str, files: list[str], further: list[str], results: b
 
 
 def _refuse_keys(words: list[str]) -> None:
-    """Raise UserError for a key of an experiment that stands alone or as an option."""
+    """Raise UserError for a key of an experiment that is no value of --config."""
     option = ""
     for word in words:
         option = word if word.startswith("-") else option

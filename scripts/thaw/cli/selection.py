@@ -14,6 +14,13 @@ SUFFIXES = (".yaml", ".yml", ".json")
 # Snakemake's options for files and single keys, by each of their names.
 OF_FILES, OF_KEYS = ("--configfile", "--configfiles"), ("--config", "-C")
 
+# What is no key of an experiment, and what decides it.
+NO_KEYS = {
+    "cores": "is an option and no key; write --cores {value}",
+    "jobs": "is an option and no key; write --jobs {value}",
+    "device": "is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before the command hides them",
+}
+
 
 class _Parser(argparse.ArgumentParser):
     """A command line of which a mistake is one sentence; the usage is in --help."""
@@ -79,6 +86,8 @@ def configuration(files: list[str], given: list[str]) -> dict:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"--config {item}: expected KEY=VALUE, as data_dir=path")
+        if key in NO_KEYS:
+            raise UserError(f"--config {item}: {key} {NO_KEYS[key].format(value=value)}")
         try:
             overrides[key] = yaml.safe_load(value)
         except yaml.YAMLError as error:

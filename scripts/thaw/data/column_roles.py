@@ -47,6 +47,8 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
 
     Args: texts, target: columns that the user named, where not all is to be guessed.
     """
+    if all(isinstance(name, int) for name in profile.columns):
+        texts, target = list(map(_position, texts)), _position(target)
     _check_named(profile, path, texts, target)
     if not texts and target in (None, "answers") and _has_answers(profile):
         return Roles(["question", "context"], None, "answers", "answers", [])
@@ -64,6 +66,11 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
         return Roles(texts, None, None, "label_set", names, indicators=indicators, guesses=guesses)
     target, kind, guess = _target(profile, texts, path)
     return _of_texts(profile, texts, target, kind, guesses | guess)
+
+
+def _position(name: Name | None) -> Name | None:
+    """Return a column as a file without names has it, by its position, where it is a whole number."""
+    return int(name) if str(name).isdecimal() else name
 
 
 def _check_named(profile: FileProfile, path: str, texts: list[Name], target: Name | None) -> None:

@@ -167,7 +167,8 @@ def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ..
         rows, keys["quoting"] = quoted, "double"
         if marked and _even(plain):
             guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"
-    header, widths = bool(set(named) & set(rows[0])) or _has_header(rows), {len(fields) for fields in rows}
+    names = {name for name in named if not is_number(name)}  # a number is a position, or a value of the first row
+    header, widths = bool(names & set(rows[0])) or _has_header(rows), {len(fields) for fields in rows}
     ragged = len(widths) > 1 and not header and tabs and min(widths) > 1
     header = header or len(widths) > 1 and not ragged  # the reader says which line has another width than the first
     if not header:

@@ -17,15 +17,19 @@ EXPECTED = {
 def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
     """Yield the text, the pair [first, second] or the words of each line; a line that has none is a UserError.
 
-    lines: UTF-8, as read from a file; reads: text, pair or words.
+    Blank lines at the end are passed over. lines: UTF-8, as read from a file; reads: text, pair or words.
     """
+    blank = 0  # the first of the blank lines before this one
     for number, line in enumerate(lines, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise UserError(f"line {number} is not UTF-8; save the text as UTF-8") from error
         if not text.strip():
-            raise UserError(f"line {number} is empty; expected {EXPECTED[reads]}")
+            blank = blank or number
+            continue
+        if blank:
+            raise UserError(f"line {blank} is empty; expected {EXPECTED[reads]}")
         parts = text.split("\t") if reads == "pair" else [text]
         if reads == "pair" and not (len(parts) == 2 and all(part.strip() for part in parts)):
             raise UserError(f"line {number} has {len(parts) - 1} tabs and no two texts; expected {EXPECTED[reads]}")
