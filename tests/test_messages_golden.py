@@ -92,6 +92,13 @@ IN_A_CATALOGUE = {
     ): "my/tasks.yaml:2: corpora.mine.files: a tsv source must state quoting: none or quoting: double",
     ("tasks", CORPUS + TASK, "target: stars", "target: star"): "my/tasks.yaml:4: tasks.reviews.target: corpus mine has "
     "no target 'star'; did you mean 'stars'?",
+    (
+        "tasks",
+        CORPUS + TASK,
+        "[accuracy]",
+        "[acc]",
+    ): "my/tasks.yaml:4: tasks.reviews.metrics.0: 'acc' is no metric and "
+    "no import path, as my_metrics:name; did you mean 'accuracy'?",
     ("tasks", CORPUS + TASK, "type: class", "type: pair_class"): "my/tasks.yaml:4: tasks.reviews.type: "
     "pair_classification takes two texts; corpus mine has one text",
     (

@@ -11,6 +11,7 @@ class UserError(Exception):
 
 MANY = 20  # a longer list of names helps nobody who reads one sentence
 NEAR = 0.6  # from which ratio on a name is near, as in difflib.get_close_matches
+SHORTENED = 3  # letters from which on a word may be the beginning of a name, as acc of accuracy
 
 
 def suggestion(word: str, known, listing: str = "") -> str:
@@ -24,9 +25,15 @@ def suggestion(word: str, known, listing: str = "") -> str:
 
 
 def nearest(word: str, known: list[str]) -> str | None:
-    """Return the name most like a word, the first of those that are equally like it; None where none is near."""
+    """Return the one name that a word begins, or else the name most like it, the first of those that are equally so.
+
+    None where no name is near.
+    """
     if word not in known and (folded := re.sub(r"[^a-z0-9]+", "_", word.lower())) in known:
         return folded
+    begun = [name for name in known if len(word) >= SHORTENED and name.startswith(word.lower())]
+    if len(begun) == 1:
+        return begun[0]
     matcher = difflib.SequenceMatcher(b=word)
     ratios = []
     for name in known:
