@@ -34,7 +34,7 @@ def answers_of(*candidates: Candidate) -> list[str]:
 
 
 def test_what_lies_above_the_margin_is_not_worse_and_the_cheapest_of_those_is_taken():
-    best, near, low = candidate(90, 100), candidate(89.5, 10), candidate(80, 1)
+    best, near, low = candidate(90, 100), candidate(89.7, 10), candidate(80, 1)
     assert answers_of(best, near, low) == ["not worse", "not worse", "worse"]
     assert analysis.cheapest(analysis.judged([best, near, low], 1.0), "seconds").candidate is near
     assert analysis.cheapest(analysis.judged([best, near, low], 0.1), "seconds").candidate is best
@@ -62,6 +62,9 @@ def test_few_rows_without_a_difference_do_not_show_that_there_is_none():
     assert few[0].needed.seeds == 0 and 300 < few[0].needed.rows <= 640, "more seeds of the same score change nothing"
     assert analysis.cheapest(few, "seconds").candidate.costs == {"seconds": 1.0}, "of a tie the cheapest"
     assert [one.answer for one in analysis.judged(alike(400), 1.0)] == ["not worse"] * 3
+    nearly = alike(10)
+    nearly[0].by_row[0, ::3] -= 1.0
+    assert [one.answer for one in analysis.judged(nearly, 10.0)] == ["undecided"] * 3, "one row that differs is no more"
 
 
 def promised(draw: int) -> list[str]:

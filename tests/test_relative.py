@@ -90,3 +90,12 @@ def test_chance_is_drawn_with_the_rows(tmp_path):
     )
     ends = np.quantile(100 * (one - chance) / (full - chance), [0.025, 0.975])
     assert [float(line["corrected_low"]), float(line["corrected_high"])] == pytest.approx(ends, abs=1e-3)
+
+
+def test_chance_of_draws_together_is_their_mean(tmp_path):
+    _, tested, _ = drawn(tmp_path, {("top_k", "k01"): 0.8, ("full", "base"): 0.9}, 0.7)
+    majority = tested[tested["kind"] == "baseline"]
+    both = pandas.concat([tested, majority.assign(value=majority["value"] - 0.2)], ignore_index=True)
+    spec = invented.shown("r", "relative_table", reference="full")
+    (line,) = csv.DictReader(io.StringIO(writers.to_csv(relative.build(OutputData(tmp_path, both), spec))))
+    assert float(line["chance"]) == pytest.approx(score(tested, "majority") - 10, abs=1e-3)

@@ -16,6 +16,7 @@ from thaw.statistics import (
     sign_flips,
     significance,
     variance_components,
+    verdicts,
 )
 from thaw.statistics.sample_size import Spread
 
@@ -277,6 +278,16 @@ def test_an_interval_on_the_other_side_of_the_mean_is_no_answer():
     mean = bootstrap.Resampled(0.5, np.linspace(-2.0, -1.0, 1000), of_seeds([0.5] * 6).spread)
     (found,) = significance.compare([dict.fromkeys(range(6), 0.5)], [mean])
     assert found.adjusted == 1 / 32 and found.answer == "not distinguishable"
+
+
+def test_where_the_rows_hold_a_family_undecided_rows_are_asked_for():
+    """Seven clear tests, and one whose own interval is clear, but not that of the family: seeds would not help."""
+    rng = np.random.default_rng(0)
+    seeds = 0.3 * rng.standard_normal((8, 8)) + np.array([[9.0] * 7 + [2.3]]).T
+    means = [bootstrap.resampled(own, own[:, None] + rng.standard_normal(1000), 500) for own in seeds]
+    *clear, open_ = verdicts.verdicts([dict(enumerate(own)) for own in seeds], means, [{"above": 0}] * 8)
+    assert {one.answer for one in clear} == {"holds"} and open_.answer == "undecided" and open_.ci.low > 0
+    assert open_.p < 0.05 and open_.needed.rows > 500
 
 
 def test_d_z_is_corrected_for_few_seeds():

@@ -47,6 +47,8 @@ def _refuse_first(command: str, files: list[str], further: list[str], results: b
         raise UserError(f"{first}: is a file of yours, and {what}; thaw new task reads data")
     if first and equals and not results:
         raise UserError(_key_with_value(first))
+    if first and files and not results:
+        raise UserError(f"{first}: is no experiment file and no option; only these may follow {command} {files[0]}")
 
 
 def _refuse_keys(words: list[str]) -> None:

@@ -30,7 +30,8 @@ def main(words: list[str]) -> None:
 
 def summary(page: Path) -> str:
     """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
-    recommended = [_without_notes(table.with_suffix(".md")) for table in advice_tables(page.parent)]
+    tables = [table.with_suffix(".md") for table in advice_tables(page.parent)]
+    recommended = [_without_notes(table) for table in tables if table.is_file()]
     return "\n\n".join(
         [*recommended, f"report, with how this is decided: {page}" if recommended else f"report: {page}"]
     )

@@ -162,7 +162,7 @@ def with_interval(value: float | None, low: float | None, high: float | None) ->
     return number(value) if low is None else f"{number(value)} {interval(low, high)}"
 
 
-TOO_MANY = "more rows and seeds than anybody has"
+TOO_MANY = "more than 100 seeds or 500 times the rows"
 
 
 def lacking(needed, rows: str = "test set") -> str:

@@ -1,5 +1,6 @@
 """What is trained and how: phases, the run that they start from, searches, sweeps."""
 
+import re
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
@@ -45,6 +46,11 @@ def _pairs(pairs, strategy, context: Context) -> str:
 
 def _teacher(teacher, strategy, context: Context) -> str:
     return f"Its teacher is {', '.join(clauses(strategy.teaching, context))}." if teacher else ""
+
+
+def _is_whole(value) -> bool:
+    """Return whether a value of a sweep is a whole number, or the text of one."""
+    return type(value) is int or type(value) is float and value.is_integer() or bool(re.fullmatch(r"\d+", str(value)))
 
 
 def _sweep(sweep: dict, strategy, context: Context) -> str:
@@ -136,7 +142,7 @@ class StrategyConfig(CatalogueEntry):
     def _stored_key_of_phases(cls, sweep):
         """Store a swept key of the phases under the field's own name; values other than whole numbers are an error."""
         for name, values in sweep.items() if isinstance(sweep, dict) else ():
-            if isinstance(values, list) and any(not isinstance(value, int) for value in values):
+            if isinstance(values, list) and not all(map(_is_whole, values)):
                 said = ", ".join(map(str, values))
                 raise ValueError(
                     f"a sweep has whole numbers, and {name} has {said}; learning rates and the like are tried on "

@@ -37,21 +37,22 @@ class Needed:
     rows: int | None
 
 
-def needed(distance: float, spread: Spread, alpha: float = ALPHA, tests: int = 1) -> Needed | None:
+def needed(distance: float, spread: Spread, tests: int = 1, reach: float = 0.0) -> Needed | None:
     """Return the least with which an interval's half width sqrt(t(n)^2 by_seed / n + z^2 by_rows) is below a distance.
 
     Seeds alone where 100 or fewer do; else the rows as well, with seeds enough that theirs is at most half of the
     squared distance. One seed more, and six, in any case. None with one seed, or where the distance is 0. A sign-flip
-    test of so few seeds may ask for more. Args: tests, how many share the error, each with alpha / tests.
+    test of so few seeds may ask for more. Args: tests, how many share the error of a test over seeds; reach, how
+    many standard errors t and z are at least, as those of intervals of a family.
     """
     from scipy.stats import t
 
     if distance == 0 or spread.by_seed != spread.by_seed:
         return None
-    level = 1 - alpha / tests / 2
+    level = 1 - ALPHA / tests / 2
     numbers = np.arange(max(FEWEST_SEEDS, spread.seeds + 1), 100 * MOST_SEEDS)
-    by_seed = t.ppf(level, numbers - 1) ** 2 * spread.by_seed / numbers
-    by_rows = NormalDist().inv_cdf(level) ** 2 * spread.by_rows
+    by_seed = np.maximum(t.ppf(level, numbers - 1), reach) ** 2 * spread.by_seed / numbers
+    by_rows = max(NormalDist().inv_cdf(level), reach) ** 2 * spread.by_rows
     alone = (by_seed + by_rows < distance**2)[numbers <= MOST_SEEDS]
     if alone.any():
         return Needed(int(numbers[alone.argmax()]) - spread.seeds, None)

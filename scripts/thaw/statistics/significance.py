@@ -57,14 +57,19 @@ def joint_intervals(means: list[Resampled]) -> list[Interval]:
 
     Means of fewer than six seeds, of which no test has an answer, are outside of the family.
     """
-    family = [mean for mean in means if mean.spread.seeds >= FEWEST_SEEDS]
-    reach = joint_reach(family) if len(family) > 1 else 0.0
+    reach = family_reach(means)
     own = [interval(mean.value, mean.draws) for mean in means]
     halves = [reach * mean.spread.error for mean in means]
     return [
         Interval(ci.value, min(ci.low, ci.value - half), max(ci.high, ci.value + half))
         for ci, half in zip(own, halves, strict=True)
     ]
+
+
+def family_reach(means: list[Resampled]) -> float:
+    """Return how many standard errors the intervals of a family reach on either side; 0 for a test alone, by its CI."""
+    family = [mean for mean in means if mean.spread.seeds >= FEWEST_SEEDS]
+    return joint_reach(family) if len(family) > 1 else 0.0
 
 
 def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> list[PairedTest]:

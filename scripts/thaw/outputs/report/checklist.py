@@ -47,8 +47,8 @@ def checklist(content: dict, command: str) -> str:
         ],
         "Do you report error bars and descriptive statistics? (ACL C3, NeurIPS: statistical significance)": [
             _error_bars(counts, content["draws"]),
-            f"Tests: sign flips over seeds, max-T over a table; they need {FEWEST_SEEDS} seeds."
-            + ("" if counts["tested"] else " There are too few seeds for a test."),
+            "Tests: sign flips over seeds, max-T over a table, and a simultaneous 95 % interval over seeds and rows; "
+            f"they need {FEWEST_SEEDS} seeds." + ("" if counts["tested"] else " There are too few seeds for a test."),
         ],
         "Which versions of packages, which parameters of metrics? (ACL C4)": [
             *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),

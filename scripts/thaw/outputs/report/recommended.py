@@ -114,9 +114,10 @@ def _difference(taken: dict, best: dict, labels: dict) -> tuple[str, str, str]:
         return "It is the highest on validation too.", "", ""
     validated = _interval(taken, "difference", "low", "high")
     tested = _interval(taken, "test_difference", "test_difference_low", "test_difference_high")
-    name = _name(best, labels)
+    name, tied = _name(best, labels), float(taken["difference"]) == 0
     text = (
-        f"Distance to the best on validation: {validated}; difference to {name}, the highest there, on test: {tested}."
+        f"Distance to the best on validation: {validated}; difference to {name}, "
+        f"{'as high' if tied else 'the highest'} there, on test: {tested}."
     )
     return text, tested, _anchor(best)
 

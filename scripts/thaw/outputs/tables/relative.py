@@ -27,9 +27,10 @@ HEADER = (
 def build(data, spec: dict) -> TextTable:
     """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
 
-    Both ratios are left out if the 95 % CI of the full model contains chance, the score of the most frequent label
-    (0 for metrics without one, such as correlations). Args: spec with `reference`, the strategy that trains everything.
-    Raises UserError where that was not run. With `start` in the spec the table is that of `share_of_way`.
+    Both ratios are left out unless the 95 % CI of the full model's score less chance, the score of the most frequent
+    label (0 for metrics without one, such as correlations), is above 0; and where that score is missing. Args: spec
+    with `reference`, the strategy that trains everything. Raises UserError where that was not run. With `start` in the
+    spec the table is that of `share_of_way`.
     """
     if spec.get("start"):
         return share_of_way.build(data, spec)
@@ -75,16 +76,18 @@ class Chance(NamedTuple):
 def _chances(data, role: str) -> dict[tuple, Chance]:
     """Return chance by task, split and subset; 0 where the majority's score is not defined or below 0.
 
-    R² of the majority may be below 0, and a share of a score below 0 says nothing. Args: role of the split, as test.
+    R² of the majority may be below 0, and a share of a score below 0 says nothing. Where draws of the training rows are
+    shown as one subset, each has its majority class, and chance is their mean. Args: role of the split, as test.
     """
-    runs = data.runs
+    runs, chances = data.runs, {}
     shown = runs["main"].astype(bool) & (runs["role"] == role) & (runs["missing"] == "")
-    rows, chances = runs[shown & (runs["kind"] == "baseline") & (runs["strategy"] == "majority")], {}
-    for index, row in enumerate(rows.itertuples()):
-        known = row.value > 0
-        draws = data.predictions.by_row(rows.iloc[[index]], row.metric, row.split)[0] if known else 0.0
-        chance = Chance(100 * row.value, 100 * np.nan_to_num(draws).clip(min=0.0)) if known else Chance(0.0, 0.0)
-        chances[row.task, row.split, row.subset] = chance
+    rows = runs[shown & (runs["kind"] == "baseline") & (runs["strategy"] == "majority")]
+    for key, own in rows.groupby(["task", "split", "subset"], sort=False):
+        value = 100 * float(own["value"].fillna(0.0).mean())
+        chances[key] = Chance(0.0, 0.0)
+        if value > 0:
+            draws = 100 * data.predictions.by_row(own, own["metric"].iloc[0], key[1])
+            chances[key] = Chance(value, np.nan_to_num(draws).mean(0).clip(min=0.0))
     return chances
 
 
