@@ -18,20 +18,17 @@ from pathlib import Path
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.cli import grid_outcomes
-from thaw.cli.refused_words import leading_experiment
+from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import configuration, default_file, parser_of, with_flags
 from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.core.home import HOME
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.underfit import underfit_runs
-from thaw.planning.configuration import load_plan
 from thaw.planning.jobs import Result
 from thaw.planning.paths import result_folder
 from thaw.planning.plan import Plan
@@ -46,10 +43,7 @@ GROUP = ("task", "subset", "encoder", "head")
 
 def main(words: list[str]) -> None:
     """Advise on each task of an experiment, and write the answers to outputs/<experiment>/advised.json."""
-    files, rest = leading_experiment("advise", words)
-    given, further = with_flags(parser_of("advise", __doc__)).parse_known_args(rest)
-    given.configfile = [*files, *given.configfile] or [default_file()]
-    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
+    plan, given, further = given_plan("advise", __doc__, words)
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")
     name = plan.experiments[0].experiment

@@ -14,15 +14,12 @@ exit code is the last one of Snakemake that says that something failed, else 0.
 import sys
 import time
 
-from thaw.cli.refused_words import leading_experiment
+from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import configuration, default_file, parser_of, with_flags
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.core.home import HOME
 from thaw.outputs.wording import plural, seconds
 from thaw.planning import cost_estimate, time_budget
-from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
 SLICES = 10  # so many answers, at least, on the way
@@ -30,11 +27,7 @@ SLICES = 10  # so many answers, at least, on the way
 
 def main(words: list[str]) -> None:
     """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
-    files, rest = leading_experiment("budget", words)
-    parser = with_flags(parser_of("budget", __doc__))
-    given, further = parser.parse_known_args(rest)
-    given.configfile = [*files, *given.configfile] or [default_file()]
-    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
+    plan, given, further = given_plan("budget", __doc__, words)
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget

@@ -38,6 +38,7 @@ SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
 CI = f"Student's t over seeds, {CI_OF_ROWS}"
 CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
+TOO_MANY = "more than 100 seeds or 500 times the rows"  # beyond what non_inferiority tries
 MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
 COST_RULE = (
     "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
@@ -160,9 +161,6 @@ def interval(low: float | None, high: float | None, digits: int = 1) -> str:
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
     """Return a number with its interval in print: −1.2 [−2.0, −0.4]; alone where it has none."""
     return number(value) if low is None else f"{number(value)} {interval(low, high)}"
-
-
-TOO_MANY = "more than 100 seeds or 500 times the rows"
 
 
 def lacking(needed, rows: str = "test set") -> str:

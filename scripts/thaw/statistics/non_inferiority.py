@@ -15,7 +15,7 @@ from thaw.statistics.bootstrap import Interval, Resampled, joint_reach, resample
 from thaw.statistics.sample_size import MOST_SEEDS, Needed
 
 NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
-MOST_DOUBLINGS = 10  # of the rows of validation: a thousand times as many
+MOST_DOUBLINGS = 10  # of the rows of validation that are tried, none among them: 512 times as many
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 
 

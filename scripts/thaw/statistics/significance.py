@@ -41,7 +41,7 @@ def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], bor
 
     Either alone is no answer: the p of many seeds on one draw and one test set says nothing of other rows, and seeds of
     a fit to convergence are copies, whose p is small however little they differ. With fewer than six seeds no answer is
-    possible at 0.05. Args: p adjusted for the family of tests; an interval of its `joint_intervals`; the margin,
+    possible at 0.05. Args: p adjusted for the family of tests; its `joint_interval`; the margin,
     {above: points} or {within: points}; whether the mean is on its right side.
     """
     if p > ALPHA or seeds < FEWEST_SEEDS:
@@ -52,22 +52,20 @@ def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], bor
     return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width
 
 
-def joint_intervals(means: list[Resampled]) -> list[Interval]:
-    """Return intervals of a family of tests that hold all its means in 95 % of the draws, each with its own 95 % CI.
+def joint_interval(ci: Interval, mean: Resampled, reach: float) -> Interval:
+    """Return the interval of a test in its family: its 95 % CI, and as many standard errors as the family reaches.
 
-    Means of fewer than six seeds, of which no test has an answer, are outside of the family.
+    The intervals of a family hold all its means in 95 % of the draws. Args: see `family_reach`.
     """
-    reach = family_reach(means)
-    own = [interval(mean.value, mean.draws) for mean in means]
-    halves = [reach * mean.spread.error for mean in means]
-    return [
-        Interval(ci.value, min(ci.low, ci.value - half), max(ci.high, ci.value + half))
-        for ci, half in zip(own, halves, strict=True)
-    ]
+    half = reach * mean.spread.error
+    return Interval(ci.value, min(ci.low, ci.value - half), max(ci.high, ci.value + half))
 
 
 def family_reach(means: list[Resampled]) -> float:
-    """Return how many standard errors the intervals of a family reach on either side; 0 for a test alone, by its CI."""
+    """Return how many standard errors the intervals of a family reach on either side; 0 for a test alone, by its CI.
+
+    Means of fewer than six seeds, of which no test has an answer, are outside of the family.
+    """
     family = [mean for mean in means if mean.spread.seeds >= FEWEST_SEEDS]
     return joint_reach(family) if len(family) > 1 else 0.0
 
@@ -77,14 +75,13 @@ def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> lis
 
     Args: for each comparison its differences by seed, and their mean with its draws.
     """
-    tests = []
-    joint = joint_intervals(means)
-    for by_seed, mean, ci, (p, over_all) in zip(contrasts, means, joint, adjusted(contrasts), strict=True):
-        differences = list(by_seed.values())
+    reach, tests = family_reach(means), []
+    for by_seed, mean, (p, over_all) in zip(contrasts, means, adjusted(contrasts), strict=True):
+        differences, ci = list(by_seed.values()), interval(mean.value, mean.draws)
         answer = NOT_DISTINGUISHABLE
         if len(differences) < FEWEST_SEEDS:
             answer = TOO_FEW_SEEDS
-        elif decided(over_all, len(differences), ci, {"above": 0}, mean.value > 0):
+        elif decided(over_all, len(differences), joint_interval(ci, mean, reach), {"above": 0}, mean.value > 0):
             answer = HIGHER if mean.value > 0 else LOWER
         tests.append(PairedTest(mean.value, p, over_all, effect_size(differences), len(differences), answer))
     return tests

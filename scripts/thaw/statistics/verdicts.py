@@ -9,7 +9,7 @@ from thaw.declarations.decision import ALPHA
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 from thaw.statistics.sample_size import Needed, needed
 from thaw.statistics.sign_flips import adjusted
-from thaw.statistics.significance import decided, effect_size, family_reach, joint_intervals
+from thaw.statistics.significance import decided, effect_size, family_reach, joint_interval
 
 HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not testable"
 
@@ -40,16 +40,15 @@ def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margi
     tests = adjusted([way for ends in ways for way in ends])
     tested, left = iter(tests), sum(p > ALPHA for _, p in tests)
     reach, results = family_reach(means), []
-    for ends, mean, joint, margin in zip(ways, means, joint_intervals(means), margins, strict=True):
+    for ends, mean, margin in zip(ways, means, margins, strict=True):
         pairs = [(way, next(tested)[1]) for way in ends]
         way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
-        values = np.array(list(way.values()))
+        values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
         borne_out = values.mean() > 0
         answer = UNDECIDED
-        if decided(p, len(values), joint, margin, borne_out):
+        if decided(p, len(values), joint_interval(ci, mean, reach), margin, borne_out):
             answer = HOLDS if borne_out else FAILS
         lacks = None if answer != UNDECIDED else needed(abs(values.mean()), mean.spread, max(1, left), reach)
-        ci = interval(mean.value, mean.draws)
         results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results
 

@@ -75,8 +75,8 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
     """Return what there is to choose from on a task, over the seeds that all strategies share; None without any.
 
     A strategy that lacks a seed is left out, unless only the time budget stopped it, and one whose score is undefined
-    on validation. Args: a summary of the group's
-    runs on test; runs as `read_runs` returns them; the group (subset, encoder, head); a test split of the task.
+    on validation. Args: a summary of the group's runs on test; runs as `read_runs` returns them; the group (subset,
+    encoder, head); a test split of the task.
     """
     chosen = summary[(summary["task"] == task) & (summary["split"] == split)]
     own = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["missing"] == "")]

@@ -6,7 +6,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 from thaw.outputs.report.recommended import sentence
-from thaw.outputs.tables.claims import said_overall
+from thaw.outputs.tables.claims import answer_overall
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -158,13 +158,11 @@ def claims(lines) -> str:
     tests: dict[tuple, list[str]] = {}
     for line in lines.itertuples():
         tests.setdefault((line.claim, line.encoder), []).append(line.answer)
-    by_claim = {key: said_overall(answers).partition(",") for key, answers in sorted(tests.items())}
+    by_claim = {key: answer_overall(answers) for key, answers in sorted(tests.items())}
     counts = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
         named = [
-            f"“{claim.rstrip('.')}”{comma}{tested}"
-            for (claim, _), (given, comma, tested) in by_claim.items()
-            if given == answer
+            f"“{claim.rstrip('.')}”{tested}" for (claim, _), (given, tested) in by_claim.items() if given == answer
         ]
         which = f" ({'; '.join(dict.fromkeys(named))})" if named and answer in (HOLDS, FAILS) else ""
         counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []

@@ -103,7 +103,9 @@ def _margin(entry: dict) -> dict:
 
 
 def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) -> Row:
-    answer = said_overall([verdict.answer if isinstance(verdict, Verdict) else NOT_TESTABLE for _, verdict in tested])
+    answer = "".join(
+        answer_overall([verdict.answer if isinstance(verdict, Verdict) else NOT_TESTABLE for _, verdict in tested])
+    )
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", NO_SEED)
@@ -118,10 +120,13 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
     return row
 
 
-def said_overall(answers: list[str]) -> str:
-    """Return the answer to a claim in print. Args: its answers on tasks, splits and subsets, NOT_TESTABLE too."""
+def answer_overall(answers: list[str]) -> tuple[str, str]:
+    """Return the answer to a claim, and in print on how many it was tested where that is not on all.
+
+    Args: its answers on tasks, splits and subsets, NOT_TESTABLE too.
+    """
     tested = [answer for answer in answers if answer != NOT_TESTABLE]
-    return overall(tested) + (f", tested on {len(tested)} of {len(answers)}" if 0 < len(tested) < len(answers) else "")
+    return overall(tested), f", tested on {len(tested)} of {len(answers)}" * (0 < len(tested) < len(answers))
 
 
 def _place(test: dict, tests: list[dict], labels: dict) -> str:
