@@ -107,7 +107,7 @@ def test_the_luckiest_of_equal_strategies_is_not_the_best(tmp_path):
     for _ in range(60):
         scores = pd.DataFrame(rng.normal(70, 2, (8, 6)), columns=[(f"s{n}", "base") for n in range(6)])
         noise = pd.DataFrame(rng.normal(70, 2, scores.shape), columns=scores.columns)
-        lost.append(Points(noise, scores, None, None).regret(noise.idxmax(axis=1).to_dict()))
+        lost.append(Points(noise, scores, None, None, None).regret(noise.idxmax(axis=1).to_dict()))
         naive.append(scores.mean().max() - scores.mean().mean())
     assert abs(np.mean(lost)) < 3 * np.std(lost, ddof=1) / np.sqrt(len(lost)) < 0.4 < np.mean(naive)
 

@@ -9,7 +9,6 @@ SIDES = {
     "default": "Trainer, defaults",
     "tuned": "Trainer, tuned",
     "trainer_tuned": "Trainer, tuned",
-    "trainer tuned": "Trainer, tuned",
     "trainer_tuned_side_by_side": "Trainer, tuned, two processes",
     "tuned_side_by_side": "Trainer, tuned, two processes",
     "compiled": "Trainer, torch.compile",
@@ -30,7 +29,7 @@ DRY_RUNS = {
 }
 STRATEGIES = {name: entry["label"] for name, entry in work.table(work.LAYERS).items()}
 STRATEGIES |= {f"bench_lora_{top}": work.lora(top)["label"] for top in (2, work.LAYERS)}
-NAMES = SIDES | DRY_RUNS | STRATEGIES | {"bench_sst2_sentences": "SST-2", "memory mb": "memory, MB"}
+NAMES = SIDES | DRY_RUNS | STRATEGIES | {"bench_sst2_sentences": "SST-2", "memory_mb": "memory, MB"}
 
 
 def name(key: str) -> str:

@@ -48,7 +48,7 @@ COMPARED = {
     "probes": "probes of all layers, {rows:,} rows",
     "all_layers": "40 linear probes on all layers, up to {rows:,} rows",
 }
-# The sides that it compares with Thaw, in this order.
+# The sides that the table of ratios compares with Thaw, in this order.
 PEERS = (
     "default",
     "tuned",
@@ -202,7 +202,7 @@ def facts(part: dict) -> list[str]:
 def nested(found: dict[str, dict], of: str) -> list[str]:
     """Return a mapping of mappings with the same keys as a table. Args: the mapping; what its own keys are."""
     columns = list(next(iter(found.values())))
-    lines = [f"| {of} | " + " | ".join(printed.name(name.replace("_", " ")) for name in columns) + " |"]
+    lines = [f"| {of} | " + " | ".join(printed.name(name).replace("_", " ") for name in columns) + " |"]
     lines.append("|:--|" + "--:|" * len(columns))
     rows = [" | ".join(_cell(one[column]) for column in columns) for one in found.values()]
     return lines + [f"| {printed.name(name)} | {row} |" for name, row in zip(found, rows, strict=True)]

@@ -31,7 +31,7 @@ def main(words: list[str]) -> None:
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
-    whole, begin, tried, codes = time_budget.seconds_of(wish), time.monotonic(), set(), [0]
+    whole, begin, tried, code = time_budget.seconds_of(wish), time.monotonic(), set(), 0
     pace = Pace(plan)
     others = [
         file
@@ -49,17 +49,17 @@ def main(words: list[str]) -> None:
         started = time.monotonic()
         print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
         results = [plan.table.paths.result(turn.run.folder) for turn in slice_]
-        codes.append(run_in_subprocess(given, further, [*others, *results]))
+        code = run_in_subprocess(given, further, [*others, *results]) or code
         pace.learn(slice_, time.monotonic() - started)
         tried |= {turn.run.folder for turn in slice_}
         write_record(plan, name, begin)
-        codes.append(run_in_subprocess(given, further, []))
+        code = run_in_subprocess(given, further, []) or code
         others = []
     if not tried:
-        codes.append(run_in_subprocess(given, further, []))
+        code = run_in_subprocess(given, further, []) or code
     given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
     print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
-    sys.exit(next(filter(None, reversed(codes)), 0))
+    sys.exit(code)
 
 
 class Pace:

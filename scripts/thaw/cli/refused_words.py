@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import get_origin
 
-from thaw.cli.selection import OF_KEYS, SUFFIXES, leading_files, misspelt, names_files
+from thaw.cli.selection import KEY_OPTIONS, SUFFIXES, leading_files, misspelt, names_files
 from thaw.core.errors import UserError
 from thaw.schema.experiment import ExperimentConfig
 
@@ -14,7 +14,7 @@ def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namesp
     _refuse_keys(words)
     arguments = parser.parse_args(words)
     files, further = leading_files(arguments.files)
-    _refuse_first(parser.prog, files, further, False)
+    _refuse_first(parser.prog, files, further, results=False)
     return arguments
 
 
@@ -25,7 +25,7 @@ def leading_experiment(command: str, words: list[str]) -> tuple[list[str], list[
     the command, as run, after whose files alone results to make may follow; the words after it.
     """
     files, further = leading_files(words)
-    _refuse_first(f"thaw {command}", files, further, command == "run")
+    _refuse_first(f"thaw {command}", files, further, results=command == "run")
     _refuse_keys(further)
     return files, further
 
@@ -56,7 +56,7 @@ def _refuse_keys(words: list[str]) -> None:
     option = ""
     for word in words:
         option = word if word.startswith("-") else option
-        if word.partition("=")[0] in ExperimentConfig.model_fields and "=" in word and option not in OF_KEYS:
+        if word.partition("=")[0] in ExperimentConfig.model_fields and "=" in word and option not in KEY_OPTIONS:
             raise UserError(_key_with_value(word))
     for word in words:
         option = word.partition("=")[0]
@@ -70,7 +70,7 @@ def _key_with_value(word: str) -> str:
 
 
 def _is_file_of_here(word: str) -> bool:
-    return not word.startswith("-") and Path(word).is_file() and Path(word).resolve().parent == Path.cwd()
+    return Path(word).is_file() and Path(word).resolve().parent == Path.cwd()
 
 
 def _no_experiment(command: str, word: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from thaw.cli.refused_words import leading_experiment
-from thaw.cli.selection import DEFAULT, OF_FILES, OF_KEYS, configuration, names_files, parser_of, with_flags
+from thaw.cli.selection import DEFAULT, FILE_OPTIONS, KEY_OPTIONS, configuration, names_files, parser_of, with_flags
 from thaw.core import fork_server
 from thaw.core.home import HOME, PACKAGE
 from thaw.core.runtime import machine_size
@@ -29,7 +29,7 @@ from thaw.schema.experiment import ComputeConfig
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
-STARTING = {"--cores", "-c", *OF_KEYS, *OF_FILES, "--keep-going", "-k", "--printshellcmds", "-p"}
+STARTING = {"--cores", "-c", *KEY_OPTIONS, *FILE_OPTIONS, "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:

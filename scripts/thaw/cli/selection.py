@@ -12,7 +12,7 @@ from thaw.planning.config_files import read_config
 DEFAULT = Path("config/config.yaml")
 SUFFIXES = (".yaml", ".yml", ".json")
 # Snakemake's options for files and single keys, by each of their names.
-OF_FILES, OF_KEYS = ("--configfile", "--configfiles"), ("--config", "-C")
+FILE_OPTIONS, KEY_OPTIONS = ("--configfile", "--configfiles"), ("--config", "-C")
 
 # What is no key of an experiment, and what decides it.
 NO_KEYS = {
@@ -50,14 +50,14 @@ def selecting(name: str, description: str) -> argparse.ArgumentParser:
 
 def with_flags(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Add Snakemake's flags for files and single keys."""
-    parser.add_argument(*OF_FILES, nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
-    parser.add_argument(*OF_KEYS, nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    parser.add_argument(*FILE_OPTIONS, nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
+    parser.add_argument(*KEY_OPTIONS, nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
     return parser
 
 
 def names_files(words: list[str]) -> bool:
     """Return whether a command line names files by Snakemake's option."""
-    return any(word.partition("=")[0] in OF_FILES for word in words)
+    return any(word.partition("=")[0] in FILE_OPTIONS for word in words)
 
 
 def leading_files(words: list[str]) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
-from thaw.data.refused_targets import almost_scores, are_written_lists, refuse_written_lists, single_label
+from thaw.data.refused_targets import Name, almost_scores, are_written_lists, refuse_written_lists, single_label
 from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
@@ -22,8 +22,6 @@ PAIRS = [("premise", "hypothesis"), ("question", "answer"), ("question", "senten
 TWINS = ({"1", "2"}, {"a", "b"}, {"0", "1"})
 FEW_SCORES = 20  # whole numbers that take more values than this are scores, not labels
 HAND = "config/tasks.yaml says how"
-
-Name = str | int
 
 
 @dataclass

@@ -151,7 +151,9 @@ def _parquet_names(path: Path, content: bytes) -> list[str]:
         raise UserError(f"{path}: not a Parquet file ({error})") from error
 
 
-def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict[str, str]):
+def _delimited(
+    path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict[str, str]
+) -> tuple[dict, list]:
     """Return keys and columns of a CSV or TSV file: what separates fields, whether quotes are quotes, the header."""
     full = [line for line in lines if line.strip()]
     tabs = all("\t" in line for line in full)
@@ -168,9 +170,9 @@ def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ..
         if marked and _even(plain):
             guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"
     names = {name for name in named if not is_number(name)}  # a number is a position, or a value of the first row
-    header, widths = bool(names & set(rows[0])) or _has_header(rows), {len(fields) for fields in rows}
-    ragged = len(widths) > 1 and not header and tabs and min(widths) > 1
-    header = header or len(widths) > 1 and not ragged  # the reader says which line has another width than the first
+    has_names, widths = bool(names & set(rows[0])) or _has_header(rows), {len(fields) for fields in rows}
+    ragged = len(widths) > 1 and not has_names and tabs and min(widths) > 1
+    header = has_names or len(widths) > 1 and not ragged  # the reader says which line has another width than the first
     if not header:
         keys["header"], guesses["header"] = False, "the first line was taken for a row; true if it names the columns"
     if ragged:

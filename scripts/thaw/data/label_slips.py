@@ -24,13 +24,10 @@ def _rare(counts: Counter) -> list[str]:
 def _alike(counts: Counter) -> list[str]:
     """Return the pairs of labels that differ by blanks alone, or by case, in the order of the alphabet."""
     pairs = []
-    for one, other in combinations(sorted(counts), 2):
-        if _squeezed(one) == _squeezed(other):
-            pairs.append(f"{one!r} and {other!r} differ by blanks alone")
-        elif _squeezed(one).casefold() == _squeezed(other).casefold():
-            pairs.append(f"{one!r} and {other!r} differ by case alone")
+    squeezed = {label: " ".join(label.split()) for label in sorted(counts)}
+    folded = {label: text.casefold() for label, text in squeezed.items()}
+    for one, other in combinations(squeezed, 2):
+        if folded[one] == folded[other]:
+            how = "blanks" if squeezed[one] == squeezed[other] else "case"
+            pairs.append(f"{one!r} and {other!r} differ by {how} alone")
     return pairs
-
-
-def _squeezed(label: str) -> str:
-    return " ".join(label.split())

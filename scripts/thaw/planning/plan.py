@@ -179,7 +179,7 @@ class Plan:
 
     def collected(self, name: str) -> list[str]:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
-        experiment, paths = self._experiment(name), self.table.paths
+        experiment, paths = self.experiment(name), self.table.paths
         wanted = self._wanted(name)
         folders = [folder for folder in wanted if not experiment.partial or self.records.is_made(wanted[folder])]
         trained = {run.folder for run in self.runs[name]}
@@ -197,7 +197,7 @@ class Plan:
         """
         gone = []
         for name in self.jobs["report"]:
-            if not self._experiment(name).partial and Path(self.files("report", name)[0]).exists():
+            if not self.experiment(name).partial and Path(self.files("report", name)[0]).exists():
                 made_of = [*self.collected(name), *self.recorded(name)]
                 gone += [file for file in made_of if not Path(file).exists()]
         return gone
@@ -209,7 +209,7 @@ class Plan:
 
     def _stale(self, name: str) -> dict:
         """Return, where results may be missing, which of those that are there were made under other settings."""
-        if not self._experiment(name).partial:
+        if not self.experiment(name).partial:
             return {}
         there = {
             folder: result
@@ -246,7 +246,7 @@ class Plan:
 
     def _present(self, name: str, results: list[Result]) -> list[str]:
         """Return the first file of each of some results; with `allow_missing` of those that are there."""
-        partial = self._experiment(name).partial
+        partial = self.experiment(name).partial
         there = [one for one in results if not partial or self.is_current(one.step, one.key)]
         return [self.files(one.step, one.key)[0] for one in there]
 
@@ -285,7 +285,8 @@ class Plan:
         """Return the tables of all experiments whose words need seeds, with what they need and have."""
         return [one for experiment in self.experiments for one in tables(experiment, self.jobs["table"])]
 
-    def _experiment(self, name: str) -> ExperimentConfig:
+    def experiment(self, name: str) -> ExperimentConfig:
+        """Return an experiment by its name."""
         return next(experiment for experiment in self.experiments if experiment.experiment == name)
 
     def report_files(self, name: str) -> list[str]:

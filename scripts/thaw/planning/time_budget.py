@@ -89,8 +89,7 @@ def pruned(plan: Plan, experiment: str) -> dict[str, str]:
 
 def _margin(plan: Plan, experiment: str) -> float:
     """Return the points that a recommendation may lose in some table of the experiment; what is worse gets none."""
-    (outputs,) = (one.outputs for one in plan.experiments if one.experiment == experiment)
-    entries = [plan.catalogue.get("outputs", name, "outputs") for name in outputs]
+    entries = [plan.catalogue.get("outputs", name, "outputs") for name in plan.experiment(experiment).outputs]
     margins = [entry.margin for entry in entries if entry.kind in kinds_for(Use.ADVICE)]
     return max(margins, default=AdviceOptions.model_fields["margin"].default)
 

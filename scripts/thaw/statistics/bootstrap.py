@@ -19,7 +19,7 @@ from thaw.statistics.sample_size import Spread
 DRAWS = 1000
 AT_ONCE = 2_000_000  # drawn examples that are held in memory
 LEVEL = 0.95
-TINY = 1e-9
+TINY = 1e-9  # a point at 0 would be at an infinite quantile
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ def resampled(scores: np.ndarray, by_row: np.ndarray, rows: int, paired: bool = 
 def _multipliers(seeds: int, number: int) -> np.ndarray:
     """Return by how much each seed counts for more than its share, [D, S]: times scores this is t, times s / sqrt(S).
 
-    Directions at right angles to the mean, times the root of F with (S - 1, S - 1) degrees of freedom. Both are taken
+    Directions at right angles to the mean, times the root of F with (S - 1, S - 1) degrees of freedom: the squared
+    length of S - 1 normal numbers over a chi squared is F, and normal numbers over that chi are t. Both are taken
     from points that fill their space evenly (Sobol, scrambled), in a random order: with independent ones the end of an
     interval depends twice as much on which seed is which.
     """
@@ -160,8 +161,8 @@ def _multipliers(seeds: int, number: int) -> np.ndarray:
     points = qmc.Sobol(seeds, rng=rng).random_base2(ceil(log2(number)))[:number]
     within = norm.ppf(points[:, :free].clip(TINY, 1 - TINY))
     within /= np.linalg.norm(within, axis=1, keepdims=True)
-    longest = np.sqrt(f.ppf((points[:, free].argsort().argsort() + 0.5) / number, free, free) / seeds)
-    return rng.permutation((within * longest[:, None]) @ helmert(seeds))
+    lengths = np.sqrt(f.ppf((points[:, free].argsort().argsort() + 0.5) / number, free, free) / seeds)
+    return rng.permutation((within * lengths[:, None]) @ helmert(seeds))
 
 
 def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:

@@ -49,8 +49,8 @@ class Judged:
     """A candidate compared with the best.
 
     Its difference to the highest on validation, with bounds of its difference to the best, whichever that is, which
-    hold for all candidates together; the answer; what an undecided one lacks (None where nothing would do); and whether
-    no other one is ahead in the score and in all costs.
+    hold for all candidates together; the answer; what an undecided one lacks (None where nothing that is tried
+    would do); and whether no other one is ahead in the score and in all costs.
     """
 
     candidate: Candidate
@@ -101,7 +101,7 @@ def _lacking(contrasts: list, values: np.ndarray, widths: np.ndarray, margin: fl
     """Return for each candidate what would decide it by the same bounds, if means and standard deviations stay.
 
     The bounds stay as many standard errors away, which is more than more seeds need. Seeds alone where MOST_SEEDS or
-    fewer do, else twice, four times ... as many rows too; None where nothing does.
+    fewer do, else twice, four times ... as many rows too; None where none of them does.
     """
     spreads = [[made.spread for made in row] for row in contrasts]
     seeds, rows = spreads[0][0].seeds, spreads[0][0].rows

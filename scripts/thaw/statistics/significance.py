@@ -36,20 +36,23 @@ class PairedTest:
     answer: str
 
 
-def decided(p: float, seeds: int, ci: Interval, margin: Mapping[str, float], borne_out: bool) -> bool:
-    """Return whether the test over seeds and the interval over seeds and test rows agree that a margin is kept, or not.
+def margin_kept(p: float, seeds: int, ci: Interval, margin: Mapping[str, float]) -> bool | None:
+    """Return whether a mean keeps its margin; None where the test over seeds and the interval do not agree on that.
 
     Either alone is no answer: the p of many seeds on one draw and one test set says nothing of other rows, and seeds of
     a fit to convergence are copies, whose p is small however little they differ. With fewer than six seeds no answer is
-    possible at 0.05. Args: p adjusted for the family of tests; its `joint_interval`; the margin,
-    {above: points} or {within: points}; whether the mean is on its right side.
+    possible at 0.05. Args: p adjusted for the family of tests; the interval over seeds and test rows, its
+    `joint_interval`; the margin, {above: points} or {within: points}.
     """
     if p > ALPHA or seeds < FEWEST_SEEDS:
-        return False
+        return None
     if "above" in margin:
-        return ci.low > margin["above"] if borne_out else ci.high < margin["above"]
-    width = margin["within"]
-    return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width
+        end, kept = margin["above"], ci.value > margin["above"]
+        clear = ci.low > end if kept else ci.high < end
+    else:
+        end, kept = margin["within"], abs(ci.value) < margin["within"]
+        clear = -end < ci.low and ci.high < end if kept else ci.low > end or ci.high < -end
+    return kept if clear else None
 
 
 def joint_interval(ci: Interval, mean: Resampled, reach: float) -> Interval:
@@ -62,7 +65,7 @@ def joint_interval(ci: Interval, mean: Resampled, reach: float) -> Interval:
 
 
 def family_reach(means: list[Resampled]) -> float:
-    """Return how many standard errors the intervals of a family reach on either side; 0 for a test alone, by its CI.
+    """Return how many standard errors the intervals of a family reach on either side; 0 for one test, which has its CI.
 
     Means of fewer than six seeds, of which no test has an answer, are outside of the family.
     """
@@ -78,10 +81,9 @@ def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> lis
     reach, tests = family_reach(means), []
     for by_seed, mean, (p, over_all) in zip(contrasts, means, adjusted(contrasts), strict=True):
         differences, ci = list(by_seed.values()), interval(mean.value, mean.draws)
-        answer = NOT_DISTINGUISHABLE
-        if len(differences) < FEWEST_SEEDS:
-            answer = TOO_FEW_SEEDS
-        elif decided(over_all, len(differences), joint_interval(ci, mean, reach), {"above": 0}, mean.value > 0):
-            answer = HIGHER if mean.value > 0 else LOWER
+        answer = TOO_FEW_SEEDS
+        if len(differences) >= FEWEST_SEEDS:
+            kept = margin_kept(over_all, len(differences), joint_interval(ci, mean, reach), {"above": 0})
+            answer = {True: HIGHER, False: LOWER, None: NOT_DISTINGUISHABLE}[kept]
         tests.append(PairedTest(mean.value, p, over_all, effect_size(differences), len(differences), answer))
     return tests

@@ -9,7 +9,7 @@ from thaw.declarations.decision import ALPHA
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 from thaw.statistics.sample_size import Needed, needed
 from thaw.statistics.sign_flips import adjusted
-from thaw.statistics.significance import decided, effect_size, family_reach, joint_interval
+from thaw.statistics.significance import effect_size, family_reach, joint_interval, margin_kept
 
 HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not testable"
 
@@ -32,9 +32,9 @@ class Verdict:
 def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict]) -> list[Verdict]:
     """Return the verdicts of a family of tests.
 
-    A claim holds or fails where its test is decided (`significance.decided`). Args: for each test its contrast by seed,
-    the mean with its draws, and the margin, {above: points} or {within: points}. `within` is two tests, of the way to
-    either end, of which the one that is nearer to failing counts (Schuirmann 1987).
+    Which way each is decided says `significance.margin_kept`. Args: for each test its contrast by seed, the mean with
+    its draws, and the margin, {above: points} or {within: points}. `within` is two tests, of the way to either end, of
+    which the one that is nearer to failing counts (Schuirmann 1987).
     """
     ways = [_ways(contrast, margin) for contrast, margin in zip(contrasts, margins, strict=True)]
     tests = adjusted([way for ends in ways for way in ends])
@@ -44,10 +44,8 @@ def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margi
         pairs = [(way, next(tested)[1]) for way in ends]
         way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
         values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
-        borne_out = values.mean() > 0
-        answer = UNDECIDED
-        if decided(p, len(values), joint_interval(ci, mean, reach), margin, borne_out):
-            answer = HOLDS if borne_out else FAILS
+        kept = margin_kept(p, len(values), joint_interval(ci, mean, reach), margin)
+        answer = {True: HOLDS, False: FAILS, None: UNDECIDED}[kept]
         lacks = None if answer != UNDECIDED else needed(abs(values.mean()), mean.spread, max(1, left), reach)
         results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results

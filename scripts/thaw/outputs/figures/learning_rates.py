@@ -70,7 +70,7 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
         figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
         figure_style.freeze_layout(figure)
-    panels.write_picture(figure, path, kind)
+    panels.write_picture(figure, path)
 
 
 def _unit(phases: list[dict]) -> str:

@@ -5,6 +5,7 @@ A module of a figure says what its rows are and what a panel shows, and hands bo
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs import wording
@@ -33,11 +34,12 @@ def write_pictures(figure, prefix) -> None:
     with figure_style.style():
         figure_style.freeze_layout(figure)
         for kind in METADATA:
-            write_picture(figure, f"{prefix}.{kind}", kind)
+            write_picture(figure, f"{prefix}.{kind}")
 
 
-def write_picture(figure, path, kind: str) -> None:
-    """Write a figure of matplotlib that is laid out as one file. Args: pdf, svg or png."""
+def write_picture(figure, path) -> None:
+    """Write a figure of matplotlib that is laid out as one file. Args: the file, which ends in .pdf, .svg or .png."""
+    kind = Path(path).suffix.removeprefix(".")
     with figure_style.style(), atomic_write(path) as temporary:
         figure.savefig(temporary, format=kind, metadata=METADATA[kind], dpi=figure_style.DPI, facecolor="white")
 

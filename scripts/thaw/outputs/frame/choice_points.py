@@ -21,20 +21,20 @@ class Points:
     """Scores of the points of a task by seed, seconds as medians over seeds.
 
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
-    extraction [a, 2], seconds of the whole pass, and of a share of it; rungs, by
-    (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each;
-    evidence, by seed LogME of the last frozen layer less that of shuffled targets; corpus, the task's dataset, whose
-    other tasks are no others; search [a], seconds of all trials of the search that chose a point's settings.
+    extraction [a, 2], seconds of the whole pass, and of a share of it; search [a], seconds of all trials of the search
+    that chose a point's settings; rungs, by (seed, point) the scores on validation after each share of the updates in
+    RUNGS, of a convex fit its score at each; evidence, by seed LogME of the last frozen layer less that of shuffled
+    targets; corpus, the task's dataset, whose other tasks are no others.
     """
 
     validation: object
     test: object
     training: object
     extraction: object
+    search: object
     rungs: dict[tuple, list[float]] | None = None
     evidence: dict[int, float] | None = None
     corpus: str = ""
-    search: object = None
 
     def of(self, strategies: list[str]) -> list[tuple]:
         """Return the points of some strategies that the task has, in the order of the strategies."""
@@ -106,7 +106,7 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
     if ways & WITH_RUNGS:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rungs, evidence, corpus, search)
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, search, rungs, evidence, corpus)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:

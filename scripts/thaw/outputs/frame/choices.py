@@ -83,8 +83,7 @@ def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     least = np.flatnonzero(means <= means.min() + 1e-9)
     chosen = taken(points, thresholds[least[len(least) // 2]])
     extraction = points.extraction.loc[points.of(rule["among"][:1])].max().to_numpy()
-    searched = points.search
-    seconds = [extraction + points.training[point] + searched[point] for point in chosen.values()]
+    seconds = [extraction + points.training[point] + points.search[point] for point in chosen.values()]
     return Taken(chosen, np.mean(seconds, axis=0) / points.seconds(points.of([whole])))
 
 

@@ -198,13 +198,14 @@ def seeds_of(summary) -> dict[str, int | bool]:
 
 def caution(summary) -> str:
     """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`."""
-    fewest, most, tested = seeds_of(summary).values()
+    seeds = seeds_of(summary)
+    fewest, most = seeds["fewest"], seeds["most"]
     if most <= 1:
         return "One seed per run: differences between strategies may be noise."
     means = f"Means are over {wording.seed_range(fewest, most)}"
     if fewest >= FEWEST_SEEDS:
         return f"{means}; a difference that is not tested may be noise."
-    few = f"fewer than {FEWEST_SEEDS}" if tested else "so few"
+    few = f"fewer than {FEWEST_SEEDS}" if seeds["tested"] else "so few"
     return (
         f"{means}; with {few}, a difference of one standard deviation is not evidence that one strategy is better "
         "than another."

@@ -8,6 +8,7 @@ import csv
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.advice_tables import ADVISED
 from thaw.core.failed_outputs import reason
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Use
@@ -56,7 +57,7 @@ def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, la
 def _entry(lines: list[dict], labels: dict) -> dict:
     """Return what is said of one task and group: name, score, lines. Args: the lines of its candidates."""
     best = next(line for line in lines if line["highest"] == "1")
-    taken = next((line for line in lines if line["advised"] == "1"), None)
+    taken = next((line for line in lines if line[ADVISED] == "1"), None)
     if taken is None:
         return _none(lines, best, labels)
     away, sure = _difference(taken, best, labels), _sure(taken)

@@ -38,7 +38,7 @@ def build(data, spec: dict) -> TextTable:
             by_entry.setdefault(index, []).append((test, weak))
         elif contrast:
             kept.append((index, test, contrast))
-        elif _is_scored(data.runs, test):
+        elif _has_split(data.runs, test):
             by_entry.setdefault(index, []).append((test, NO_SEED))
     margins = [_margin(entries[index]) for index, _, _ in kept]
     decided = verdicts([one.by_seed for *_, one in kept], [one.resampled for *_, one in kept], margins)
@@ -76,7 +76,7 @@ def contrast_of(data, encoder: str, test: dict) -> Contrast | None:
     return combined([(times, of_cell(rows, cell)) for times, cell in cells], data.predictions)
 
 
-def _is_scored(runs, test: dict) -> bool:
+def _has_split(runs, test: dict) -> bool:
     """Tell whether runs of the test's subset have its split, which may be one that only other subsets set aside."""
     return bool(
         ((runs["task"] == test["task"]) & (runs["subset"] == test["subset"]) & (runs["split"] == test["split"])).any()

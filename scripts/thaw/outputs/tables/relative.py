@@ -2,8 +2,6 @@
 and the share of the way from chance that it has gone. D draws.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from thaw.core.errors import UserError
@@ -14,9 +12,9 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables import share_of_way
+from thaw.outputs.tables.share_of_way import Drawn
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.aggregation import chance_corrected
-from thaw.statistics.bootstrap import Resampled, interval
+from thaw.statistics.bootstrap import Resampled
 
 HEADER = (
     "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative "
@@ -44,18 +42,17 @@ def build(data, spec: dict) -> TextTable:
         for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
             sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
             if sides:
-                lacking = None if row.metric in CLASS_METRICS else Chance(0.0, 0.0)
+                lacking = None if row.metric in CLASS_METRICS else Drawn(0.0, 0.0)
                 chance = chances.get((row.task, row.split, row.subset), lacking)
-                above = chance is not None and interval(sides[1].value, sides[1].draws - chance.draws).low > 0
-                numbers = _numbers(*sides, chance) if above else {}
+                numbers = _numbers(*sides, chance) if chance else {}
                 at = aggregate.column_index(columns, row.task, row.split)
-                if not above:
+                if not numbers:
                     (unknown if chance is None else near)[columns[at].label] = None
                 fewest = min(fewest, sides[0].spread.seeds)
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
                 line.cells[at] = _cell(sides[0].value - sides[1].value, numbers, row_anchor(row))
-                lines.append(_line(row, *sides, chance, above, numbers))
+                lines.append(_line(row, *sides, chance, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
         raise UserError(f"a relative_table needs runs of {spec['reference']} and of other strategies")
@@ -66,14 +63,7 @@ def build(data, spec: dict) -> TextTable:
     )
 
 
-class Chance(NamedTuple):
-    """The score of the majority class x 100, and its draws [D]: on the rows that the draws of other scores are on."""
-
-    value: float
-    draws: np.ndarray | float
-
-
-def _chances(data, role: str) -> dict[tuple, Chance]:
+def _chances(data, role: str) -> dict[tuple, Drawn]:
     """Return chance by task, split and subset; 0 where the majority's score is not defined or below 0.
 
     R² of the majority may be below 0, and a share of a score below 0 says nothing. Where draws of the training rows are
@@ -84,10 +74,10 @@ def _chances(data, role: str) -> dict[tuple, Chance]:
     rows = runs[shown & (runs["kind"] == "baseline") & (runs["strategy"] == "majority")]
     for key, own in rows.groupby(["task", "split", "subset"], sort=False):
         value = 100 * float(own["value"].fillna(0.0).mean())
-        chances[key] = Chance(0.0, 0.0)
+        chances[key] = Drawn(0.0, 0.0)
         if value > 0:
             draws = 100 * data.predictions.by_row(own, own["metric"].iloc[0], key[1])
-            chances[key] = Chance(value, np.nan_to_num(draws).mean(0).clip(min=0.0))
+            chances[key] = Drawn(value, np.nan_to_num(draws).mean(0).clip(min=0.0))
     return chances
 
 
@@ -96,13 +86,16 @@ def _cells(row, whole: str) -> list[tuple]:
     return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
 
-def _numbers(one: Resampled, whole: Resampled, chance: Chance) -> dict[str, float]:
-    """Return relative quality and chance-corrected ratio in %, the latter with its interval."""
-    away = whole.draws - chance.draws
-    ratio = np.divide(100 * (one.draws - chance.draws), away, out=np.full(len(away), np.nan), where=away > 0)
-    corrected = 100 * chance_corrected(one.value, whole.value, chance.value)
-    ci = interval(corrected, ratio)
-    return {"relative": 100 * one.value / whole.value, "corrected": corrected, "low": ci.low, "high": ci.high}
+def _numbers(one: Resampled, whole: Resampled, chance: Drawn) -> dict[str, float]:
+    """Return relative quality and chance-corrected ratio in %, the latter with its interval.
+
+    {} where the 95 % CI of the full model's score less chance is not above 0.
+    """
+    corrected = share_of_way.share(chance, whole, one)
+    if corrected is None:
+        return {}
+    ratios = {"relative": 100 * one.value / whole.value, "corrected": corrected.value}
+    return ratios | {"low": corrected.low, "high": corrected.high}
 
 
 def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
@@ -113,11 +106,11 @@ def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
     return TextCell(text, difference, link=link)
 
 
-def _line(row, one: Resampled, whole: Resampled, chance: Chance | None, above: bool, numbers: dict[str, float]) -> list:
+def _line(row, one: Resampled, whole: Resampled, chance: Drawn | None, numbers: dict[str, float]) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
     scores = ["" if number is None else f"{number:.4f}" for number in (one.value, whole.value, chance and chance.value)]
-    return [*cell, one.spread.seeds, *scores, int(above), f"{one.value - whole.value:.4f}", *plain]
+    return [*cell, one.spread.seeds, *scores, int(bool(numbers)), f"{one.value - whole.value:.4f}", *plain]
 
 
 def _notes(whole: str, near: list[str], unknown: list[str], fewest: int) -> list[str]:

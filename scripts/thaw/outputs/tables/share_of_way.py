@@ -5,6 +5,7 @@ D draws.
 
 from dataclasses import dataclass
 from statistics import mean, median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.aggregation import chance_corrected
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 HEADER = (
@@ -98,7 +100,14 @@ def _way(row, full, sides: list[Resampled]) -> Way:
     return Way(row, sides[0].spread.seeds, (start, whole, score), share(*sides), *costs)
 
 
-def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | None:
+class Drawn(NamedTuple):
+    """A score x 100, and its draws [D], or one number for all of them."""
+
+    value: float
+    draws: np.ndarray | float
+
+
+def share(start: Resampled | Drawn, whole: Resampled, score: Resampled) -> Interval | None:
     """Return the share of the way from start to full fine-tuning in %, with its 95 % CI.
 
     None where the 95 % CI of the way itself is not above 0. Draws without a way to go are left out.
@@ -107,7 +116,7 @@ def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | No
     if not interval(whole.value - start.value, gap).low > 0:
         return None
     ratio = np.divide(100 * (score.draws - start.draws), gap, out=np.full(len(gap), np.nan), where=gap > 0)
-    return interval(100 * (score.value - start.value) / (whole.value - start.value), ratio)
+    return interval(100 * chance_corrected(score.value, whole.value, start.value), ratio)
 
 
 def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:

@@ -39,7 +39,7 @@ def build(data, spec: dict) -> TextTable:
             lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
     titles = [*FACTORS.values(), "Rest", "Runs"]
     made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
-    unshared = any(len(factors) < 2 or 2 in factors.values() for factors, *_ in components.values())
+    unshared = not all(_has_shares(factors) for factors, *_ in components.values())
     return text_table(spec, titles, made, _notes(unshared, uneven), HEADER, lines, of="Task and strategy")
 
 
@@ -88,14 +88,15 @@ def _group_name(group: tuple, groups: dict, labels: dict) -> str:
     return "; ".join(name for name, shown in zip(names, several, strict=True) if shown)
 
 
-def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, float]:
-    """Return the share of the variance of each part.
+def _has_shares(factors: dict[str, int]) -> bool:
+    """Return whether shares of the variance say anything: not of one factor, nor of one with two levels."""
+    return len(factors) > 1 and 2 not in factors.values()
 
-    {} where there is one factor, of which the share would be all, or where one has two levels, which say next to
-    nothing.
-    """
+
+def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, float]:
+    """Return the share of the variance of each part; {} where that says nothing."""
     total = sum(max(0.0, part.variance) for part in parts.values())
-    if not total or len(factors) < 2 or 2 in factors.values():
+    if not total or not _has_shares(factors):
         return {}
     return {name: max(0.0, part.variance) / total for name, part in parts.items()}
 
