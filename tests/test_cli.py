@@ -1,11 +1,13 @@
 """The command `thaw`: it starts quickly, each sub-command has help and an exit code, a mistake is one sentence."""
 
+import ast
 import os
 import signal
 import subprocess
 import sys
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,14 +15,17 @@ import yaml
 
 import forked
 import thaw
+from thaw import cli
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS
+from thaw.cli.refused_words import leading_experiment, parsed
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import leading_files, selected, selecting
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.code_digests import closure
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
+from thaw.planning.configuration import load_plan
 
 THAW = "thaw.cli.main"
 
@@ -99,14 +104,39 @@ def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names
 @pytest.mark.parametrize(
     "item, sentence",
     [
-        ("cores=4", "cores is an option and no key; write --cores 4"),
-        ("device=cuda", "device is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
+        ("cores=4", "cores: is an option and no key; write --cores 2 after thaw run"),
+        ("device=cuda", "device: no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
     ],
 )
 def test_what_is_no_key_says_what_decides_it(home, item, sentence):
     words = [str(home / "tests/base.yaml"), "--config", item]
-    with pytest.raises(UserError, match=f"^--config {item}: {sentence}"):
-        selected(selecting("plan", "").parse_args(words))
+    with pytest.raises(UserError, match=f"^config: {sentence}"):
+        load_plan(selected(selecting("plan", "").parse_args(words)), home)
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["-C", "seeds=[1]", "--config", "data_dir=data"], "--config is there twice, and the last would count alone"),
+        (["--configfile=b.yaml"], "--configfile adds no file to those before it; write thaw plan my.yaml overlay.yaml"),
+    ],
+)
+def test_an_option_of_which_snakemake_reads_the_last_alone_is_there_once(home, words, sentence):
+    file = str(home / "tests/base.yaml")
+    with pytest.raises(UserError, match=f"^{sentence}"):
+        parsed(selecting("plan", ""), [file, *words])
+    with pytest.raises(UserError, match=f"^{sentence.replace('thaw plan', 'thaw run')}"):
+        leading_experiment("run", [file, *words])
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in Path(cli.__file__).parent.glob("*_command.py")))
+def test_an_option_with_several_values_may_be_given_several_times(module):
+    """By itself argparse forgets all but the last: `thaw merge DIR --add A --add B` would add B alone."""
+    for call in ast.walk(ast.parse((Path(cli.__file__).parent / f"{module}.py").read_text())):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "add_argument":
+            said = {word.arg: getattr(word.value, "value", None) for word in call.keywords}
+            if call.args[0].value.startswith("-") and said.get("nargs") in ("+", "*"):
+                assert said.get("action") == "extend", call.args[0].value
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The contract of an output, tried for every kind that is declared: a new kind is tried without a line here."""
 
 import copy
+import csv
 import io
 import json
 import os
@@ -14,7 +15,7 @@ from matplotlib.image import imread
 from output_records import OutputRecords
 from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS, step_of
-from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures import figure_style, merged_load, panels
 from thaw.outputs.figures.panels import Figure
 from thaw.outputs.tables import writers
 from thaw.outputs.tables.table_model import Table
@@ -198,3 +199,12 @@ def test_no_text_of_a_figure_is_cut_off(records, kind):
     picture = imread(io.BytesIO(written.getvalue()))
     edges = {"left": picture[:, 0], "right": picture[:, -1], "top": picture[0], "bottom": picture[-1]}
     assert [side for side, edge in edges.items() if edge.min() < 1] == []
+
+
+def test_branches_of_one_size_store_the_same_whether_merged_or_of_a_strategy(records):
+    """A merge that took a strategy's runs, and that strategy, were two points: merged, and with the whole encoder."""
+    made = merged_load.build_storage(records.data("storage_figure"), records.spec("storage_figure"))
+    rows = list(csv.DictReader(io.StringIO(made.csv)))
+    stored = {row["way"]: float(row["parameters"]) for row in rows}
+    assert stored["Merged"] == 960 == next(size for way, size in stored.items() if "k = 1" in way)
+    assert stored["Full"] > 960 if "Full" in stored else len(stored) > 2

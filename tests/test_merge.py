@@ -15,7 +15,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.exporting.finished_run import open_run
 from thaw.merging import merged_folder
-from thaw.merging.merge_runs import change, merge
+from thaw.merging.merge_runs import change, merge, merge_summary
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import prove
 from thaw.merging.run_branch import Pretrained, branch_of, open_branches
@@ -240,6 +240,24 @@ def test_runs_that_do_not_fit_are_refused(merged, runs, rooms, tmp_path, mistake
     with pytest.raises(UserError, match=sentence):
         merge(asked, target)
     assert mistake == "there" or not target.exists()
+
+
+def test_nobody_is_told_to_keep_a_run_that_is_refused_then(rooms, tmp_path):
+    """`thaw keep` trains a run again: that its embeddings were trained is said first."""
+    run = rooms().run("sings", "classification", {"train": ["all"], "epochs": 1}, "full")
+    results = tmp_path / "results"
+    shutil.copytree(run.parents[7], results, symlinks=True)
+    (results / run.relative_to(run.parents[7]) / "encoder.safetensors").unlink()
+    with pytest.raises(UserError, match="its embeddings were trained, so it shares no layer"):
+        merge([results / run.relative_to(run.parents[7])], tmp_path / "out")
+
+
+def test_the_summary_counts_layers_by_what_is_read(merged):
+    """Four tasks, of which one reads pairs: no text runs all of them."""
+    *_, stored, pairs, texts = merge_summary(*merged).splitlines()
+    assert stored == "7 of 12 layers (58.3%) are stored"
+    assert pairs == "3 of 3 layers (100.0%) are run for one pair, at most 64 tokens: pairs"
+    assert texts == "6 of 9 layers (66.7%) are run for one text, at most 64 tokens: rivers, sings, taught"
 
 
 @pytest.mark.parametrize("family", ["modernbert", "deberta_v2_conv", "mpnet", "gpt2"])

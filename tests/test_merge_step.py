@@ -182,7 +182,7 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     named = {
         text.get_text(): to_hex(line.get_color()) for text, line in zip(texts_of(stored), stored.lines, strict=True)
     }
-    assert list(named) == ["One model per task", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
+    assert list(named) == ["Full models", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
     assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
     drawn = pandas.read_csv(tmp_path / "load.csv")
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
@@ -196,7 +196,7 @@ def test_stored_parameters_by_way_are_the_closed_forms():
     record = {"tasks": tasks, "encoder": bert, "parameters": {"separate": 2 * (whole + 10)}}
     found = merged_load.stored_by_way(record, 2)
     assert found["LoRA"] == whole + 2 * (2 * 147_456 + 10)  # in all 12 layers; 147,456 in six
-    assert found["Merged"] == 23_837_184 + 20 * 7_087_872 + 20 and found["One model per task"] == 2 * (whole + 10)
+    assert found["Merged"] == 23_837_184 + 20 * 7_087_872 + 20 and found["Full models"] == 2 * (whole + 10)
     assert found["Adapters"] == whole + 2 * (12 * 2 * (2 * 768 * 64 + 768 + 64) + 10)
 
 

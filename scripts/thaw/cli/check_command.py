@@ -86,7 +86,9 @@ def main(words: list[str]) -> None:
     parser = parser_of("check", __doc__)
     parser.add_argument("kind", choices=plugins.SIGNATURES)
     parser.add_argument("part", help="its import path, as my_heads:Gated")
-    parser.add_argument("--catalogues", nargs="*", default=[], help="folders that hold it, as in an experiment")
+    parser.add_argument(
+        "--catalogues", nargs="*", action="extend", default=[], help="folders that hold it, as in an experiment"
+    )
     given = parser.parse_args(words)
     plugins.set_folders(given.catalogues)
     plugin = plugins.check(given.part, given.kind)

@@ -21,7 +21,9 @@ def main(words: list[str]) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     parser.add_argument("--license", help="licence of the model in its card, as mit; it depends on encoder and data")
-    parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="languages of the texts, as en")
+    parser.add_argument(
+        "--language", nargs="+", action="extend", default=[], metavar="CODE", help="languages of the texts, as en"
+    )
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to the Hub, with the token of HF_TOKEN")
     parser.add_argument("--private", action="store_true", help="with --push: a private repository")
     arguments = parser.parse_args(words)

@@ -19,7 +19,9 @@ def main(words: list[str]) -> None:
     parser.add_argument("what", metavar="RUN", help="a run's folder, or the file or name of a finished experiment")
     parser.add_argument("--results", default="results", metavar="FOLDER", help="the folder of all results")
     catalogues = "folders of your catalogues, where the run uses a part of your own"
-    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], metavar="FOLDER", help=catalogues)
+    parser.add_argument(
+        "--catalogues", type=Path, nargs="*", action="extend", default=[], metavar="FOLDER", help=catalogues
+    )
     given = parser.parse_args(words)
     from thaw.exporting.keeping import keep, recommended_runs
 

@@ -23,7 +23,9 @@ def main(words: list[str]) -> None:
     parser = parser_of("list", __doc__)
     parser.add_argument("kind", choices=COLUMNS, type=_plural)
     parser.add_argument("word", nargs="?", default="", help="list only lines that contain it")
-    parser.add_argument("--catalogues", nargs="+", default=[], metavar="FOLDER", help="folders of your own")
+    parser.add_argument(
+        "--catalogues", nargs="+", action="extend", default=[], metavar="FOLDER", help="folders of your own"
+    )
     parser.add_argument("--data-dir", default="data", metavar="FOLDER", help="where local data sets are (tasks)")
     given = parser.parse_args(words)
     catalogue = Catalogue([*shipped(HOME), *given.catalogues])

@@ -19,8 +19,10 @@ def main(words: list[str]) -> None:
     parser = parser_of("merge", __doc__)
     parser.add_argument("folder", type=Path, metavar="DIR", help="the merged folder; new or empty, or one to change")
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="runs' folders, results/runs/.../seed<n>")
-    parser.add_argument("--add", nargs="+", default=[], type=Path, metavar="RUN", help="add or replace their tasks")
-    parser.add_argument("--remove", nargs="+", default=[], metavar="TASK", help="remove these tasks")
+    parser.add_argument(
+        "--add", nargs="+", action="extend", default=[], type=Path, metavar="RUN", help="add or replace their tasks"
+    )
+    parser.add_argument("--remove", nargs="+", action="extend", default=[], metavar="TASK", help="remove these tasks")
     parser.add_argument("--onnx", action="store_true", help="write onnx/: a graph of the trunk and of each branch")
     arguments = parser.parse_args(words)
     changes = arguments.add or arguments.remove

@@ -39,13 +39,18 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--name", help="the id of the entry and the experiment; default: after the file")
     parser.add_argument("--out", type=Path, metavar="FILE", help="catalogue file to write; default: in the folder my")
     parser.add_argument("--print", action="store_true", help="print the entry and write nothing")
-    parser.add_argument("--text", nargs="+", default=[], metavar="COLUMN", help="the text column, or the two of a pair")
+    parser.add_argument(
+        "--text", nargs="+", action="extend", default=[], metavar="COLUMN", help="the text column, or the two of a pair"
+    )
     parser.add_argument("--label", metavar="COLUMN", help="the column to predict")
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
-    parser.add_argument("--tasks", nargs="+", default=[], metavar="ID", help="tasks of the experiment")
-    parser.add_argument("--encoders", nargs="+", default=["minilm"], metavar="ID", help="encoders of the experiment")
-    return parser.parse_args(words)
+    parser.add_argument("--tasks", nargs="+", action="extend", default=[], metavar="ID", help="tasks of the experiment")
+    encoders = "encoders of the experiment; default: minilm"
+    parser.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
+    given = parser.parse_args(words)
+    given.encoders = given.encoders or ["minilm"]
+    return given
 
 
 def main(words: list[str]) -> None:

@@ -39,7 +39,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--runs", action="store_true", help="list every run")
     parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
     rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
-    parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)
+    parser.add_argument(
+        "--rates", nargs="+", action="extend", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates
+    )
     return parsed(parser, words)
 
 

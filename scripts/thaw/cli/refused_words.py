@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import get_origin
 
-from thaw.cli.selection import KEY_OPTIONS, SUFFIXES, leading_files, misspelt, names_files
+from thaw.cli.selection import FILE_OPTIONS, KEY_OPTIONS, SUFFIXES, leading_files, misspelt, names_files
 from thaw.core.errors import UserError
 from thaw.schema.experiment import ExperimentConfig
 
@@ -12,6 +12,7 @@ from thaw.schema.experiment import ExperimentConfig
 def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
     """Parse the command line of a command of `selecting`; UserError where a word is none of its files and options."""
     _refuse_keys(words)
+    _refuse_repeated(parser.prog, leading_files(words)[0], words)
     arguments = parser.parse_args(words)
     files, further = leading_files(arguments.files)
     _refuse_first(parser.prog, files, further, results=False)
@@ -27,6 +28,7 @@ def leading_experiment(command: str, words: list[str]) -> tuple[list[str], list[
     files, further = leading_files(words)
     _refuse_first(f"thaw {command}", files, further, results=command == "run")
     _refuse_keys(further)
+    _refuse_repeated(f"thaw {command}", files, further)
     return files, further
 
 
@@ -49,6 +51,18 @@ def _refuse_first(command: str, files: list[str], further: list[str], results: b
         raise UserError(_key_with_value(first))
     if first and files and not results:
         raise UserError(f"{first}: is no experiment file and no option; only these may follow {command} {files[0]}")
+
+
+def _refuse_repeated(command: str, files: list[str], words: list[str]) -> None:
+    """Raise UserError where an option is given twice of which Snakemake reads the last one alone."""
+    options = [word.partition("=")[0] for word in words]
+    if sum(option in KEY_OPTIONS for option in options) > 1:
+        raise UserError(
+            "--config is there twice, and the last would count alone; write --config data_dir=data 'seeds=[1]'"
+        )
+    named = sum(option in FILE_OPTIONS for option in options)
+    if named > 1 or (named and files):
+        raise UserError(f"--configfile adds no file to those before it; write {command} my.yaml overlay.yaml")
 
 
 def _refuse_keys(words: list[str]) -> None:

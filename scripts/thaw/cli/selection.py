@@ -14,13 +14,6 @@ SUFFIXES = (".yaml", ".yml", ".json")
 # Snakemake's options for files and single keys, by each of their names.
 FILE_OPTIONS, KEY_OPTIONS = ("--configfile", "--configfiles"), ("--config", "-C")
 
-# What is no key of an experiment, and what decides it.
-NO_KEYS = {
-    "cores": "is an option and no key; write --cores {value}",
-    "jobs": "is an option and no key; write --jobs {value}",
-    "device": "is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before the command hides them",
-}
-
 
 class _Parser(argparse.ArgumentParser):
     """A command line of which a mistake is one sentence; the usage is in --help."""
@@ -62,7 +55,8 @@ def names_files(words: list[str]) -> bool:
 
 def leading_files(words: list[str]) -> tuple[list[str], list[str]]:
     """Return the experiment's files that a command line begins with, and the rest, which is Snakemake's."""
-    count = next((n for n, word in enumerate(words) if not word.endswith(SUFFIXES)), len(words))
+    ends = (n for n, word in enumerate(words) if word.startswith("-") or not word.endswith(SUFFIXES))
+    count = next(ends, len(words))
     return words[:count], words[count:]
 
 
@@ -86,8 +80,6 @@ def configuration(files: list[str], given: list[str]) -> dict:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"--config {item}: expected KEY=VALUE, as data_dir=path")
-        if key in NO_KEYS:
-            raise UserError(f"--config {item}: {key} {NO_KEYS[key].format(value=value)}")
         try:
             overrides[key] = yaml.safe_load(value)
         except yaml.YAMLError as error:

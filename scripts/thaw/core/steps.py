@@ -45,8 +45,8 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(12, result="output"),
-    "table": Step(19, result="output"),
-    "figure": Step(17, "plots", result="output"),
+    "table": Step(20, result="output"),
+    "figure": Step(18, "plots", result="output"),
     "report": Step(18, "plots", result="output"),
 }
 

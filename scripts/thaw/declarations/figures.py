@@ -41,7 +41,8 @@ FIGURES = {
     ),
     "storage_figure": OutputKind(
         "thaw.outputs.figures.merged_load:build_storage",
-        "mean score against stored parameters: each merge, and each strategy as one model for each task",
+        "mean score against stored parameters: each merge, and each strategy, merged where its runs may be branches, "
+        "else as the encoder once and what each task trains",
         needs=(Requirement.MERGES,),
         adds=(Addition.MERGES,),
     ),

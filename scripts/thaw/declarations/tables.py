@@ -132,7 +132,7 @@ TABLES = {
     ),
     "latency_table": OutputKind(
         "thaw.outputs.tables.merged:build_latency",
-        "measured times of merges against one model for each task (`latency:`): median, P95, P99, texts a second",
+        "measured times of merges against their runs as one model each (`latency:`): median, P95, P99, texts a second",
         needs=(Requirement.LATENCY,),
         adds=(Addition.MERGES,),
     ),

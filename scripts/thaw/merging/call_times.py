@@ -1,4 +1,4 @@
-"""How fast a merged folder is, against one model for each task, in one process and on the same tokens.
+"""How fast a merged folder is, against its runs as one model each, in one process and on the same tokens.
 
 n tasks are asked of each text. Where the folder has fewer, its branches are used again in turn ("copies"), by both
 ways alike. Tasks that read the two texts of a pair separately are left out. A call is all n tasks on a batch [B, T] of

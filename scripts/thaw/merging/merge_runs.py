@@ -68,17 +68,19 @@ def change(target: Path, add: list[Path], remove: list[str]) -> dict:
 
 def merge_summary(folder: Path, report: dict) -> str:
     """Return the outcome of a merge in words."""
-    layers = executed(merged_folder.sizes_of(folder).values())
-    about = read_json(folder / "thaw.json")
-    count, of = len(about["tasks"]), about["trunk"]["of"]
-    lines = [proof_summary(report)]
+    about, lines = read_json(folder / "thaw.json"), [proof_summary(report)]
     if kept := report.get("kept"):
         lines.append(f"unchanged to the byte: {', '.join(task for task, same in kept.items() if same)}")
-    share = layers / (count * of)
-    lines.append(
-        f"{layers} of {count * of} layers are stored, and run for a text on which all tasks are run: {share:.1%}"
-    )
+    stored, layers = executed(merged_folder.sizes_of(folder).values()), about["trunk"]["of"]
+    lines.append(f"{_share(stored, layers * len(about['tasks']))} are stored")
+    for reads, group in merged_folder.layers_by_input(folder, layers).items():
+        lines.append(f"{_share(group['executed'], group['of'])} are run for one {reads}: {', '.join(group['tasks'])}")
     return "\n".join(lines)
+
+
+def _share(layers: int, of: int) -> str:
+    """Return how many layers are left of those of a full model for each task."""
+    return f"{layers} of {of} layers ({layers / of:.1%})"
 
 
 def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, target: Path) -> dict:

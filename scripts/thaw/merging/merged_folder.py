@@ -8,6 +8,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
+from thaw.core import branch_counts
 from thaw.core.branch_counts import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
@@ -98,6 +99,20 @@ def branches_of(folder: Path) -> dict[str, dict]:
 def sizes_of(folder: Path) -> dict[str, BranchSize]:
     """Return the size of the branch of each task."""
     return {task: BranchSize(about["frozen"], len(about["layers"])) for task, about in branches_of(folder).items()}
+
+
+def layers_by_input(folder: Path, layers: int) -> dict[str, dict]:
+    """Return for each input how many layers one text of it executes, of how many in full models, and its tasks.
+
+    Args: the layers of the encoder.
+    """
+    inputs = {task: input_of(about) for task, about in branches_of(folder).items()}
+    counts = branch_counts.executed_by_input(sizes_of(folder), inputs)
+    readers = {name: [task for task, reads in inputs.items() if reads == name] for name in counts}
+    return {
+        name: {"executed": count, "of": layers * len(readers[name]), "tasks": readers[name]}
+        for name, count in counts.items()
+    }
 
 
 def depth(folder: Path) -> int:

@@ -17,7 +17,13 @@ from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.finished_run import FinishedRun, open_run
 from thaw.exporting.formats import facts, trained_encoder
+from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
+
+EMBEDDINGS_TRAINED = (
+    "{run}: its embeddings were trained, so it shares no layer with other tasks; merge a run that leaves them "
+    "frozen, as top-k fine-tuning does"
+)
 
 
 @dataclass(frozen=True)
@@ -78,22 +84,13 @@ class Pretrained:
 
 
 def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
-    """Return the branch of a run on an encoder; one that shares no layer, or reads several, is a UserError."""
-    entry, run = source.head.layers, source.run
-    if not isinstance(entry, OneLayerConfig):
-        raise UserError(
-            f"{run}: its head reads several layers ({entry.combine}); a branch ends in one. thaw export writes this "
-            "run as a model of its own"
-        )
-    (top,) = entry.reads(source.spec["layers"])
+    """Return the branch of a run on an encoder; one that shares no layer is a UserError."""
+    (top,) = source.head.layers.reads(source.spec["layers"])
     trained, component = trained_encoder(source).model.state_dict(), pretrained.anatomy.component
     same = {name for name, value in pretrained.tensors.items() if _equal(trained.get(name), value)}
     changed = {component(name) for name in pretrained.tensors.keys() - same}
     if 0 in changed:
-        raise UserError(
-            f"{run}: its embeddings were trained, so it shares no layer with other tasks; merge a run that leaves them "
-            "frozen, as top-k fine-tuning does"
-        )
+        raise UserError(EMBEDDINGS_TRAINED.format(run=source.run))
     frozen = min([top, *(layer - 1 for layer in changed)])
     kept = {component(name) for name in trained if name.startswith(pretrained.anatomy.layers + ".")}
     own = [layer for layer in range(frozen + 1, top + 1) if layer in kept]
@@ -101,10 +98,31 @@ def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
     return RunBranch(source, frozen, own, top, tensors)
 
 
+def check_may_be_branch(run: Path) -> None:
+    """Raise UserError where the record of a run says that it can be no branch, whether or not its tensors were kept.
+
+    This comes before the tensors are asked for: nobody should train a run again to keep what is refused then.
+    """
+    if not (run / "metrics.json").is_file():
+        return  # open_run says so
+    metrics = read_json(run / "metrics.json")
+    spec = metrics["spec"]
+    entry = HeadConfig.of_run(spec, metrics["chosen"]).layers
+    if not isinstance(entry, OneLayerConfig):
+        raise UserError(
+            f"{run}: its head reads several layers ({entry.combine}); a branch ends in one. thaw export writes this "
+            "run as a model of its own"
+        )
+    if any(name.partition(":")[0] == "embeddings" for phase in spec["phases"] for name in phase["components"]):
+        raise UserError(EMBEDDINGS_TRAINED.format(run=run))
+
+
 def open_branches(runs: list[Path]) -> tuple[Pretrained, list[RunBranch]]:
     """Return the encoder of some runs, and their branches; runs that do not fit together are a UserError."""
     if not runs:
         raise UserError("no run is named; name one for each task, results/runs/.../seed<n>")
+    for run in runs:
+        check_may_be_branch(run)
     sources = [open_run(run) for run in runs]
     tasks = [source.task["id"] for source in sources]
     if twice := [task for task in tasks if tasks.count(task) > 1]:

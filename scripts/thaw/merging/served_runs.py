@@ -9,7 +9,7 @@ from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.merging.merged_folder import branches_of, input_of, sizes_of, stored_bytes
+from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
 from thaw.merging.run_branch import Pretrained
 
 
@@ -72,11 +72,10 @@ def counted(folder: Path, pretrained: Pretrained) -> dict:
     """Return what a merged folder executes and stores, by closed form, next to other ways to serve its tasks."""
     abouts, sizes, size = branches_of(folder), sizes_of(folder), encoder_size(pretrained)
     heads = [about["head_parameters"] for about in abouts.values()]
-    inputs = {task: input_of(about) for task, about in abouts.items()}
     layers, of = branch_counts.executed(sizes.values()), len(sizes) * size.layers
     facts = {"embeddings": size.embeddings, "layer": size.layer, "layers": size.layers}
     return {
-        "layers": {"executed": layers, "of": of, "by_input": _by_input(sizes, inputs, size.layers)},
+        "layers": {"executed": layers, "of": of, "by_input": layers_by_input(folder, size.layers)},
         "parameters": {
             "merged": branch_counts.stored_merged(sizes.values(), size, heads),
             "separate": branch_counts.stored_separate(size, heads),
@@ -108,15 +107,6 @@ def record(spec: dict, digest: str, served: dict[str, ServedRun], results: Path)
         for task, run in served.items()
     }
     return {"spec": spec, "digest": digest, "tasks": tasks}
-
-
-def _by_input(sizes: dict[str, BranchSize], inputs: dict[str, str], layers: int) -> dict[str, dict]:
-    counts = branch_counts.executed_by_input(sizes, inputs)
-    readers = {name: [task for task in sizes if inputs[task] == name] for name in counts}
-    return {
-        name: {"executed": count, "of": layers * len(readers[name]), "tasks": readers[name]}
-        for name, count in counts.items()
-    }
 
 
 def _score(record: dict, role: str) -> float | None:

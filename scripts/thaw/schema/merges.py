@@ -29,7 +29,7 @@ class MergeConfig(CatalogueEntry):
 
 
 class LatencyConfig(BaseModel):
-    """How merged folders are measured, against one model for each task."""
+    """How merged folders are measured, against their runs as one model each."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tasks: list[Count] = Field(

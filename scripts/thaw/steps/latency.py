@@ -1,4 +1,4 @@
-"""Step `latency`: the times of a merged folder against one model for each task. latency.json is written last."""
+"""Step `latency`: the times of a merged folder against its runs as one model each. latency.json is written last."""
 
 from thaw.core import layout
 from thaw.core.digests import digest

@@ -14,7 +14,8 @@ MOST = 16  # tasks that closed forms are drawn up to
 LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices of d x d (Hu et al. 2021)
 ADAPTER = 64  # size of the two adapters of a layer (Houlsby et al. 2019)
 MIB_FP32 = 4 / 2**20
-SEPARATE, MERGED = "One model per task", "Merged"
+SEPARATE, MERGED = "Full models", "Merged"
+MEASURED = {"separate": "Its runs, one model each", "merged": MERGED}  # students among them have fewer layers
 LETTERS = 18  # of a line of a name next to a line
 
 
@@ -23,12 +24,9 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
 
     Heads count as in the merge, a mean one for each task. LoRA and adapters in all layers.
     """
-    facts = record["encoder"]
-    size = EncoderSize(facts["embeddings"], facts["layer"], facts["layers"])
-    width, layers = facts["width"], facts["layers"]
+    size, width, layers = _size(record), record["encoder"]["width"], record["encoder"]["layers"]
     known = len(record["tasks"])
-    separate = known * (size.embeddings + layers * size.layer)
-    heads = [(record["parameters"]["separate"] - separate) // known] * tasks
+    heads = [_parameters_of_heads(record) // known] * tasks
     lora, adapters = LORA * width * layers, 2 * (2 * ADAPTER * width + ADAPTER + width) * layers
     return {
         SEPARATE: branch_counts.stored_separate(size, heads),
@@ -79,9 +77,10 @@ def build(data, spec: dict) -> panels.Figure:
 
 
 def build_storage(data, spec: dict) -> panels.Figure:
-    """Return the mean test score over a merge's tasks against stored parameters: merged, and each strategy alone.
+    """Return the mean test score over a merge's tasks against stored parameters: as merged, and by each strategy.
 
-    A strategy stores what it trains for each task, and once the encoder, unless it trains all of that.
+    A strategy whose runs may be branches stores what these would merged; another one stores what it trains for each
+    task, and once the encoder, unless it trains all of that.
     """
     import pandas
 
@@ -91,14 +90,15 @@ def build_storage(data, spec: dict) -> panels.Figure:
         tasks = list(record["tasks"])
         known = [one["test"] for one in record["tasks"].values()]
         if None not in known:
-            label = spec["merges"].get(name, name)
-            rows.append([subset, encoder, name, label, sum(known) / len(known), record["parameters"]["merged"]])
+            rows.append([subset, encoder, name, MERGED, sum(known) / len(known), record["parameters"]["merged"]])
         same = summary[(summary["subset"] == subset) & (summary["encoder"] == encoder) & summary["task"].isin(tasks)]
         for (strategy, variant), runs in same[same["fitted"]].groupby(["strategy", "variant"], sort=False):
             runs = runs.drop_duplicates("task")
             if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
                 label = wording.strategy_name(spec["labels"], strategy, variant)
-                rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
+                branches = _candidates(record, strategy, variant)
+                stored = _stored_merged(record, branches) if branches else _stored(runs, _size(record))
+                rows.append([subset, encoder, name, label, runs["mean"].mean(), stored])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
     titles = _titles(list(data.merges), spec)
     drawn = [
@@ -122,9 +122,37 @@ def _titles(merges: list[tuple[str, str, str]], spec: dict) -> dict[tuple[str, s
     }
 
 
-def _stored(runs, encoder: dict) -> float:
-    """Return what the runs of a strategy store. Args: a row for each task; embeddings, layer and layers."""
-    whole = encoder["embeddings"] + encoder["layers"] * encoder["layer"]
+def _size(record: dict) -> EncoderSize:
+    """Return the numbers of parameters of a merge's encoder."""
+    return EncoderSize(**{name: record["encoder"][name] for name in ("embeddings", "layer", "layers")})
+
+
+def _parameters_of_heads(record: dict) -> int:
+    """Return the parameters of all heads of a merge."""
+    return record["parameters"]["separate"] - branch_counts.stored_separate(_size(record), [0] * len(record["tasks"]))
+
+
+def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
+    """Return the branches, one a task, that a merge could have taken of a strategy; none where a task has none."""
+    offered = {
+        task: [p for p in points if (p["strategy"], p["variant"]) == (strategy, variant)]
+        for task, points in record["spec"]["tasks"].items()
+    }
+    return (
+        [BranchSize(points[0]["frozen"], points[0]["own"]) for points in offered.values()]
+        if all(offered.values())
+        else []
+    )
+
+
+def _stored_merged(record: dict, branches: list[BranchSize]) -> int:
+    """Return what some branches store merged, with heads as large as those of a merge."""
+    return branch_counts.stored_merged(branches, _size(record), [_parameters_of_heads(record)])
+
+
+def _stored(runs, size: EncoderSize) -> float:
+    """Return what the runs of a strategy store that are not merged. Args: a row for each task."""
+    whole = size.embeddings + size.layers * size.layer
     return runs["parameters"].sum() + whole * (not runs["embeddings"].all())
 
 
@@ -161,7 +189,7 @@ def _names(axis, lines: dict[str, list[float]]) -> None:
 
 
 def _time_lines(axis, lines: dict) -> None:
-    looks = dict(zip(("separate", "merged"), zip((SEPARATE, MERGED), _colours(), strict=False), strict=True))
+    looks = dict(zip(MEASURED, zip(MEASURED.values(), _colours(), strict=False), strict=True))
     for (way, kind), points in lines.items():
         style = "-" if kind == "median" else ":"
         name, colour = looks[way]
@@ -174,12 +202,16 @@ def _time_lines(axis, lines: dict) -> None:
 
 def _storage(axis, rows) -> None:
     for row in rows.itertuples():
-        axis.plot(row.parameters * MIB_FP32, row.mean, marker="o", color=figure_style.GREY)
+        colour = _colours()[1] if row.way == MERGED else figure_style.GREY
+        axis.plot(row.parameters * MIB_FP32, row.mean, marker="o", color=colour, zorder=3 if row.way == MERGED else 2)
     axis.margins(0.2)
     axis.set_xlabel("Stored for all tasks, MiB (fp32)")
     axis.set_ylabel("Mean score × 100, test")
 
 
 def _labels(axis, rows) -> None:
-    points = list(zip(rows["parameters"] * MIB_FP32, rows["mean"], strict=True))
-    label_placement.label_points(axis, points, list(rows["way"]))
+    """Name the points of a panel; equal points have one name, since a merge may take one strategy's runs."""
+    points = {}
+    for row in rows.itertuples():
+        points.setdefault((row.parameters * MIB_FP32, round(row.mean, 6)), []).append(row.way)
+    label_placement.label_points(axis, list(points), ["\n".join(ways) for ways in points.values()])

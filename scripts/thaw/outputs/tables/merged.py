@@ -8,7 +8,7 @@ from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, tex
 
 HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
 TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
-WAYS = {"merged": "merged", "separate": "one model per task"}
+WAYS = {"merged": "merged", "separate": "its runs, one model each"}
 MIB = 2**20
 
 
@@ -31,6 +31,9 @@ def build(data, spec: dict) -> TextTable:
             rows.append(_whole(f"Layers, {reads}: {names}", group["executed"], group["of"]))
         overhead = 100 * layers["executed"] / layers["of"]
         rows.append(_whole("Layers, all tasks on one text", layers["executed"], layers["of"]))
+        own_models = sum(one["frozen"] + one["own"] for one in tasks.values())
+        if own_models != layers["of"]:  # a student as a model of its own has fewer layers than the encoder
+            rows.append(_whole("The same, its runs as one model each", own_models, layers["of"]))
         rows.append(_whole("Parameters stored", stored["merged"], stored["separate"]))
         rows.append(text_row("Mean over tasks", ["", "", "", wording.number(mean), ""]))
         for row in rows[len(tasks) :]:
@@ -40,17 +43,18 @@ def build(data, spec: dict) -> TextTable:
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
         shown = "" if mean is None else f"{mean:.4f}"
         lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"]])
-    titles = ["Strategy", "Layers: shared + own", "Validation", "Test", "Of separate models"]
+    titles = ["Strategy", "Layers: shared + own", "Validation", "Test", "Of full models"]
     notes = [
         "Scores × 100; validation: mean over seeds, by which the branch was chosen; test: of the run that is served. "
         "Layers are counted for one text: tasks that read the same input share one pass of the frozen layers. "
-        "All tasks on one text is the count of Wei et al. 2022, which holds only where all tasks read the same text.",
+        "All tasks on one text is the count of Wei et al. 2022, which holds only where all tasks read the same text. "
+        "Full models: the whole encoder with a head, once for each task.",
     ]
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task")
 
 
 def build_latency(data, spec: dict) -> TextTable:
-    """Return the measured times of each merge and of separate models, a line for each setting."""
+    """Return the measured times of each merge and of its runs as separate models, a line for each setting."""
     groups, lines, notes = [], [], []
     for (subset, encoder, name), record in data.latencies.items():
         rows = []
@@ -67,14 +71,18 @@ def build_latency(data, spec: dict) -> TextTable:
         groups.append(Group(_title(subset, encoder, name, spec), [], rows))
         notes.append(f"{spec['merges'].get(name, name)}: {_facts(record)}")
     titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
-    notes.insert(0, "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn.")
+    notes.insert(
+        0,
+        "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn. "
+        "Layers: those that a call executes; a student has fewer than the encoder.",
+    )
     return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
 
 
-def _whole(name: str, merged: int, separate: int) -> Row:
-    """Return a line of what all tasks take together, merged and as separate models."""
-    counts = f"{wording.count(merged)} of {wording.count(separate)}"
-    return text_row(name, ["", counts, "", "", f"{100 * merged / separate:.1f} %"])
+def _whole(name: str, taken: int, full: int) -> Row:
+    """Return a line of what all tasks take together, against a full model for each."""
+    counts = f"{wording.count(taken)} of {wording.count(full)}"
+    return text_row(name, ["", counts, "", "", f"{100 * taken / full:.1f} %"])
 
 
 def _title(subset: str, encoder: str, name: str, spec: dict) -> str:
@@ -103,7 +111,7 @@ def _shown_anchor(folder: str, runs) -> str:
 def _facts(record: dict) -> str:
     sizes, peak = record["bytes"], record["peak_mib"]
     return (
-        f"stored {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model per task; peak "
+        f"stored {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model each; peak "
         f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB; "
         f"{wording.plural(record['threads'], 'thread')}, {record['hardware']['device']}."
     )
