@@ -7,7 +7,7 @@ import pytest
 import forked
 from thaw.api import run_comparison
 from thaw.core.errors import UserError
-from thaw.core.files import write_json, write_parquet
+from thaw.core.files import read_json, write_json, write_parquet
 from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.target_kinds import TARGET_KINDS
 
@@ -80,6 +80,22 @@ def test_slices_hold_all_examples_and_their_means(pair):
 def test_settings_that_differ_are_named_by_their_path(pair):
     rows = run_comparison.settings(*map(run_comparison.ComparedRun.open, pair))
     assert rows == [("phases.1.learning_rate", "0.001", "0.0001")]
+
+
+def test_settings_are_printed_as_one_writes_them(tmp_path):
+    """Python's True, None and quotes are no YAML, and whether tensors were kept is no setting of an experiment."""
+    first = write(tmp_path, "frozen", {1: [0]}, 1e-3)
+    second = write(tmp_path, "full", {1: [0]}, 1e-3)
+    record = read_json(second / "seed1/metrics.json")
+    record["spec"]["phases"][0] |= {"components": ["head", "layer.6"], "boundary": None, "fused": True}
+    record["spec"]["keep"] = True
+    write_json(second / "seed1/metrics.json", record)
+    rows = run_comparison.settings(*map(run_comparison.ComparedRun.open, (first, second)))
+    assert {key.rpartition(".")[2]: value for key, _, value in rows} == {
+        "components": "[head, layer.6]",
+        "boundary": "null",
+        "fused": "true",
+    }
 
 
 def test_scores_are_compared_by_their_distance():

@@ -16,6 +16,7 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.steps import giving
+from thaw.core.yaml_values import yaml_value
 from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.result_files import task_with_defaults
@@ -24,6 +25,7 @@ from thaw.schema.keys import documented
 from thaw.schema.phases import PhaseConfig
 
 PREDICTED = giving("scores")  # steps that write predictions
+CHANGES_NO_NUMBER = {"keep"}  # keys of a spec that are no settings of the experiment
 
 
 @dataclass
@@ -88,8 +90,8 @@ class ComparedRun:
 def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, str]]:
     """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
     sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
-    keys = sorted(set(sides[0]) | set(sides[1]))
-    rows = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
+    keys = sorted((set(sides[0]) | set(sides[1])) - CHANGES_NO_NUMBER)
+    rows = [(key, *(yaml_value(side[key]) if key in side else "–" for side in sides)) for key in keys]
     return [row for row in rows if row[1] != row[2]]
 
 

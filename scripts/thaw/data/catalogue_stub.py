@@ -5,12 +5,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
 from thaw.core.phrases import plural
+from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
@@ -119,7 +118,7 @@ def draft_of_hub(
 
 def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict) -> Draft:
     """Put an entry into words. Args: as of `draft_of_file`; the profile, the roles of its columns, the corpus."""
-    name = name if name[0].isalpha() and _yaml(name) == name else f"my_{name}"
+    name = name if name[0].isalpha() and yaml_value(name) == name else f"my_{name}"
     asked, name = name, free_id(name, taken) if name in taken else name
     task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
     guesses = _guesses(profile, roles, entry, task)
@@ -239,9 +238,4 @@ def _majority_share(values: list) -> float:
 def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:
     """Return keys with their values as YAML, each that was guessed after a comment."""
     comments = {key: f"# guess: {guesses[key]}\n{' ' * indent}" if key in guesses else "" for key in entry}
-    return "\n".join(f"{' ' * indent}{comments[key]}{key}: {_yaml(value)}" for key, value in entry.items())
-
-
-def _yaml(value) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
-    return text.removesuffix("...\n").strip()
+    return "\n".join(f"{' ' * indent}{comments[key]}{key}: {yaml_value(value)}" for key, value in entry.items())

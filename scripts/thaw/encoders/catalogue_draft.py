@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from thaw.core.errors import UserError
+from thaw.core.yaml_values import yaml_value
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
 from thaw.schema.entry import free_id
 
@@ -68,17 +67,13 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
 
 def _draft(name: str, taken: set[str], entry: dict, model_type: str) -> EncoderDraft:
     name = free_id(name, taken) if name in taken else name
-    lines = [f"    {key}: {_yaml(value)}" for key, value in entry.items()]
+    lines = [f"    {key}: {yaml_value(value)}" for key, value in entry.items()]
     comment = (
         "    # What it was pretrained for and on: where that is unknown, Thaw cannot warn that a task was part of it."
     )
     at = next(number for number, line in enumerate(lines) if line.startswith("    objective"))
     text = "\n".join([f"  {name}:  # {model_type}", *lines[:at], comment, *lines[at:]])
     return EncoderDraft(name, text, [key for key, value in entry.items() if value in (UNKNOWN, [UNKNOWN])])
-
-
-def _yaml(value) -> str:
-    return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
 
 
 def _id(source: str) -> str:
