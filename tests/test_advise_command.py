@@ -104,12 +104,17 @@ def scored(name: str, score: float, by_row: np.ndarray) -> Candidate:
 
 
 def test_the_interval_is_of_pairs_and_nothing_is_above_the_majority_class_that_scores_as_it():
-    """Two runs with the same predictions differ by 0 on every draw; a baseline may have none that is better."""
+    """Two runs with the same predictions differ by 0 on every draw, which says little of others than their 40 rows.
+
+    A baseline may have no run that is better.
+    """
     drawn = 50 + np.random.default_rng(0).standard_normal((2, 1000))
     own = [scored("one", 50.0, drawn[0]), scored("other", 50.0, drawn[0])]
     choice = validated_choice(own, [scored("majority", 50.0, drawn[1]), scored("bag_of_words", 40.0, drawn[1])])
     assert (choice.best, choice.next.name, choice.baseline.name) == ("one", "other", "majority"), "of equals the first"
-    assert (choice.next.value, choice.next.low, choice.next.high, choice.next.shown) == (0, 0, 0, False)
+    unseen = 100 * (1 - 0.025 ** (1 / 40))
+    assert (choice.next.low, choice.next.high) == pytest.approx((-unseen, unseen))
+    assert (choice.next.value, choice.next.shown) == (0, False)
     assert choice.refused == "on validation no strategy is above the majority class (50.0): label more rows"
     ends = [choice.baseline.low, choice.baseline.high]
     assert np.quantile(drawn[0] - drawn[1], [0.025, 0.975]).tolist() == pytest.approx(ends)

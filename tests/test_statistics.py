@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_1samp
+from scipy.stats import binomtest, t, ttest_1samp
 
 from thaw.core.errors import UserError
 from thaw.evaluation import metrics, weighted_metrics
@@ -374,3 +374,12 @@ def test_seeds_with_rows_of_their_own_count_the_rows_once():
         inside.append(ci.low <= 0 <= ci.high)
         widths.append((ci.high - ci.low) / (2 * t.ppf(0.975, 7) * values.mean(1).std(ddof=1) / np.sqrt(8)))
     assert np.mean(inside) >= 0.9 and np.median(widths) == pytest.approx(1, abs=0.1)
+
+
+def test_a_score_that_no_drawn_row_changes_has_the_interval_of_rows_that_were_not_seen():
+    """All of 50 rows right, by three seeds: the exact interval of a proportion (Clopper and Pearson) of 50 in 50."""
+    made = bootstrap.resampled(np.full(3, 100.0), np.full((3, 1000), 100.0), 50)
+    exact = binomtest(50, 50).proportion_ci(0.95)
+    assert (made.ci.low, made.ci.high) == pytest.approx((100 * exact.low, 100 * exact.high))
+    equal = bootstrap.resampled(np.zeros(3), np.zeros((3, 1000)), 50, paired=True).ci
+    assert (equal.low, equal.high) == pytest.approx((100 * exact.low - 100, 100 - 100 * exact.low))

@@ -8,7 +8,6 @@ from math import isnan
 
 from thaw.outputs import wording
 from thaw.outputs.frame.candidates import MAJORITY, none_above
-from thaw.statistics.bootstrap import interval
 from thaw.statistics.non_inferiority import Candidate, highest, not_exceeded
 
 
@@ -74,8 +73,7 @@ def _less_highest(best: Candidate, others: list[Candidate]) -> Difference | None
         return None
     other = highest(others)
     made = best.less(other)
-    ci = interval(made.value, made.draws)
-    low, high = (None if isnan(end) else end for end in (ci.low, ci.high))
+    low, high = (None if isnan(end) else end for end in (made.ci.low, made.ci.high))
     return Difference(other.name, other.validation, made.value, low, high)
 
 

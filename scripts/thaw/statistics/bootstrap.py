@@ -116,6 +116,26 @@ class Resampled:
     draws: np.ndarray
     spread: Spread
 
+    @property
+    def ci(self) -> Interval:
+        """The 95 % CI of a score, or of a difference of scores, in points.
+
+        Where no drawn example changes it, as where all are right, it is as wide as examples that were not seen allow.
+        """
+        ci = interval(self.value, self.draws)
+        if self.spread.error != 0:
+            return ci
+        away = 100 * unseen_share(self.spread.rows, (1 + LEVEL) / 2)
+        return Interval(ci.value, max(-100.0, ci.low - away), min(100.0, ci.high + away), ci.undefined)
+
+
+def unseen_share(rows: int, level: float) -> float:
+    """Return the share of all examples that may differ, with that confidence no more, where none of some rows does.
+
+    The rows are independent; at 0.95 it is 3 in n, nearly (Hanley and Lippman-Hand 1983).
+    """
+    return 1 - (1 - level) ** (1 / rows)
+
 
 def resampled(scores: np.ndarray, by_row: np.ndarray, rows: int, paired: bool = False) -> Resampled:
     """Return a mean over seeds with its draws: seeds and examples are crossed, since one test set serves all seeds.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
-from thaw.statistics.bootstrap import Interval, Resampled, joint_reach, resampled
+from thaw.statistics.bootstrap import LEVEL, Interval, Resampled, joint_reach, resampled, unseen_share
 from thaw.statistics.sample_size import MOST_SEEDS, Needed
 
 NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
@@ -85,10 +85,9 @@ def _to_best(values: np.ndarray, errors: np.ndarray, widths: np.ndarray, rows: i
 
     Args: values [K, K], of each candidate (last) less each other one; their standard errors [..., K, K]; how many of
     these the bounds are away, by the other one [K]; rows of validation. The best may be any that no one is above for
-    sure. No two are said to be nearer than rows that were not seen allow: where n independent rows show no difference,
-    1 - 0.05^(1 / n) of all rows may, with 95 % confidence no more (3 in n, nearly), as many points of accuracy.
+    sure. No two are said to be nearer than rows that were not seen allow, taken as independent, in points of accuracy.
     """
-    reach = np.maximum(widths[:, None] * errors, 100 * (1 - 0.05 ** (1 / rows)))
+    reach = np.maximum(widths[:, None] * errors, 100 * unseen_share(rows, LEVEL))
     lows, highs = values - reach, values + reach
     possible = (lows <= 0).all(-1)
     others = possible[..., None] & ~np.eye(len(values), dtype=bool)

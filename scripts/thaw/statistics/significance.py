@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
-from thaw.statistics.bootstrap import Interval, Resampled, interval, joint_reach
+from thaw.statistics.bootstrap import Interval, Resampled, joint_reach
 from thaw.statistics.sign_flips import adjusted
 
 HIGHER, LOWER = "higher", "lower"
@@ -80,7 +80,7 @@ def compare(contrasts: list[Mapping[int, float]], means: list[Resampled]) -> lis
     """
     reach, tests = family_reach(means), []
     for by_seed, mean, (p, over_all) in zip(contrasts, means, adjusted(contrasts), strict=True):
-        differences, ci = list(by_seed.values()), interval(mean.value, mean.draws)
+        differences, ci = list(by_seed.values()), mean.ci
         answer = TOO_FEW_SEEDS
         if len(differences) >= FEWEST_SEEDS:
             kept = margin_kept(over_all, len(differences), joint_interval(ci, mean, reach), {"above": 0})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import ALPHA
-from thaw.statistics.bootstrap import Interval, Resampled, interval
+from thaw.statistics.bootstrap import Interval, Resampled
 from thaw.statistics.sample_size import Needed, needed
 from thaw.statistics.sign_flips import adjusted
 from thaw.statistics.significance import effect_size, family_reach, joint_interval, margin_kept
@@ -43,7 +43,7 @@ def verdicts(contrasts: list[Mapping[int, float]], means: list[Resampled], margi
     for ends, mean, margin in zip(ways, means, margins, strict=True):
         pairs = [(way, next(tested)[1]) for way in ends]
         way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
-        values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
+        values, ci = np.array(list(way.values())), mean.ci
         kept = margin_kept(p, len(values), joint_interval(ci, mean, reach), margin)
         answer = {True: HOLDS, False: FAILS, None: UNDECIDED}[kept]
         lacks = None if answer != UNDECIDED else needed(abs(values.mean()), mean.spread, max(1, left), reach)

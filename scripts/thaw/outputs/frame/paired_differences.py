@@ -10,7 +10,7 @@ import numpy as np
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
-from thaw.statistics.bootstrap import Resampled, interval
+from thaw.statistics.bootstrap import Interval, Resampled
 
 # Rows of few columns are chosen faster.
 COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings"]
@@ -41,7 +41,7 @@ class Contrast:
     @property
     def text(self) -> str:
         """The mean with its 95 % CI in print: −1.2 [−2.0, −0.4]."""
-        return printed(self.mean, self.draws)
+        return printed(self.resampled.ci)
 
 
 class Contrasts:
@@ -104,13 +104,11 @@ def _of_shared_seeds(sides: list) -> list:
     return [side[side["seed"].isin(shared)].sort_values("seed") for side in sides]
 
 
-def plain(mean: float, draws: np.ndarray) -> list[str]:
-    """Return a mean with both ends of its 95 % CI as CSV fields."""
-    ci = interval(mean, draws)
-    return [f"{value:.4f}" for value in (mean, ci.low, ci.high)]
+def plain(ci: Interval) -> list[str]:
+    """Return a mean with both ends of its interval as CSV fields."""
+    return [f"{value:.4f}" for value in (ci.value, ci.low, ci.high)]
 
 
-def printed(mean: float, draws: np.ndarray) -> str:
-    """Return a mean with its 95 % CI in print."""
-    ci = interval(mean, draws)
-    return f"{wording.number(mean)} {wording.interval(ci.low, ci.high)}"
+def printed(ci: Interval) -> str:
+    """Return a mean with its interval in print."""
+    return f"{wording.number(ci.value)} {wording.interval(ci.low, ci.high)}"

@@ -153,7 +153,7 @@ def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
         name += f", {wording.label(labels, 'subsets', subset)}" if len(subsets) > 1 else ""
         by_task.append(f"{name}: {one.answer_of(contrast, spec['margin'])} ({contrast.text})")
     papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
-    difference = paired_differences.printed(one.mean, one.draws)
+    difference = paired_differences.printed(interval(one.mean, one.draws))
     return [ours, difference, "; ".join(by_task), "; ".join(papers) or wording.DASH]
 
 
@@ -182,9 +182,9 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
     lines = []
     for place, (contrast, first, second) in one.contrasts.items():
         cells = ["/".join(cell[3:]) for cell in (first, second)]
-        numbers = paired_differences.plain(contrast.mean, contrast.draws)
+        numbers = paired_differences.plain(contrast.resampled.ci)
         lines.append([*common, *place, *numbers, len(contrast.by_seed), one.answer_of(contrast, margin), *cells, ""])
-    numbers = paired_differences.plain(one.mean, one.draws)
+    numbers = paired_differences.plain(interval(one.mean, one.draws))
     return [*lines, [*common, "", "", "", *numbers, one.seeds, one.answer(margin), "", "", papers]]
 
 

@@ -85,7 +85,7 @@ def _line(row, contrast: Contrast, tested: PairedTest, weak: bool) -> list:
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
     return [
         *cell,
-        *plain(contrast.mean, contrast.draws),
+        *plain(contrast.resampled.ci),
         effect,
         f"{tested.p:.4f}",
         f"{tested.adjusted:.4f}",

@@ -54,12 +54,12 @@ class Recommendation:
     def tested(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> str:
         """Return in print the test score of a candidate, or its difference to another one, with its 95 % CI."""
         made = self.given.on_test(candidate, self.column.split, less)
-        return printed(made.value, made.draws) if made else "undefined"
+        return printed(made.ci) if made else "undefined"
 
     def tested_fields(self, candidate: StrategyCandidate, less: StrategyCandidate | None = None) -> list[str]:
         """Return the same as CSV fields, empty ones where a score is undefined."""
         made = self.given.on_test(candidate, self.column.split, less)
-        return plain(made.value, made.draws) if made else [""] * 3
+        return plain(made.ci) if made else [""] * 3
 
 
 def build(data, spec: dict) -> TextTable:

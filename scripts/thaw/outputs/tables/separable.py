@@ -10,7 +10,6 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import ALIKE, HIGHEST, Row
-from thaw.statistics.bootstrap import interval
 from thaw.statistics.significance import LOWER, compare
 
 
@@ -20,8 +19,7 @@ def add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
         for row in rows:
             if row.cells[index] and row.cells[index].mean is not None:
                 (made,) = contrasts.sides([_cell(row, column)], column.split)
-                ci = interval(made.value, made.draws)
-                row.cells[index].low, row.cells[index].high = ci.low, ci.high
+                row.cells[index].low, row.cells[index].high = made.ci.low, made.ci.high
 
 
 def mark(rows: list[Row], columns, contrasts: Contrasts, validated: dict[tuple, float]) -> None:
