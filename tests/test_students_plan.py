@@ -143,6 +143,11 @@ def test_layers_that_are_kept(entry, kept, start):
     assert StudentConfig.model_validate(entry).shape(12, {}) == (kept, start)
 
 
+def test_a_student_of_all_layers_starts_from_others_or_ends_a_sweep():
+    assert StudentConfig(layers=2, start=[2, 1]).shape(2, {}) == ([1, 2], {1: 2, 2: 1})
+    assert StudentConfig(layers="n").shape(2, {"n": 2}) == ([1, 2], {})
+
+
 @pytest.mark.parametrize(
     "entry, kept, pairs",
     [
@@ -183,7 +188,15 @@ def test_what_does_not_train_is_matched_to_nothing():
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),
         ("student: {layers: k}, phases: [{train: [all]}]", "k is neither a number nor a variable of sweep:"),
         ("student: {layers: 4, top: 2}, phases: [{train: [all]}]", "4 of the last 2 can not be kept"),
-        ("student: {layers: 2, top: 2}, phases: [{train: [all]}]", "layers: 2 of the last 2: nothing is dropped"),
+        ("student: {layers: 2, top: 2}, phases: [{train: [all]}]", "layers: 2 of the last 2 drops none of the"),
+        (
+            "student: {layers: 6}, phases: [{train: [all]}]",
+            "strategies.mine: student: layers: 6 drops none of the encoder's 6 layers; keep fewer, start them from "
+            "other layers, or leave out student:",
+        ),
+        ("student: {layers: 6, keep: spread, start: bottom}, phases: [{train: [all]}]", "layers: 6 drops none of the"),
+        ("student: {layers: [1, 2, 3, 4, 5, 6]}, phases: [{train: [all]}]", "5, 6] drops none of the encoder's 6"),
+        (f"teacher: full, student: {{layers: 6}}, {TRAIN}", "layers: 6 drops none of the encoder's 6 layers"),
         (
             "teacher: {strategy: top_k, variant: k}, after: {strategy: top_k, variant: k}, sweep: {k: [3]}, "
             f"student: {{layers: 4, top: k}}, {TRAIN}",
