@@ -1,5 +1,7 @@
 """Students in a plan: what is made of what, what is made once, and the sentences for what can not be."""
 
+import re
+
 import pytest
 
 from thaw.core.errors import UserError
@@ -30,7 +32,9 @@ def refused(home, tmp_path, entry: str, strategy="mine") -> str:
     """Return the sentence with which a strategy of one's own is refused."""
     with pytest.raises(UserError) as raised:
         planned(home, tmp_path, [strategy], f"  mine: {{{entry}}}\n")
-    return str(raised.value)
+    sentence = str(raised.value)
+    assert not re.search(r"\b(\w+): (\w+: )?\1: ", sentence), "a key is said twice"
+    return sentence
 
 
 def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
@@ -184,6 +188,14 @@ def test_what_does_not_train_is_matched_to_nothing():
             "full has no sweep, so no variant k03; leave out variant:",
         ),
         ("teacher: full, phases: [{train: [all]}]", "teacher: no phase reads it"),
+        (
+            f"teacher: full, {OF_ALL} {{logits: {{loss: mse, temperature: 2}}}}}}]",
+            "0.distil.logits: loss: mse compares",
+        ),
+        (
+            "after: {strategy: full, subset: n100_d1}, phases: [{train: [all]}]",
+            "mine.after: subset is for an intermediate task",
+        ),
         (TRAIN, "distil: logits: needs a teacher; name a strategy as teacher:"),
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),
         ("student: {layers: k}, phases: [{train: [all]}]", "k is neither a number nor a variable of sweep:"),
@@ -203,10 +215,10 @@ def test_what_does_not_train_is_matched_to_nothing():
             "4 of the last 3 can not be kept",
         ),
         ("student: {layers: 2, start: [1]}, phases: [{train: [all]}]", "[1] does not give one of"),
-        ("student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]", "lists 1 layers, and layers: 2"),
+        ("student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]", "start: lists 1 layer, and layers: 2"),
         ("student: {layers: 1, start: [99]}, phases: [{train: [all]}]", "[99] does not give one of"),
         ("student: {layers: [1, 99]}, phases: [{train: [all]}]", "99 is none of the encoder's layers 1 to"),
-        ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "must rise, each layer once"),
+        ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "mine.student: layers: must rise, each layer once"),
         ("student: {layers: [1], keep: top}, phases: [{train: [all]}]", "keep has no meaning with a list of layers"),
         ("student: {layers: [0, 2]}, phases: [{train: [all]}]", "layers.0: input should be greater than or equal to 1"),
         (

@@ -92,9 +92,9 @@ class StudentConfig(ConfigModel):
     def _rising(self):
         listed = self.layers if isinstance(self.layers, list) else [1]
         if not listed or any(lower >= upper for lower, upper in pairwise(listed)):
-            raise ValueError("student: layers: must rise, each layer once, as [2, 4, 6]")
+            raise ValueError("layers: must rise, each layer once, as [2, 4, 6]")
         if isinstance(self.start, list) and isinstance(self.layers, list) and len(self.start) != len(listed):
-            raise ValueError(f"student: start: lists {len(self.start)} layers, and layers: {len(listed)}")
+            raise ValueError(f"start: lists {plural(len(self.start), 'layer')}, and layers: {len(listed)}")
         return self
 
     def shape(self, layers: int, variables: dict[str, int]) -> tuple[list[int], dict[int, int | str]]:
