@@ -168,7 +168,10 @@ def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, 
     done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "None\n", done.stderr
     (name,) = other
-    said = f"imports its libraries for itself: {name} is not as where the workflow was started\n"
+    said = (
+        f"{name} is not what it was where the workflow was started, so this job imports its libraries itself, which "
+        "takes some seconds\n"
+    )
     assert done.stderr == (said if name != "THAW_FORK_SERVER" else "")
 
 
@@ -270,7 +273,7 @@ def test_what_a_server_works_out_before_it_forks_is_there_and_kept():
 def test_a_step_that_says_how_many_threads_it_has_may_have_any_number_of_cores():
     one, two = fork_server.environment_of_jobs("scripts", 1), fork_server.environment_of_jobs("scripts", 2)
     assert fork_server.other_variable(STEPS["fetch"], one, two) is None
-    assert fork_server.other_variable(STEPS["train"], one, two) == "GOTO_NUM_THREADS"
+    assert fork_server.other_variable(STEPS["train"], one, two) == "OMP_NUM_THREADS"
     assert fork_server.other_variable(STEPS["train"], one | {"PWD": "/here"}, one | {"PWD": "/there"}) is None
 
 

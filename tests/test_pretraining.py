@@ -221,6 +221,10 @@ def test_a_strategy_keeps_what_was_pretrained(tmp_path):
         wrong = f"  mine: {{from: small, {student}phases: [{{train: [all]}}]}}\n"
         with pytest.raises(UserError, match=r"has trained layers 1, 3 and 5 alone; say student: {layers: \[1, 3, 5\]}"):
             planned(tmp_path / "my", wrong, strategies=["mine"], seeds=[1])
+    for layers in (6, 7):  # of six
+        (tmp_path / "my/encoders.yaml").write_text(entry.replace("[1, 3, 5]", f"{layers}"))
+        with pytest.raises(UserError, match=rf"^\S+:2: further_pretraining.small: student: layers: {layers} "):
+            planned(tmp_path / "my", right, strategies=["mine"], seeds=[1])
 
 
 FROZEN = "  mlm_frozen: {base: frozen, from: task_text}\n"

@@ -1,8 +1,11 @@
 """Students: an encoder that keeps some of its layers trains, is resumed, counted and exported like any other."""
 
+import re
+
 import pandas
 import pytest
 import torch
+import yaml
 
 from thaw.core.errors import UserError
 from thaw.encoders.shortening import compact, starting_tensors
@@ -11,6 +14,7 @@ from thaw.exporting.cutting import cut
 from thaw.features.batch import Batch
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.tables import students
+from thaw.schema.student import StudentConfig
 from tiny import tiny_encoder
 from tiny_corpus import small_berts
 from trained import equal, losses, tensors
@@ -91,6 +95,23 @@ def test_layers_start_from_those_that_are_named(tmp_path):
     again = starting_tensors(folder, student, {}, 1)[f"encoder.layer.3.{weight}"]
     assert torch.equal(tensors[f"encoder.layer.3.{weight}"], again)
     assert not torch.equal(again, named[f"encoder.layer.3.{weight}"])
+
+
+def test_the_strategies_of_the_guide_keep_what_it_says(home, tmp_path):
+    """Every other layer is another model than the lowest ones; started from the bottom, it would be the same."""
+    page = (home / "docs/howto/students.md").read_text(encoding="utf-8")
+    entries = yaml.safe_load(re.search(r"```yaml\n(.+?)```", page, re.DOTALL)[1])["strategies"]
+    named = {name: StudentConfig.model_validate(entry["student"]) for name, entry in entries.items()}
+    named["spread_from_bottom"] = StudentConfig(layers=3, keep="spread", start="bottom")
+    shapes = {name: student.shape(6, {}) for name, student in named.items()}
+    assert shapes["lowest_three"] == ([1, 2, 3], {}) and shapes["every_other"] == ([2, 4, 6], {})
+    folder, states = tiny_encoder("bert", tmp_path / "bert", layers=6), {}
+    for name, (kept, start) in shapes.items():
+        encoder = Encoder.load(folder).shorten(kept)
+        encoder.put(starting_tensors(folder, {"layers": kept, "start": start}, {}, 1))
+        states[name] = encoder.states(batch(encoder), [6])[6]
+    assert torch.equal(states["lowest_three"], states["spread_from_bottom"])
+    assert not torch.allclose(states["lowest_three"], states["every_other"], atol=1e-3)
 
 
 def test_the_costs_of_a_student_are_means_over_tasks_and_not_over_test_splits():

@@ -1,5 +1,7 @@
 """Students in a plan: what is made of what, what is made once, and the sentences for what can not be."""
 
+import re
+
 import pytest
 
 from thaw.core.errors import UserError
@@ -30,7 +32,9 @@ def refused(home, tmp_path, entry: str, strategy="mine") -> str:
     """Return the sentence with which a strategy of one's own is refused."""
     with pytest.raises(UserError) as raised:
         planned(home, tmp_path, [strategy], f"  mine: {{{entry}}}\n")
-    return str(raised.value)
+    sentence = str(raised.value)
+    assert not re.search(r"\b(\w+): (\w+: )?\1: ", sentence), "a key is said twice"
+    return sentence
 
 
 def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
@@ -143,6 +147,11 @@ def test_layers_that_are_kept(entry, kept, start):
     assert StudentConfig.model_validate(entry).shape(12, {}) == (kept, start)
 
 
+def test_a_student_of_all_layers_starts_from_others_or_ends_a_sweep():
+    assert StudentConfig(layers=2, start=[2, 1]).shape(2, {}) == ([1, 2], {1: 2, 2: 1})
+    assert StudentConfig(layers="n").shape(2, {"n": 2}) == ([1, 2], {})
+
+
 @pytest.mark.parametrize(
     "entry, kept, pairs",
     [
@@ -179,21 +188,37 @@ def test_what_does_not_train_is_matched_to_nothing():
             "full has no sweep, so no variant k03; leave out variant:",
         ),
         ("teacher: full, phases: [{train: [all]}]", "teacher: no phase reads it"),
+        (
+            f"teacher: full, {OF_ALL} {{logits: {{loss: mse, temperature: 2}}}}}}]",
+            "0.distil.logits: loss: mse compares",
+        ),
+        (
+            "after: {strategy: full, subset: n100_d1}, phases: [{train: [all]}]",
+            "mine.after: subset is for an intermediate task",
+        ),
         (TRAIN, "distil: logits: needs a teacher; name a strategy as teacher:"),
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),
         ("student: {layers: k}, phases: [{train: [all]}]", "k is neither a number nor a variable of sweep:"),
         ("student: {layers: 4, top: 2}, phases: [{train: [all]}]", "4 of the last 2 can not be kept"),
-        ("student: {layers: 2, top: 2}, phases: [{train: [all]}]", "layers: 2 of the last 2: nothing is dropped"),
+        ("student: {layers: 2, top: 2}, phases: [{train: [all]}]", "layers: 2 of the last 2 drops none of the"),
+        (
+            "student: {layers: 6}, phases: [{train: [all]}]",
+            "strategies.mine: student: layers: 6 drops none of the encoder's 6 layers; keep fewer, start them from "
+            "other layers, or leave out student:",
+        ),
+        ("student: {layers: 6, keep: spread, start: bottom}, phases: [{train: [all]}]", "layers: 6 drops none of the"),
+        ("student: {layers: [1, 2, 3, 4, 5, 6]}, phases: [{train: [all]}]", "5, 6] drops none of the encoder's 6"),
+        (f"teacher: full, student: {{layers: 6}}, {TRAIN}", "layers: 6 drops none of the encoder's 6 layers"),
         (
             "teacher: {strategy: top_k, variant: k}, after: {strategy: top_k, variant: k}, sweep: {k: [3]}, "
             f"student: {{layers: 4, top: k}}, {TRAIN}",
             "4 of the last 3 can not be kept",
         ),
         ("student: {layers: 2, start: [1]}, phases: [{train: [all]}]", "[1] does not give one of"),
-        ("student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]", "lists 1 layers, and layers: 2"),
+        ("student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]", "start: lists 1 layer, and layers: 2"),
         ("student: {layers: 1, start: [99]}, phases: [{train: [all]}]", "[99] does not give one of"),
         ("student: {layers: [1, 99]}, phases: [{train: [all]}]", "99 is none of the encoder's layers 1 to"),
-        ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "must rise, each layer once"),
+        ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "mine.student: layers: must rise, each layer once"),
         ("student: {layers: [1], keep: top}, phases: [{train: [all]}]", "keep has no meaning with a list of layers"),
         ("student: {layers: [0, 2]}, phases: [{train: [all]}]", "layers.0: input should be greater than or equal to 1"),
         (

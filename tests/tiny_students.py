@@ -23,7 +23,10 @@ def with_parts(bench: Bench, entry: StrategyConfig, spec: dict) -> dict:
     """Return a spec with the layers that the student keeps, what is matched to its teacher, and transfer sets."""
     kept = list(range(1, bench.layers + 1))
     if entry.student:
-        layers, start = entry.student.shape(bench.layers, KEPT)
+        student = entry.student
+        if student.layers == bench.layers:  # of an encoder of six; of three it would drop none
+            student = student.model_copy(update={"layers": KEPT["n"]})
+        layers, start = student.shape(bench.layers, KEPT)
         kept, shape = layers, StudentShape(tuple(layers), start)
         spec = spec | {"student": shape.entry()}
         for phase in spec["phases"]:

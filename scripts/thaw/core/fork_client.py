@@ -65,7 +65,11 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
             status = answer[1:] or connection.recv(1)
             return status[0] if status else 1
         if name := answer[1:].decode(errors="replace"):
-            print(f"imports its libraries for itself: {name} is not as where the workflow was started", file=sys.stderr)
+            print(
+                f"{name} is not what it was where the workflow was started, so this job imports its libraries itself, "
+                "which takes some seconds",
+                file=sys.stderr,
+            )
     for number, handler in before.items():
         signal.signal(number, handler)
     return None

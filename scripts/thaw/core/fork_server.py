@@ -212,9 +212,13 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
 
 
 def other_variable(step: Step, environment: dict[str, str], own: dict[str, str]) -> str | None:
-    """Return a variable for which what a server imported may not be what a step would import; None without one."""
+    """Return a variable for which what a server imported may not be what a step would import; None without one.
+
+    Of those for the number of threads, which Snakemake sets together, it is the one that torch reads and users know.
+    """
     names = {*environment, *own} - {*OF_A_JOB, *(OF_CORES if step.own_threads else ())}
-    return next((name for name in sorted(names) if environment.get(name) != own.get(name)), None)
+    ordered = sorted(names, key=lambda name: (name != OF_CORES[0], name))
+    return next((name for name in ordered if environment.get(name) != own.get(name)), None)
 
 
 def _close(*those) -> None:

@@ -1,14 +1,15 @@
 """The model card of an export: what the records of a run say."""
 
+import inspect
+
 from thaw.core.files import read_json
-from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.card_metadata import Stated, metadata
 from thaw.exporting.finished_run import FinishedRun
+from thaw.exporting.origin import origin
 from thaw.schema.head import as_list
 from thaw.schema.keys import Context
 from thaw.schema.layers import LAST_LAYER, layers_text
-from thaw.schema.phases import PhaseConfig
 
 EXAMPLES = {
     "text": '["a text", "another"]',
@@ -19,25 +20,38 @@ OWN_FORMS = {
     "token_classification": "`AutoModelForTokenClassification` of transformers loads it too; "
     "a word's tag is that of its first piece.",
     "sequence_classification": "`AutoModelForSequenceClassification` of transformers loads it too.",
-    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is the head on top of it.",
+    "encoder_and_head": "`AutoModel.from_pretrained({arguments})` of transformers loads the encoder{why}; "
+    "`head.safetensors` is the head on top of it.",
 }
+POOLER = "add_pooling_layer"  # argument of architectures with a pooler, whose tensors no export has
 
 
 def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
     """Return the README.md of an export. Args: the run; the form of its files; what the user states of it."""
     encoder = read_json(source.encoder / "card.json")
-    rows = _about(source) | _origin(source, encoder)
+    rows = _about(source) | origin(source, encoder)
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
-    use = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})\n\n{OWN_FORMS[form]}"
+    call = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})"
     parts = [
         metadata(source, hub, stated or Stated()),
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
-        f"## Use\n\n{use}",
+        f"## Use\n\n{call}\n\n{_with_transformers(source, form)}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _with_transformers(source: FinishedRun, form: str) -> str:
+    """Return how transformers loads the folder; where its class has a pooler, without one of random weights."""
+    from transformers import MODEL_MAPPING, AutoConfig
+
+    model = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]
+    if POOLER not in inspect.signature(model).parameters:
+        return OWN_FORMS[form].format(arguments="folder", why="")
+    arguments = f"folder, {POOLER}=False"
+    return OWN_FORMS[form].format(arguments=arguments, why=", without a pooler, whose weights would be random")
 
 
 def _about(source: FinishedRun) -> dict[str, str]:
@@ -57,57 +71,6 @@ def _about(source: FinishedRun) -> dict[str, str]:
         if source.reads == "words"
         else f"{head}, {' and '.join(as_list(source.pooling))} pooling{layers}",
     }
-
-
-def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
-    spec, chosen = source.spec, source.metrics["chosen"]
-    needs = {NEEDS[role].word: f"the run of spec {digest}" for role, digest in stated_needs(spec).items()}
-    return {
-        "training data": _data(source),
-        "encoder": _encoder(encoder),
-        "pretrained as": encoder["objective"],
-        **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
-        **{word: run for word, run in needs.items() if word},
-        **{f"phase {number}": _phase(entry) for number, entry in enumerate(spec["phases"], 1)},
-        "chosen on validation": ", ".join(f"{key} {str(value).strip('[]')}" for key, value in chosen.items()),
-        "run": str(source.run.relative_to(source.results)),
-        "spec digest": source.metrics["digest"],
-    }
-
-
-def _further(said: dict) -> str:
-    """Return what further pretraining the encoder had."""
-    before, *_, after = said["held_out"]["loss"]
-    what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
-    return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
-
-
-def _data(source: FinishedRun) -> str:
-    """Return how many rows of which corpus were trained on, and where the corpus is from."""
-    card = source.corpus.card
-    of, subset = card["source"], source.spec["subset"]
-    rows, share = subset.get("rows") or card["splits"]["train"]["rows"], subset.get("validation")
-    chosen_by = f", {share:.0%} of them to choose by" if share else ""
-    origin = {"files": ", ".join(of.get("files", [])), "synthetic": "synthetic, written by Thaw"}.get(of["kind"])
-    return f"{card['corpus']}, {rows} rows{chosen_by} ({origin or of['id'] + ', revision ' + of['revision']})"
-
-
-def _encoder(card: dict) -> str:
-    """Return an encoder's name and where it is from; the path of a local folder is nobody else's business."""
-    kind, _, name = card["source"].partition(" ")
-    origin = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
-    return f"{card['encoder']} ({origin})"
-
-
-def _phase(entry: dict) -> str:
-    """Return one phase of a strategy in words."""
-    phase = PhaseConfig.of_spec(entry)
-    trained = ", ".join(entry["components"])
-    if phase.optimizer == "lbfgs":
-        return f"trained {trained} to convergence (lbfgs)"
-    rate = f"rate {phase.rate:g}" + (f", head {phase.head_rate:g}" if phase.head_rate else "")
-    length = f"{phase.epochs} epochs" if phase.updates is None else f"{phase.updates} updates"
-    return f"trained {trained} for {length} in batches of {phase.batch_size} ({phase.optimizer}, {rate})"
 
 
 def _scores(source: FinishedRun) -> str:

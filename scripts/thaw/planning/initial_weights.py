@@ -53,7 +53,11 @@ def initial_weights(
     kind, layers = (getattr(catalogue.get("encoders", encoder, "encoders"), key) for key in ("kind", "layers"))
     if kind != "transformers":
         raise UserError(f"{place}.from: {encoder} is of kind {kind}; tokens are masked for kind transformers alone")
-    if shape := entry.kept(layers):
+    try:
+        shape = entry.kept(layers)
+    except UserError as error:
+        raise UserError(f"{catalogue.place('further_pretraining', strategy.origin)}: {error}") from error
+    if shape:
         _check_student(strategy, shape[0], layers, f"{place}.from: {strategy.origin}")
     return InitialWeights(encoder, strategy.origin, catalogue.get("tasks", task, "tasks").corpus)
 

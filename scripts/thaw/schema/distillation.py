@@ -30,7 +30,7 @@ class LogitsConfig(ConfigModel):
     @model_validator(mode="after")
     def _temperature_of_probabilities(self):
         if self.loss == "mse" and self.temperature != 1:
-            raise ValueError("distil: logits: loss: mse compares logits as they are; leave out temperature")
+            raise ValueError("loss: mse compares logits as they are; leave out temperature")
         return self
 
 
@@ -224,7 +224,7 @@ class DistilConfig(ConfigModel):
     @model_validator(mode="after")
     def _something_to_learn_from(self):
         if not self.hard and not any(getattr(self, name).weight for name in self.terms):
-            raise ValueError("distil: all weights are 0, and nothing would train; give hard or a term a weight")
+            raise ValueError("all weights are 0, and nothing would train; give hard or a term a weight")
         return self
 
 

@@ -121,7 +121,7 @@ class ProtocolItem(BaseModel):
     @model_validator(mode="after")
     def _setting_or_words(self):
         if (self.setting is None) == (self.here is None):
-            raise ValueError(f"protocol: {self.what}: say either setting: or here:")
+            raise ValueError(f"{self.what}: say either setting: or here:")
         return self
 
 

@@ -39,7 +39,7 @@ RunOf = Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('
 
 def _point(variant):
     if isinstance(variant, int):
-        raise ValueError(f"variant: {variant} is a number; write the id of the point, as k{variant:02d}")
+        raise ValueError(f"{variant} is a number; write the id of the point, as k{variant:02d}")
     return variant
 
 
@@ -65,7 +65,7 @@ class StartConfig(ConfigModel):
     @model_validator(mode="after")
     def _subset_of_a_task(self):
         if self.task is None and "subset" in self.model_fields_set:
-            raise ValueError("after: subset is for an intermediate task; without task: it is the run's own")
+            raise ValueError("subset is for an intermediate task; without task: it is the run's own")
         return self
 
 

@@ -92,16 +92,16 @@ class StudentConfig(ConfigModel):
     def _rising(self):
         listed = self.layers if isinstance(self.layers, list) else [1]
         if not listed or any(lower >= upper for lower, upper in pairwise(listed)):
-            raise ValueError("student: layers: must rise, each layer once, as [2, 4, 6]")
+            raise ValueError("layers: must rise, each layer once, as [2, 4, 6]")
         if isinstance(self.start, list) and isinstance(self.layers, list) and len(self.start) != len(listed):
-            raise ValueError(f"student: start: lists {len(self.start)} layers, and layers: {len(listed)}")
+            raise ValueError(f"start: lists {plural(len(self.start), 'layer')}, and layers: {len(listed)}")
         return self
 
     def shape(self, layers: int, variables: dict[str, int]) -> tuple[list[int], dict[int, int | str]]:
         """Return the layers that are kept, ascending, and by kept layer whose weights it starts from, if not its own.
 
         Args: layers L; the sweep's variables with their values. Raises UserError for layers that the encoder lacks,
-        more of them than there are, and a start of another length.
+        more of them than there are, all of them as they are, and a start of another length.
         """
         if isinstance(self.layers, list):
             kept, below = self.layers, 0
@@ -112,17 +112,20 @@ class StudentConfig(ConfigModel):
                     f"student: layers: {count} of the last {top} can not be kept of {layers} layers; "
                     "expected 1 <= layers <= top <= the encoder's layers"
                 )
-            if self.top is not None and count == top and self.start == "same":
-                raise UserError(
-                    f"student: layers: {count} of the last {top}: nothing is dropped; a student has fewer layers, or "
-                    "others to start from"
-                )
             below = layers - top
             kept = list(range(1, below + 1)) + PLACES[self.keep](count, below, layers)
         if kept[-1] > layers:
             raise UserError(f"student: layers: {kept[-1]} is none of the encoder's layers 1 to {layers}")
         own = [n for n in kept if n > below]
-        return kept, {place: source for place, source in self._sources(own, below, layers) if source != place}
+        start = {place: source for place, source in self._sources(own, below, layers) if source != place}
+        # of a sweep over the number of layers the last point may be the whole encoder
+        if len(kept) == layers and not start and not isinstance(self.layers, str):
+            of = "" if self.top is None else f" of the last {layers - below}"
+            raise UserError(
+                f"student: layers: {self.layers}{of} drops none of the encoder's {layers} layers; keep fewer, start "
+                "them from other layers, or leave out student:"
+            )
+        return kept, start
 
     def _sources(self, own: list[int], below: int, layers: int) -> list[tuple[int, int | str]]:
         """Return each own layer of the student with the layer whose weights it starts from."""

@@ -1,0 +1,122 @@
+"""The model card of an export says of data, training and loading what is so: real runs of small encoders."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel
+
+from test_export import FROZEN, FULL, SGD, House
+from test_export import houses as houses
+from thaw.core.files import read_json, write_json
+from thaw.exporting import formats
+from thaw.exporting.finished_run import open_run
+from thaw.exporting.model_card import card
+from thaw.exporting.standalone_model import Model
+
+
+def rows(run: Path, form: str = "encoder_and_head") -> dict[str, str]:
+    """Return the table of a run's card."""
+    lines = [line.strip("| ").split(" | ") for line in card(open_run(run), form).splitlines() if line[:2] == "| "]
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def changed(run: Path, name: str, spec: dict, chosen: dict) -> Path:
+    """Return a copy of a run whose record says something else of its spec, and of what validation chose."""
+    metrics, other = read_json(run / "metrics.json"), run.parents[2] / name / "base/seed1"
+    other.mkdir(parents=True, exist_ok=True)
+    for file in run.iterdir():
+        (other / file.name).write_bytes(file.read_bytes())
+    phases = [phase | spec.get("phase", {}) for phase in metrics["spec"]["phases"]]
+    spec = metrics["spec"] | {key: value for key, value in spec.items() if key != "phase"} | {"phases": phases}
+    write_json(other / "metrics.json", metrics | {"spec": spec, "chosen": metrics["chosen"] | chosen})
+    return other
+
+
+def test_files_of_all_splits_are_the_datasets_and_rows_of_train_were_trained_on(houses):
+    said = rows(houses("bert", "classification").run("full", FULL, keep=True))
+    assert said["training data"] == "24 rows of train"
+    assert said["dataset"] == "mine (files test.jsonl, train.jsonl, validation.jsonl)"
+
+
+def test_what_was_given_was_not_chosen(houses):
+    house = houses("bert", "classification")
+    fixed = house.run("full", FULL, keep=True)
+    assert rows(fixed)["chosen on validation"] == "nothing; settings and length of the training were given"
+    assert " for 1 epoch in batches of 4 " in rows(fixed)["phase 1"]
+    best = rows(house.run("best", SGD | {"epochs": 3, "pick": "best"}))
+    assert best["chosen on validation"] in ("epoch 1", "epoch 2", "epoch 3")
+    stopped = rows(house.run("patient", SGD | {"epochs": 9, "patience": 1, "rate": 1e-9, "head_rate": 1e-9}))
+    assert stopped["chosen on validation"] == "the end after epoch 2" and "at most 9 epochs" in stopped["phase 1"]
+    one, many = (rows(house.run(f"l2_{len(l2)}", FROZEN | {"l2": l2})) for l2 in ([1e-2], [1e-4, 1e-2]))
+    assert one["chosen on validation"].startswith("nothing") and "(lbfgs, L2 penalty 0.01)" in one["phase 1"]
+    assert many["chosen on validation"] in ("L2 penalty 0.0001", "L2 penalty 0.01")
+
+
+def test_settings_of_a_search_are_those_that_it_chose(houses):
+    """As in a run of a search: its spec has the settings of the strategy, and the digest of the choice."""
+    house = houses("bert", "classification")
+    of_search = {"chosen": "abc", "phase": {"epochs": 4}}
+    run = changed(house.run("full", FULL, keep=True), "searched", of_search, {"trial": 2, "rate": 3e-4, "epochs": [2]})
+    assert rows(run)["chosen on validation"] == "learning_rate 0.0003" and "rate 0.0003" in rows(run)["phase 1"]
+    found = run.parent / "chosen.json"
+    write_json(found, {"digest": "abc", "settings": {"rate": 3e-4, "epochs": 2}})
+    assert rows(run)["chosen on validation"] == "epochs 2, learning_rate 0.0003"
+    assert "for 2 epochs" in rows(run)["phase 1"]
+
+
+def student(house: House) -> tuple[Path, Path]:
+    """Train a student of layers 1 and 3 towards a full model's logits; return the runs, the teacher first."""
+    bench, teacher = house.bench, house.run("full", FULL, keep=True)
+    record = read_json(teacher / "metrics.json")
+    distil = {"hard": 0.5, "logits": {"temperature": 5, "weight": 0.5}}
+    spec = bench.spec(FULL | {"distil": distil}, keep=True, student={"layers": [1, 3], "start": {"3": 2}})
+    spec["phases"][0]["components"] = ["head", "embeddings", "layer.1", "layer.3"]
+    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
+    asked |= {"run": record["digest"], "dtype": "fp32"}
+    out = house.results / "taught" / teacher.relative_to(house.results / "runs") / "all"
+    bench.step("teach", asked, out, "--run", teacher / "metrics.json", "--boundaries")
+    spec |= {"teacher": {"taught": read_json(out / "card.json")["digest"]}}
+    run = house.results / "runs/t/all/e/linear/student/base/seed1"
+    return teacher, bench.step("train", spec, run, "--need", "teacher", out / "card.json")
+
+
+def test_a_student_has_its_layers_its_teacher_and_its_loss(houses):
+    house = houses("bert", "classification")
+    teacher, run = student(house)
+    said = rows(run)
+    assert said["layers"] == "2 of the encoder's 3: 1 and 3, which started with the weights of 1 and 2"
+    digest = read_json(teacher / "metrics.json")["digest"]
+    assert said["teacher"] == f"runs/t/all/e/linear/full/base/seed1 (spec digest {digest})"
+    assert said["phase 1"].endswith(
+        ". The loss is the sum of the task's own loss with weight 0.5; and the teacher's logits (weight 0.5, "
+        "temperature 5, KL divergence)"
+    )
+    after = changed(run, "after", {"after": {"run": digest, "epoch": "last"}, "teacher": {"taught": "0123"}}, {})
+    assert rows(after)["started from"] == said["teacher"]
+    assert rows(after)["teacher"] == "no longer in these results (spec digest 0123)"
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "electra", "gpt2"])
+def test_the_call_in_the_card_loads_an_encoder_without_random_weights(houses, tmp_path, family):
+    pooling = {"pooling": "last" if family == "gpt2" else "mean"}
+    source = open_run(houses(family, "classification").run("mean", FROZEN, head=pooling))
+    formats.write(source, tmp_path)
+    text = card(source, "encoder_and_head")
+    call = text[text.index("AutoModel.from_pretrained") :].partition("`")[0]
+    calls = []
+
+    class Recorded(AutoModel):
+        @classmethod
+        def from_pretrained(cls, *given, **more):
+            calls.append(more)
+            return AutoModel.from_pretrained(*given, **more, output_loading_info=True)
+
+    model, info = eval(call, {"AutoModel": Recorded, "folder": tmp_path})  # noqa: S307 - a line of our own
+    assert not info["missing_keys"] and getattr(model, "pooler", None) is None
+    assert bool(calls[0]) == ("add_pooling_layer" in inspect.signature(type(model)).parameters)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        found, due = (one.eval()(input_ids=ids)[0] for one in (model, Model(tmp_path).model))
+    assert torch.equal(found, due)
