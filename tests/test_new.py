@@ -451,6 +451,15 @@ def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
     assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"
 
 
+def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path):
+    """Of 62 rows one text has both labels in three, so that one row of them is wrong whatever is predicted."""
+    rows = [f"sentence {i},{'good' if i % 2 else 'bad'}" for i in range(60)]
+    (tmp_path / "mine.csv").write_text("\n".join(["text,label", *rows, "sentence 2,good", "sentence 2,bad"]) + "\n")
+    assert draft_of_file(tmp_path / "mine.csv", set()).guesses["labels"] == (
+        "1 text has several labels, the first 'sentence 2'; no model can be right on more than 98.4% of the rows"
+    )
+
+
 @pytest.mark.parametrize("words", [20, 120])
 def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
     rows = "".join(f"{' '.join(['word'] * (words - 1))} {i},{kind}\n" for i, kind in enumerate(KINDS))

@@ -13,7 +13,7 @@ from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
-from thaw.data.label_slips import label_slips
+from thaw.data.label_slips import contradictions, label_slips
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
@@ -139,6 +139,8 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     labels = {"label": profile.columns.get(roles.target), "label_set": roles.values}.get(roles.kind, [])
     if slips := label_slips(labels):
         guesses["labels"] = slips
+    if roles.kind == "label" and roles.texts and (several := _contradictions(profile, roles)):
+        guesses["labels"] = f"{slips}; {several}" if slips else several
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
     if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
@@ -150,6 +152,12 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     if task["metrics"][0] == "f1_macro":
         guesses["metrics"] = "macro F1 first, since most rows have one label"
     return guesses
+
+
+def _contradictions(profile: FileProfile, roles: Roles) -> str:
+    """Return in words which texts of a file have several labels."""
+    texts = list(zip(*(profile.columns[name] for name in roles.texts), strict=True))
+    return contradictions(texts, profile.columns[roles.target])
 
 
 def _columns(roles: Roles) -> dict[str, str]:

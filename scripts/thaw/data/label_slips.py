@@ -1,7 +1,11 @@
-"""Labels that are likely slips: those of one row alone, and those that differ from another by blanks or case alone."""
+"""Labels that are likely slips: of one row alone, nearly equal to another one, or one of several of the same text."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import combinations
+
+from thaw.core.phrases import plural
+
+SHOWN = 40  # characters of a text that are shown
 
 
 def label_slips(values: list) -> str:
@@ -13,6 +17,24 @@ def label_slips(values: list) -> str:
     if pairs := _alike(counts):
         said.append(f"{', '.join(pairs)}; correct the file if they are the same")
     return "; ".join(said)
+
+
+def contradictions(texts: list[tuple], labels: list) -> str:
+    """Return in words which texts have several labels, and what no model can be above then; nothing where none has.
+
+    Args: by row its texts, and its label.
+    """
+    by_text: dict[tuple, Counter] = defaultdict(Counter)
+    for row, label in zip(texts, labels, strict=True):
+        by_text[row][label] += 1
+    several = {row: counts for row, counts in by_text.items() if len(counts) > 1}
+    if not several:
+        return ""
+    lost = sum(counts.total() - max(counts.values()) for counts in several.values())
+    first = " | ".join(map(str, next(iter(several))))
+    shown = first if len(first) <= SHOWN else f"{first[:SHOWN]}..."
+    has = f"{plural(len(several), 'text has', 'texts have')} several labels, the first '{shown}'"
+    return f"{has}; no model can be right on more than {1 - lost / len(labels):.1%} of the rows"
 
 
 def _rare(counts: Counter) -> list[str]:
