@@ -451,6 +451,17 @@ def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
     assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"
 
 
+@pytest.mark.parametrize("inside", [("text", "label"), ("label",)])
+def test_keys_within_an_object_are_no_columns(tmp_path, inside):
+    rows = [{"text": text, "label": "ab"[i % 2], "id": i} for i, text in enumerate(SENTENCES)]
+    lines = [{"id": row["id"], "text": row["text"], "data": {key: row[key] for key in inside}} for row in rows]
+    lines = [{key: line[key] for key in line if key not in inside} for line in lines]
+    (tmp_path / "nested.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = f"column 'data' holds objects, whose keys are no columns; write {' and '.join(inside)} as keys of the line"
+    with pytest.raises(UserError, match=said):
+        draft_of_file(tmp_path / "nested.jsonl", set())
+
+
 def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path):
     """Of 62 rows one text has both labels in three, so that one row of them is wrong whatever is predicted."""
     rows = [f"sentence {i},{'good' if i % 2 else 'bad'}" for i in range(60)]

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
-from thaw.data.refused_targets import Name, almost_scores, are_written_lists, refuse_written_lists, single_label
+from thaw.data.refused_targets import (
+    Name,
+    almost_scores,
+    are_written_lists,
+    refuse_objects,
+    refuse_written_lists,
+    single_label,
+)
 from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
@@ -206,6 +213,7 @@ def _texts(profile: FileProfile, path: str, besides: str = "") -> tuple[list[Nam
             if words >= 2 and len(set(values)) >= len(values) / 4 or words > 1 and _has_word(name, TEXTS):
                 wordy[name] = words
     if not wordy:
+        refuse_objects(profile.columns, path)
         raise UserError(f"{path}: no column{besides} holds texts of several words; write the entry by hand ({HAND})")
     if pair := next(([a, b] for a in wordy for b in wordy if _are_pair(str(a).lower(), str(b).lower())), None):
         return pair, {}
@@ -233,6 +241,7 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     kinds = {name: _kind(values, _has_word(name, SCORES)) for name, values in others.items()}
     kinds = {name: kind for name, kind in kinds.items() if kind and not _is_id(name)}
     if not kinds:
+        refuse_objects(others, path)
         refuse_written_lists(others, path)
         missing = "".join(f"; line {gap.replace(': ', ' has ', 1)}" for gap in list(profile.gaps.values())[:1])
         no_ids = {name: values for name, values in others.items() if not _is_id(name)}

@@ -1,14 +1,23 @@
-"""Why a column cannot be predicted, in words: lists written as text, a single label, numbers that some rows lack."""
+"""Why a column cannot be predicted, in words: objects, lists written as text, a single label, numbers with gaps."""
 
 import re
 
 from thaw.core.errors import UserError
-from thaw.core.phrases import plural
+from thaw.core.phrases import listing, plural
 from thaw.data.file_profile import is_number
 
 Name = str | int
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+SHOWN_KEYS = 3
 WRITTEN_LIST = re.compile(r"""\s*\[\s*((['"]).*\2|\d+(\s*,\s*\d+)*)?\s*\]\s*""", re.DOTALL)
+
+
+def refuse_objects(columns: dict[Name, list], path: str) -> None:
+    """Raise UserError for the first column that holds objects: nobody looks for a text or label inside of them."""
+    for name, values in columns.items():
+        if inside := next((list(value) for value in values if isinstance(value, dict) and value), None):
+            advice = f"write {listing(map(str, inside[:SHOWN_KEYS]))} as keys of the line itself"
+            raise UserError(f"{path}: column '{name}' holds objects, whose keys are no columns; {advice}")
 
 
 def refuse_written_lists(columns: dict[Name, list], path: str) -> None:
