@@ -86,7 +86,7 @@ def _choices(strategy: StrategyConfig, pairs: bool, deepest: int, catalogue: Cat
     """
     if strategy.rates_from:
         return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, deepest, catalogue)
-    within = prod(strategy.chosen_on_validation(pairs, deepest).values())
+    within = prod(strategy.tried_on_validation(pairs, deepest).values())
     return within * (len(strategy.search.trials()) if strategy.search else 1)
 
 

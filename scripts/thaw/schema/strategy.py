@@ -155,24 +155,31 @@ class StrategyConfig(CatalogueEntry):
         """Whether a linear head is fitted to convergence."""
         return self.phases[0].optimizer == "lbfgs"
 
-    def chosen_on_validation(self, pairs: bool, layers: int) -> dict[str, int]:
-        """Return what validation chooses within a run, and of how many settings; 1 of what is no setting.
+    def tried_on_validation(self, pairs: bool, layers: int) -> dict[str, int]:
+        """Return the settings of which validation chooses within a run, by key, each with how many there are.
 
         Args: whether there are tasks on pairs; the layers of the deepest encoder.
         """
-        first, tried = self.phases[0], {}
-        if self.fits_to_convergence:
-            tried = {
-                "The L2 penalty": len(first.l2),
-                "Cross-encoder or bi-encoder": 2 if pairs and self.pairs == "best" else 1,
-                "The layer that the head reads": layers + 1 if self.reads and self.reads.searched else 1,  # 0 too
-                "The fraction of the features": len(first.select.fractions) if first.select else 1,
-            }
-        ends = any(phase.pick == "best" or phase.patience or phase.stop for phase in self.phases)
-        falls = any(phase.schedule == "plateau" for phase in self.phases)
-        tried = {what: count for what, count in tried.items() if count > 1}
-        tried |= {"The epoch or evaluation at which training ends, or whose weights are kept,": 1} if ends else {}
-        return tried | ({"When the learning rate is halved": 1} if falls else {})
+        if not self.fits_to_convergence:
+            return {}
+        first = self.phases[0]
+        tried = {
+            "l2": len(first.l2),
+            "pairs": 2 if pairs and self.pairs == "best" else 1,
+            "layer": layers + 1 if self.reads and self.reads.searched else 1,  # 0 too
+            "fraction": len(first.select.fractions) if first.select else 1,
+        }
+        return {key: count for key, count in tried.items() if count > 1}
+
+    @property
+    def ends_by_validation(self) -> bool:
+        """Whether validation says when training ends, or which epoch's weights are kept."""
+        return any(phase.pick == "best" or phase.patience or phase.stop for phase in self.phases)
+
+    @property
+    def rate_by_validation(self) -> bool:
+        """Whether validation says when the learning rate is halved."""
+        return any(phase.schedule == "plateau" for phase in self.phases)
 
     def head(self, entry: HeadConfig) -> HeadConfig:
         """Return a head's entry as it is under this strategy; what the head cannot read is a ValueError."""
