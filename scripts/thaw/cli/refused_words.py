@@ -26,8 +26,8 @@ def leading_experiment(command: str, words: list[str]) -> tuple[list[str], list[
     the command, as run, after whose files alone results to make may follow; the words after it.
     """
     files, further = leading_files(words)
-    _refuse_first(f"thaw {command}", files, further, results=command == "run")
     _refuse_keys(further)
+    _refuse_first(f"thaw {command}", files, further, results=command == "run")
     _refuse_repeated(f"thaw {command}", files, further)
     return files, further
 
@@ -35,9 +35,6 @@ def leading_experiment(command: str, words: list[str]) -> tuple[list[str], list[
 def _refuse_first(command: str, files: list[str], further: list[str], results: bool) -> None:
     """Raise UserError where the first of the words after the experiment's files can be nothing that is asked for."""
     first = further[0] if further and not further[0].startswith("-") else ""
-    key, equals, _ = first.partition("=")
-    if equals and key in ExperimentConfig.model_fields:
-        raise UserError(_key_with_value(first))
     if first and not files and not (results and "/" in first):
         raise UserError(f"{first}: {_no_experiment(command, first)}")
     if not files and not names_files(further):
@@ -47,7 +44,7 @@ def _refuse_first(command: str, files: list[str], further: list[str], results: b
     if first and files and (_is_file_of_here(first) if results else Path(first).is_file()):
         what = f"only {'options and results' if results else 'overlays and options'} follow the experiment"
         raise UserError(f"{first}: is a file of yours, and {what}; thaw new task reads data")
-    if first and equals and not results:
+    if "=" in first and not results:
         raise UserError(_key_with_value(first))
     if first and files and not results:
         raise UserError(f"{first}: is no experiment file and no option; only these may follow {command} {files[0]}")
