@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from thaw.core.errors import UserError, suggestion
+from thaw.core.phrases import plural
 from thaw.data import edges, squad
 from thaw.data.rows_table import RowsTable
 from thaw.schema.corpora import CorpusConfig, SourceConfig
@@ -95,7 +96,9 @@ def _label(value, table: RowsTable, row: int, column: str) -> str:
         several = "; where a row has several, the target is of kind label_set" if isinstance(value, list) else ""
         raise table.mistake(row, column, f"a label is text or a whole number, this is {value!r:.40}{several}")
     if not str(value):
-        raise table.mistake(row, column, "the label is empty; every row needs one")
+        more = table.columns[column].count("") - 1
+        also = f", as in {plural(more, 'further row')}" if more > 0 else ""
+        raise table.mistake(row, column, f"the label is empty{also}; every row needs one")
     return str(value)
 
 
