@@ -127,6 +127,36 @@ def test_a_fresh_process_loads_a_folder_once_and_counts_its_own_memory(tmp_path)
     assert 1 < replies[-1]["peak_mib"] < 200
 
 
+ENDS = """
+import os, signal, sys
+
+class Model:
+    def __init__(self, folder):
+        {}
+"""
+ENDINGS = [
+    ("os.kill(os.getpid(), signal.SIGKILL)", "it printed no error (killed by SIGKILL, usually because memory ran out)"),
+    ("os.kill(os.getpid(), 40)", "it printed no error (killed by signal 40)"),
+    ("os._exit(3)", "it printed no error (exit code 3)"),
+    ("raise RuntimeError('no layer')", "RuntimeError: no layer (exit code 1)"),
+]
+
+
+@pytest.mark.parametrize("code, sentence", ENDINGS)
+def test_how_a_fresh_process_ended_is_said(tmp_path, code, sentence):
+    (tmp_path / "model.py").write_text(ENDS.format(code))
+    with FreshProcess(1) as process, pytest.raises(UserError) as raised:
+        process.ask(["a"], tmp_path)
+    assert str(raised.value) == f"the folder fails in a fresh process: {sentence}"
+
+
+def test_a_fresh_process_that_was_killed_before_a_request_is_said_too(tmp_path):
+    """The request is larger than the pipe, so that some of it is left when the process is closed."""
+    with FreshProcess(1) as process, pytest.raises(UserError, match="killed by SIGKILL"):
+        process._process.kill()
+        process.ask(["a" * 2**20], tmp_path)
+
+
 def test_fewer_cores_than_threads_are_said_and_on_record(made):
     record = read_json(made[0] / "latency/n/e/one/latency.json")
     assert record["cores"] == 1 and record["threads"] == 2
