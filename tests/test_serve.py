@@ -2,6 +2,7 @@
 
 import json
 import socket
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
 from thaw.merging.http_app import Limits, answer, load, serve
-from thaw.merging.merged_model import MergedModel
+from thaw.merging.merged_model import MergedModel, check
 
 CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
 
@@ -67,6 +68,8 @@ REFUSED = [
     ({"texts": ["a"], "tasks": ["songs"]}, 400, "no task 'songs'"),
     ({"texts": ["a"], "tasks": []}, 400, '"tasks" is a list of names'),
     ({"texts": ["a"], "tasks": ["pairs"]}, 400, "pairs reads lists of two strings"),
+    ({"texts": ["a"], "tasks": ["sings", "pairs"]}, 400, "sings reads strings, pairs lists of two strings; name only"),
+    ({"texts": [["a", "b"]]}, 400, "name only tasks that read the same"),
     ({"texts": [1], "tasks": ["sings"]}, 400, "sings reads strings"),
     ({"texts": ["a"], "task": "sings"}, 400, 'there is no "task"'),
     ({"texts": ["a"], "tasks": ["sings"], "probabilities": 1}, 400, '"probabilities" is true or false'),
@@ -79,6 +82,23 @@ def test_what_is_refused_is_one_sentence(address):
         code, reply = ask(address, body)
         assert code == status and sentence in reply["error"], (body, code, reply)
     assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200  # it is still up
+
+
+@pytest.mark.parametrize(
+    "method, path, status", [("GET", "/", 404), ("POST", "/predictions", 404), ("PUT", "/predict", 405)]
+)
+def test_a_path_that_is_not_there_is_an_error_in_the_same_form(address, method, path, status):
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(urllib.request.Request(address + path, method=method))
+    sentence = f"there is no {method} {path}; there are GET /health, GET /tasks, POST /predict"
+    assert raised.value.code == status and json.loads(raised.value.read()) == {"error": sentence}
+
+
+def test_two_words_are_no_pair_and_a_sentence_at_once():
+    reads = {"pairs": "pair", "tags": "words"}
+    check([["Anna", "sings"]], ["tags"], reads)
+    with pytest.raises(ValueError, match="pairs reads lists of two strings, tags lists of words; name only tasks"):
+        check([["Anna", "sings"]], ["pairs", "tags"], reads)
 
 
 def test_a_client_that_hangs_up_leaves_no_traceback(running):

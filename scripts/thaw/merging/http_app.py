@@ -68,8 +68,16 @@ def answer(model, request, limits: Limits) -> dict[str, list]:
 
 def parsed(body: bytes):
     """Return the JSON of a body; one that is not JSON in UTF-8, or has what UTF-8 cannot hold, is a ValueError."""
-    request = json.loads(body.decode("utf-8-sig"))
-    json.dumps(request, ensure_ascii=False).encode()  # JSON may escape half of a surrogate pair; tokenizers fail on it
+    try:
+        request = json.loads(body.decode("utf-8-sig"))
+        json.dumps(request, ensure_ascii=False).encode()  # an escape may be half of a pair; tokenizers fail on it
+    except UnicodeDecodeError as error:
+        raise ValueError("the body is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        what = "half of a surrogate pair (\\ud800 to \\udfff), which is no character"
+        raise ValueError(f"the body has {what}") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the body is not JSON ({error.msg})") from error
     return request
 
 
@@ -86,8 +94,15 @@ def app(model, limits: Limits, concurrent: int):
 
     waiting = threading.Semaphore(concurrent)
 
-    def refused(status: int, why: str) -> JSONResponse:
-        return JSONResponse({"error": why.encode(errors="backslashreplace").decode()}, status)
+    def refused(status: int, why: str, headers=None) -> JSONResponse:
+        return JSONResponse({"error": why.encode(errors="backslashreplace").decode()}, status, headers)
+
+    @server.exception_handler(404)
+    @server.exception_handler(405)
+    async def unknown(request: Request, error) -> JSONResponse:
+        known = ", ".join(f"{method} {route.path}" for route in server.routes for method in route.methods)
+        asked = f"{request.method} {request.url.path}"
+        return refused(error.status_code, f"there is no {asked}; there are {known}", error.headers)
 
     @server.get("/health")
     def health() -> dict:
@@ -116,12 +131,6 @@ def app(model, limits: Limits, concurrent: int):
             return JSONResponse(await run_in_threadpool(answer, model, parsed(body), limits))
         except ClientDisconnect:
             return refused(400, "the client hung up")  # nobody reads it; raised, it would be a traceback in the log
-        except UnicodeDecodeError:
-            return refused(400, "the body is not UTF-8")
-        except UnicodeEncodeError:
-            return refused(400, "the body has half of a surrogate pair (\\ud800 to \\udfff), which is no character")
-        except json.JSONDecodeError as error:
-            return refused(400, f"the body is not JSON ({error.msg})")
         except RecursionError:
             return refused(400, "the body is nested too deeply")
         except ValueError as error:
