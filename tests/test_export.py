@@ -152,6 +152,13 @@ CASES = [
 ]
 
 
+EXAMPLE = {  # of so many words
+    "text": lambda count: "the " * count,
+    "pair": lambda count: ["the", "the " * count],
+    "words": lambda count: ["the"] * count,
+}
+
+
 @pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
 def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
     name = "_".join([str(len(phase)), *(value if isinstance(value, str) else name for name, value in head.items())])
@@ -169,7 +176,12 @@ def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phas
     else:
         assert known["prediction"].tolist() == pytest.approx(found, abs=tolerance)
     if "max_length" in bench:
-        assert any(None in prediction["probabilities"] for prediction in predictions)
+        cut_off = [None in prediction["probabilities"] for prediction in predictions]
+        assert any(cut_off) and cut_off == ["cut" in prediction for prediction in predictions]
+    most = source.view.max_length
+    texts = [EXAMPLE[source.reads](count) for count in (1, most + 1)]  # gpt2 adds no token of its own
+    cut = [prediction.get("cut") for prediction in Model(tmp_path).predict_with_probabilities(texts)]
+    assert cut == [None, most]
 
 
 ALL = {"combine": "concat"}

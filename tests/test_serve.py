@@ -56,6 +56,20 @@ def test_a_request_is_answered_as_the_folder_predicts(written, address):  # noqa
         assert json.loads(reply.read())["rivers"] == {"reads": "text", "labels": ["no", "yes"], "frozen": 1, "own": 2}
 
 
+def test_texts_that_were_cut_are_named_with_the_tokens_that_were_read(written, address):  # noqa: F811
+    """The tests' tokenizers have a token for each of these words, and add two; of 64 tokens 62 are words."""
+    longest, longer = "river " * 62, "river " * 63
+    reply = ask(address, {"texts": [longest, longer, "sings", longer], "tasks": ["sings", "rivers"]})[1]
+    assert reply.pop("cut-off") == dict.fromkeys(("sings", "rivers"), {"texts": [1, 3], "tokens": 64})
+    assert {task: len(labels) for task, labels in reply.items()} == {"sings": 4, "rivers": 4}
+    assert reply["sings"][1] == reply["sings"][0], "what is beyond was not read"
+    model = MergedModel(written)
+    full = model.predict_with_probabilities([longest, longer], ["sings"])["sings"]
+    assert [one.get("cut") for one in full] == [None, 64]
+    pairs = [["sings", longer], [longer, "sings"], ["sings", "river"]]
+    assert answer(model, {"texts": pairs, "tasks": ["pairs"]}, Limits())["cut-off"]["pairs"]["texts"] == [0, 1]
+
+
 REFUSED = [
     (b"{", 400, "not JSON"),
     (b"\xff\xfe{}", 400, "the body is not"),

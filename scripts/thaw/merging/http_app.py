@@ -16,6 +16,7 @@ from thaw.exporting.standalone_model import Model
 from thaw.merging.merged_model import MergedModel, check
 from thaw.merging.request_limits import Limits
 
+CUT = "cut-off"  # no id of a task, as it has a hyphen
 CONNECTIONS = 1000  # open ones without a request, above which new ones are refused
 MISSING = "thaw serve needs FastAPI and uvicorn; pip install fastapi uvicorn"
 
@@ -44,10 +45,11 @@ def load(folder: Path) -> MergedModel | SingleModel:
     return MergedModel(folder) if about["form"] == "merged" else SingleModel(folder, about)
 
 
-def answer(model, request, limits: Limits) -> dict[str, list]:
+def answer(model, request, limits: Limits) -> dict:
     """Return the predictions for a request's texts by task; a mistake in the request is a ValueError of one sentence.
 
-    With "probabilities": true an entry is {"prediction", "probabilities"} and not the prediction alone.
+    With "probabilities": true an entry is {"prediction", "probabilities"} and not the prediction alone. Where texts
+    were cut, `CUT` has by task their positions, counted from 0, and how many tokens of each were read.
     """
     if not isinstance(request, dict) or not isinstance(request.get("texts"), list):
         raise ValueError('expected a JSON object with "texts", a list')
@@ -63,7 +65,16 @@ def answer(model, request, limits: Limits) -> dict[str, list]:
     if max(map(_characters, texts)) > limits.characters:
         raise ValueError(f"a text has more than {limits.characters} characters; send a part of it")
     predictions = model.predict_with_probabilities(texts, tasks)
-    return predictions if full else {task: [one["prediction"] for one in some] for task, some in predictions.items()}
+    cut = {task: _cut(some) for task, some in predictions.items() if any("cut" in one for one in some)}
+    if not full:
+        predictions = {task: [one["prediction"] for one in some] for task, some in predictions.items()}
+    return predictions | ({CUT: cut} if cut else {})
+
+
+def _cut(predictions: list[dict]) -> dict:
+    """Return which of a task's texts were cut, and how many tokens of each were read."""
+    places = [place for place, one in enumerate(predictions) if "cut" in one]
+    return {"texts": places, "tokens": predictions[places[0]]["cut"]}
 
 
 def parsed(body: bytes):

@@ -153,9 +153,9 @@ class MergedModel:
     def predict_with_probabilities(self, texts: list, tasks: list[str] | None = None) -> dict[str, list[dict]]:
         """Return for each task {"prediction", "probabilities"} of all texts, in order.
 
-        Without `tasks` all tasks of the folder are meant. Probabilities are as those of one exported model. Raises
-        ValueError for an unknown task, for tasks of which one reads texts and another pairs or words, and for texts
-        that a task does not read.
+        Without `tasks` all tasks of the folder are meant. Probabilities, and "cut" of a text that was cut, are as those
+        of one exported model. Raises ValueError for an unknown task, for tasks of which one reads texts and another
+        pairs or words, and for texts that a task does not read.
         """
         names = list(dict.fromkeys(self.branches if tasks is None else tasks))
         check(texts, names, {name: branch.reads for name, branch in self.branches.items()})
