@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from served import ask, resident, served, under_load
+import served as load_test
+from served import ask, requests_of, resident, served, under_load
 from test_merge import rooms, runs, written  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
 from thaw.exporting import formats
@@ -141,6 +142,26 @@ def test_a_bounded_load_is_held_and_said(running, capsys):
             f"median {median:.0f} ms, P99 {p99:.0f} ms, memory {before / 1024:.0f} to {after / 1024:.0f} MiB"
         )
     assert after < 1.5 * before, "the load left memory behind"
+
+
+def test_the_load_test_sends_whole_lines_in_utf_8_as_tasks_read_them(address, tmp_path):
+    file = tmp_path / "lines.txt"
+    file.write_text("Änne sings\tthe river\nsings\tÅse\n", encoding="utf-8")
+    texts = [body["texts"] for body in requests_of(file, ["sings", "rivers"], address)]
+    assert texts == [["Änne sings\tthe river"], ["sings\tÅse"]]
+    pairs = [body["texts"] for body in requests_of(file, ["pairs"], address)]
+    assert pairs == [[["Änne sings", "the river"]], [["sings", "Åse"]]]
+
+
+@pytest.mark.usefixtures("running")  # which skips without the extra
+def test_the_load_test_makes_its_folder(written, tmp_path, monkeypatch):  # noqa: F811
+    (tmp_path / "lines.txt").write_text("sings\n" * 3)
+    out = tmp_path / "new" / "tables"
+    words = [written, "--tasks", "sings", "--texts", tmp_path / "lines.txt", "--out", out]
+    monkeypatch.setattr("sys.argv", ["served.py", *map(str, words)])
+    load_test.main()
+    clients = [line.split(",")[:2] for line in (out / "served.csv").read_text().splitlines()[1:]]
+    assert clients == [["1", "3"], ["8", "3"]] and "| 8 | 3 |" in (out / "served.md").read_text()
 
 
 def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(address):

@@ -109,7 +109,7 @@ class Model:
         return inputs.to(self.device)
 
     def _predictions(self, texts: list, inputs, logits: torch.Tensor) -> list[dict]:
-        """Return the predictions of texts, with "cut" of those that were cut, from outputs [B, C], or [B, T, C] for words."""
+        """Return the predictions of some texts, from outputs [B, C], or [B, T, C] for words."""
         predictions = self._decided(texts, inputs, logits.float().cpu())
         each = len(inputs.encodings) // len(texts)  # sequences of a text
         for row, prediction in enumerate(predictions):
