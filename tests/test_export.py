@@ -1,6 +1,7 @@
 """Exports: real runs of small encoders, read again by fresh processes; what is refused; lines in, lines out."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,13 @@ def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phas
     texts = [EXAMPLE[source.reads](count) for count in (1, most + 1)]  # gpt2 adds no token of its own
     cut = [prediction.get("cut") for prediction in Model(tmp_path).predict_with_probabilities(texts)]
     assert cut == [None, most]
+
+
+def test_the_card_says_what_the_run_is_flagged_for(houses):
+    source = open_run(houses("bert", "classification").run(str(len(FULL)), FULL, keep=True))
+    flagged = replace(source, metrics=source.metrics | {"flags": ["one_class"]})
+    warning = "\n\nWarning: predicts a single class, or one set of labels, on validation.\n"
+    assert warning in card(flagged, "encoder_and_head")
 
 
 ALL = {"combine": "concat"}

@@ -219,6 +219,22 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
 
 
+def test_a_branch_with_a_flag_is_marked_in_the_table(made, tmp_path):
+    record, place = read_json(made[0] / "merges/n/e/one/merge.json"), tmp_path / "merges/n/e/one/merge.json"
+    for task, one in record["tasks"].items():
+        assert one["flags"] == read_json(made[0] / one["run"] / "metrics.json")["flags"]
+        one["flags"] = ["one_class"] if task == "rivers" else []
+    place.parent.mkdir(parents=True)
+    write_json(place, record)
+    data = OutputData(tmp_path, runs=pandas.DataFrame({"folder": []}), merges=[place])
+    table = tables.build(data, invented.shown("m", "merge_table") | {"merges": {}})
+    validation = {row.name: row.cells[2].text for row in table.groups[0].rows[:2]}
+    assert validation["rivers"].endswith("†") and "†" not in validation["sings"]
+    assert table.notes[-1] == "† Warning: predicts a single class, or one set of labels, on validation."
+    header, line = csv.reader(io.StringIO(writers.to_csv(table)))
+    assert dict(zip(header, line, strict=True))["flags"] == "rivers:one_class"
+
+
 def test_stored_parameters_by_way_are_the_closed_forms():
     tasks = {"a": {"frozen": 7, "own": 5}, "b": {"frozen": 4, "own": 8}}
     bert = {"embeddings": 23_837_184, "layer": 7_087_872, "layers": 12, "width": 768}

@@ -17,7 +17,7 @@ from thaw.core.errors import UserError
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
-from thaw.merging.http_app import Limits, answer, load, serve
+from thaw.merging.http_app import Limits, answer, load, serve, warnings
 from thaw.merging.merged_model import MergedModel, check
 
 CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
@@ -55,6 +55,11 @@ def test_a_request_is_answered_as_the_folder_predicts(written, address):  # noqa
         assert json.loads(reply.read()) == {"status": "ok", "tasks": ["pairs", "rivers", "sings"]}
     with urllib.request.urlopen(f"{address}/tasks") as reply:
         assert json.loads(reply.read())["rivers"] == {"reads": "text", "labels": ["no", "yes"], "frozen": 1, "own": 2}
+
+
+def test_what_runs_are_flagged_for_is_printed_when_the_server_starts(running, written):  # noqa: F811
+    lines = [f"warning: {line}" for line in warnings(written)]
+    assert lines and running[2].read_text().splitlines()[: len(lines)] == lines
 
 
 def test_texts_that_were_cut_are_named_with_the_tokens_that_were_read(written, address):  # noqa: F811
@@ -195,6 +200,7 @@ def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811
     model = load(tmp_path)
     assert answer(model, {"texts": TEXTS}, Limits()) == {"sings": Model(tmp_path).predict(TEXTS)}
     assert model.tasks == {"sings": {"reads": "text", "labels": ["no", "yes"]}}
+    assert warnings(tmp_path) == ["sings: predicts a single class, or one set of labels, on validation"]
     with pytest.raises(ValueError, match="there is no task 'songs'; there are sings"):
         answer(model, {"texts": TEXTS, "tasks": ["songs"]}, Limits())
     with pytest.raises(ValueError, match="sings reads strings"):

@@ -8,11 +8,13 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.exporting.standalone_model import Model
+from thaw.merging.merged_folder import FORM, branches_of, warnings_of
 from thaw.merging.merged_model import MergedModel, check
 from thaw.merging.request_limits import Limits
 
@@ -42,7 +44,13 @@ def load(folder: Path) -> MergedModel | SingleModel:
     if not (folder / "thaw.json").is_file():
         raise UserError(f"{folder} has no thaw.json; name a folder that thaw merge or thaw export wrote")
     about = json.loads((folder / "thaw.json").read_text(encoding="utf-8"))
-    return MergedModel(folder) if about["form"] == "merged" else SingleModel(folder, about)
+    return MergedModel(folder) if about["form"] == FORM else SingleModel(folder, about)
+
+
+def warnings(folder: Path) -> list[str]:
+    """Return what the runs of a folder are flagged for, a sentence each."""
+    about = json.loads((folder / "thaw.json").read_text(encoding="utf-8"))
+    return warnings_of(branches_of(folder) if about["form"] == FORM else {about["task"]["id"]: about})
 
 
 def answer(model, request, limits: Limits) -> dict:
@@ -163,6 +171,8 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
         raise UserError(f"{host}:{port}: {reason}; name another with --port or --host") from error
+    for line in warnings(folder):
+        print(f"warning: {line}", file=sys.stderr)
     print(f"http://{host}:{port}/predict", flush=True)
     # uvicorn counts connections, those without a request among them, and its refusal is no JSON
     limit = CONNECTIONS + concurrent

@@ -78,7 +78,8 @@ def merge_summary(folder: Path, report: dict) -> str:
     lines.append(
         f"{layers} of {count * of} layers are stored, and run for a text on which all tasks are run: {share:.1%}"
     )
-    return "\n".join(lines)
+    warnings = merged_folder.warnings_of(merged_folder.branches_of(folder))
+    return "\n".join([*lines, *(f"warning: {line}" for line in warnings)])
 
 
 def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, target: Path) -> dict:
