@@ -224,7 +224,7 @@ def _write_merged(plan, result) -> None:
         one = {"strategy": "short_top", "variant": "k01", "frozen": 2, "own": 1, "validation": 60.0, "test": 58.0}
         run = one | {"subset": "all", "encoder": "tiny", "head": "linear", "seed": 1}
         runs = {task: layout.folder("train", run | {"task": task}) for task in spec["tasks"]}
-        record |= {"tasks": {task: one | {"run": folder} for task, folder in runs.items()}, "bytes": 4000}
+        record |= {"tasks": {task: one | {"run": folder, "flags": []} for task, folder in runs.items()}, "bytes": 4000}
         group = {"executed": 4, "of": 6, "tasks": list(spec["tasks"])}
         record["layers"] = {"executed": 4, "of": 6, "by_input": {"text, at most 64 tokens": group}}
         record["encoder"] = {"embeddings": 500, "layer": 100, "layers": LAYERS, "width": WIDTH}

@@ -1,10 +1,10 @@
 """A served folder and its clients: a server in a process of its own, requests, a load of a bounded count.
 
     python tests/served.py results/merges/n1000_d1/minilm/near --tasks trec6 trec50 \\
-        --texts path/of/data/trec/TREC.test --out results/outputs/merge_small/tables
+        --texts questions.txt --out results/outputs/merge_small/tables
 
-sends each line of a file once, without its first word, by one client, and then by eight at once, and writes served.md
-and served.csv: what was held. scripts/record.py keeps them with the experiment's tables.
+sends each line of a file once by one client, and then by eight at once, and writes served.md and served.csv: what was
+held. Lines are UTF-8, of the form that thaw predict reads. scripts/record.py keeps them with the experiment's tables.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+
+from thaw.exporting.text_lines import examples
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 COLUMNS = ("clients", "requests", "median ms", "P95 ms", "P99 ms", "requests/s", "memory MiB")
@@ -83,6 +85,14 @@ def under_load(address: str, bodies: list, clients: int) -> tuple[list[tuple[int
     return list(replies), np.array(seconds), time.perf_counter() - begin
 
 
+def requests_of(file: Path, tasks: list[str], address: str) -> list[dict]:
+    """Return a request for each line of a file, read as the server's tasks read texts."""
+    with urllib.request.urlopen(f"{address}/tasks") as reply:
+        reads = json.loads(reply.read())[tasks[0]]["reads"]
+    with file.open("rb") as lines:
+        return [{"texts": [example], "tasks": tasks} for example in examples(lines, reads)]
+
+
 def main() -> None:
     """Serve a folder, load it, and write what it held."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -91,10 +101,9 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    lines = given.texts.read_text(encoding="latin-1").splitlines()
-    bodies = [{"texts": [line.partition(" ")[2]], "tasks": given.tasks} for line in lines if " " in line]
     rows = []
     with served(given.folder) as (address, process):
+        bodies = requests_of(given.texts, given.tasks, address)
         ask(address, bodies[0])
         for clients in (1, 8):
             replies, seconds, whole = under_load(address, bodies, clients)
@@ -102,6 +111,7 @@ def main() -> None:
                 raise SystemExit(f"{clients} clients: {len(wrong)} requests failed, the first with {wrong[0]}")
             held = [f"{value * 1e3:.0f}" for value in np.percentile(seconds, [50, 95, 99])]
             rows.append([clients, len(bodies), *held, f"{len(bodies) / whole:.0f}", f"{resident(process) / 1024:.0f}"])
+    given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / "served.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     table = [COLUMNS, ["--:"] * len(COLUMNS), *rows]

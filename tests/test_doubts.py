@@ -11,7 +11,7 @@ from shown import Shown
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.outputs import wording
+from thaw.declarations.flags import FLAG_LABELS, flag_label
 from thaw.outputs.frame.sanity_flags import sanity_flags
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -55,7 +55,7 @@ def test_a_loss_that_is_no_number_ends_its_run_alone(shown):
 def test_validation_that_never_moves(shown):
     shown.train("still", HEAD | STILL | {"epochs": 4, "pick": "best"})
     assert "validation_flat" in shown.flags("still")
-    assert wording.flag_label("validation_flat") in shown.table("still")
+    assert flag_label("validation_flat") in shown.table("still")
 
 
 def test_a_plateau_that_never_comes_leaves_the_rate_as_it_is(tmp_path):
@@ -164,4 +164,4 @@ def test_a_test_score_is_below_a_constant_one_by_two_standard_errors(kind, error
 
 def test_every_flag_is_explained(home):
     told = (home / "docs/reference/files.md").read_text()
-    assert [flag for flag in wording.FLAG_LABELS if f"`{flag}`" not in told] == []
+    assert [flag for flag in FLAG_LABELS if f"`{flag}`" not in told] == []

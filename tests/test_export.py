@@ -1,6 +1,7 @@
 """Exports: real runs of small encoders, read again by fresh processes; what is refused; lines in, lines out."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,13 @@ CASES = [
 ]
 
 
+EXAMPLE = {  # of so many words
+    "text": lambda count: "the " * count,
+    "pair": lambda count: ["the", "the " * count],
+    "words": lambda count: ["the"] * count,
+}
+
+
 @pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
 def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
     name = "_".join([str(len(phase)), *(value if isinstance(value, str) else name for name, value in head.items())])
@@ -169,7 +177,19 @@ def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phas
     else:
         assert known["prediction"].tolist() == pytest.approx(found, abs=tolerance)
     if "max_length" in bench:
-        assert any(None in prediction["probabilities"] for prediction in predictions)
+        cut_off = [None in prediction["probabilities"] for prediction in predictions]
+        assert any(cut_off) and cut_off == ["cut" in prediction for prediction in predictions]
+    most = source.view.max_length
+    texts = [EXAMPLE[source.reads](count) for count in (1, most + 1)]  # gpt2 adds no token of its own
+    cut = [prediction.get("cut") for prediction in Model(tmp_path).predict_with_probabilities(texts)]
+    assert cut == [None, most]
+
+
+def test_the_card_says_what_the_run_is_flagged_for(houses):
+    source = open_run(houses("bert", "classification").run(str(len(FULL)), FULL, keep=True))
+    flagged = replace(source, metrics=source.metrics | {"flags": ["one_class"]})
+    warning = "\n\nWarning: predicts a single class, or one set of labels, on validation.\n"
+    assert warning in card(flagged, "encoder_and_head")
 
 
 ALL = {"combine": "concat"}

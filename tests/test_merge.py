@@ -181,6 +181,32 @@ def test_the_call_in_the_card_works(merged):
     assert list(eval(call, {"Model": lambda: MergedModel(merged[0])})) == ["pairs"]  # noqa: S307 - a line of our own
 
 
+WARNED = "predicts a single class, or one set of labels, on validation"
+
+
+def test_card_and_summary_have_scores_and_warnings_of_the_runs(merged, runs, student):
+    folder, report = merged
+    records = {task: read_json(run / "metrics.json") for task, run in (runs | {"taught": student}).items()}
+    flagged = sorted(task for task, record in records.items() if "one_class" in record["flags"])
+    assert flagged and "rivers" not in flagged, "of these runs some predict one class"
+    card, summary = (folder / "README.md").read_text(encoding="utf-8"), merge_summary(folder, report).splitlines()
+    said = [line.removeprefix("Warning: ") for line in card.splitlines() if WARNED in line]
+    assert said == [f"{task}: {WARNED}." for task in flagged]
+    assert [line for line in summary if WARNED in line] == [f"warning: {task}: {WARNED}" for task in flagged]
+    for task, record in records.items():
+        (row,) = [line for line in card.splitlines() if line.startswith(f"| {task} |")]
+        assert f"| accuracy {record['scores']['test']['accuracy']:.4f} on test |" in row
+
+
+def test_a_branch_of_an_earlier_version_has_neither_score_nor_warning_in_the_card(merged, runs, tmp_path):
+    shutil.copytree(merged[0] / "branches", tmp_path / "branches")
+    for path in tmp_path.glob("branches/*/branch.json"):
+        write_json(path, {key: value for key, value in read_json(path).items() if key not in ("flags", "test")})
+    source = open_run(runs["sings"])
+    card = merged_folder.card(Pretrained.load(source.encoder), tmp_path)
+    assert "| 2 + 1 |  | runs/sings/" in card and "Warning" not in card
+
+
 def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))

@@ -127,6 +127,36 @@ def test_a_fresh_process_loads_a_folder_once_and_counts_its_own_memory(tmp_path)
     assert 1 < replies[-1]["peak_mib"] < 200
 
 
+ENDS = """
+import os, signal, sys
+
+class Model:
+    def __init__(self, folder):
+        {}
+"""
+ENDINGS = [
+    ("os.kill(os.getpid(), signal.SIGKILL)", "it printed no error (killed by SIGKILL, usually because memory ran out)"),
+    ("os.kill(os.getpid(), 40)", "it printed no error (killed by signal 40)"),
+    ("os._exit(3)", "it printed no error (exit code 3)"),
+    ("raise RuntimeError('no layer')", "RuntimeError: no layer (exit code 1)"),
+]
+
+
+@pytest.mark.parametrize("code, sentence", ENDINGS)
+def test_how_a_fresh_process_ended_is_said(tmp_path, code, sentence):
+    (tmp_path / "model.py").write_text(ENDS.format(code))
+    with FreshProcess(1) as process, pytest.raises(UserError) as raised:
+        process.ask(["a"], tmp_path)
+    assert str(raised.value) == f"the folder fails in a fresh process: {sentence}"
+
+
+def test_a_fresh_process_that_was_killed_before_a_request_is_said_too(tmp_path):
+    """The request is larger than the pipe, so that some of it is left when the process is closed."""
+    with FreshProcess(1) as process, pytest.raises(UserError, match="killed by SIGKILL"):
+        process._process.kill()
+        process.ask(["a" * 2**20], tmp_path)
+
+
 def test_fewer_cores_than_threads_are_said_and_on_record(made):
     record = read_json(made[0] / "latency/n/e/one/latency.json")
     assert record["cores"] == 1 and record["threads"] == 2
@@ -187,6 +217,22 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     drawn = pandas.read_csv(tmp_path / "load.csv")
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
     assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
+
+
+def test_a_branch_with_a_flag_is_marked_in_the_table(made, tmp_path):
+    record, place = read_json(made[0] / "merges/n/e/one/merge.json"), tmp_path / "merges/n/e/one/merge.json"
+    for task, one in record["tasks"].items():
+        assert one["flags"] == read_json(made[0] / one["run"] / "metrics.json")["flags"]
+        one["flags"] = ["one_class"] if task == "rivers" else []
+    place.parent.mkdir(parents=True)
+    write_json(place, record)
+    data = OutputData(tmp_path, runs=pandas.DataFrame({"folder": []}), merges=[place])
+    table = tables.build(data, invented.shown("m", "merge_table") | {"merges": {}})
+    validation = {row.name: row.cells[2].text for row in table.groups[0].rows[:2]}
+    assert validation["rivers"].endswith("†") and "†" not in validation["sings"]
+    assert table.notes[-1] == "† Warning: predicts a single class, or one set of labels, on validation."
+    header, line = csv.reader(io.StringIO(writers.to_csv(table)))
+    assert dict(zip(header, line, strict=True))["flags"] == "rivers:one_class"
 
 
 def test_stored_parameters_by_way_are_the_closed_forms():

@@ -9,9 +9,9 @@ import torch
 from shown import Shown
 from thaw.adaptation.optimizers import AdamW
 from thaw.core.errors import UserError
+from thaw.declarations.flags import flag_label
 from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
-from thaw.outputs import wording
 from thaw.training import phase_loop, run_state
 from tiny_corpus import Bench, rows, small_bert, tiny_corpus
 
@@ -47,7 +47,7 @@ def flagged(shown: Shown, strategy: str, flag: str, seeds=(1,)) -> str:
     """Return the note under a strategy's table that tells a flag."""
     assert flag in shown.flags(strategy, seeds=seeds)
     notes = shown.table(strategy, seeds=seeds).splitlines()
-    return next(line for line in notes if wording.flag_label(flag).partition(",")[0] in line)
+    return next(line for line in notes if flag_label(flag).partition(",")[0] in line)
 
 
 def swapped(split: list[dict]) -> list[dict]:

@@ -24,6 +24,7 @@ from thaw.cli.validated_choice import ValidatedChoice, validated_choice
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.declarations.flags import flag_label
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame.candidates import WITHOUT_TRAINING, baseline_candidate, run_candidate
@@ -145,7 +146,7 @@ def _print_runs(plan: Plan, task: TaskConfig, runs: list[RunPlan], scored: list[
     for one, folder in zip(scored, folders, strict=True):
         seconds = read_json(folder / "cost.json")["seconds"]["total"]
         tried[one.name] = {"validation": one.validation, "seconds": seconds, "underfit": folder in weak}
-        warning = f"; {wording.FLAG_LABELS['underfit']}" if folder in weak else ""
+        warning = f"; {flag_label('underfit')}" if folder in weak else ""
         print(f"  {one.name}: validation {wording.number(one.validation)}, {wording.seconds(seconds)}{warning}")
     return tried
 

@@ -55,7 +55,7 @@ def main(words: list[str]) -> None:
     try:
         for number, (prediction, example) in enumerate(predicted, 1):
             print(printed(example, prediction, model.reads, arguments.probabilities))
-            cut += [number] * model.is_cut(example)
+            cut += [number] * ("cut" in prediction)
     finally:
         if cut:
             left = "words beyond have the tag O" if model.reads == "words" else "what is beyond was not read"

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from thaw.core.errors import UserError
 from thaw.core.plugins import is_plugin
+from thaw.core.process_ends import why_it_ended
 from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import NO_TAG, score
@@ -88,8 +89,7 @@ def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[di
             lines = [first, *progress(process.stdout, f"the export reads {split}", len(asked) - 1)]
         if process.returncode or len(lines) != len(asked):
             errors.seek(0)
-            printed = errors.read().strip().splitlines() or ["it printed no error"]
-            raise UserError(f"the export fails in a fresh process: {printed[-1]}")
+            raise UserError(f"the export fails in a fresh process: {why_it_ended(process.returncode, errors.read())}")
     return [json.loads(line) for line in lines]
 
 

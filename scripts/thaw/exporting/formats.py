@@ -175,4 +175,5 @@ def facts(source: FinishedRun, form: str, layers: dict) -> dict:
         "encoder": source.encoder.name,
         "run": str(source.run.relative_to(source.results)),
         "digest": source.metrics["digest"],
+        "flags": source.metrics["flags"],
     }

@@ -3,6 +3,7 @@
 import inspect
 
 from thaw.core.files import read_json
+from thaw.declarations.flags import flag_label
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.card_metadata import Stated, metadata
 from thaw.exporting.finished_run import FinishedRun
@@ -79,5 +80,4 @@ def _scores(source: FinishedRun) -> str:
     for split, scores in source.metrics["scores"].items():
         values = " | ".join("undefined" if scores[name] is None else f"{scores[name]:.4f}" for name in names)
         lines.append(f"| {split} | {source.metrics['rows'][split]} | {values} |")
-    flags = source.metrics["flags"]
-    return "\n".join(lines) + (f"\n\nFlags: {', '.join(flags)}." if flags else "")
+    return "\n".join(lines) + "".join(f"\n\nWarning: {flag_label(flag)}." for flag in source.metrics["flags"])

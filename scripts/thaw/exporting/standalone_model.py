@@ -22,7 +22,6 @@ from transformers.utils import logging
 
 AT_ONCE = 512  # examples that are sorted by length together, and so most of what is held in memory
 BATCH = 32
-MOST_SPECIAL = 4  # tokens that a tokenizer adds to a text or a pair
 FORMS = {
     "encoder_and_head": AutoModel,
     "sequence_classification": AutoModelForSequenceClassification,
@@ -70,7 +69,7 @@ class Model:
         """Yield for each text, in order, {"prediction", "probabilities"}; memory does not grow with their number.
 
         Probabilities follow the order of `labels`; tags have a list for each word, None where a word was cut off; a
-        score has none.
+        score has none. A text of more tokens than the model reads has "cut" too: how many were read.
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
@@ -81,14 +80,6 @@ class Model:
                 for index, prediction in zip(indices, self._batch([some[index] for index in indices]), strict=True):
                     predictions[index] = prediction
             yield from predictions
-
-    def is_cut(self, text) -> bool:
-        """Return whether a text, a pair [first, second] or a list of words has more tokens than the model reads."""
-        letters = text if isinstance(text, str) else " ".join(text)
-        if len(letters.encode()) <= self.max_length - MOST_SPECIAL:  # a token has a letter or more
-            return False
-        words = {"is_split_into_words": self.reads == "words", "verbose": False}
-        return max(map(len, self.tokenizer(*self._columns([text]), **words)["input_ids"])) > self.max_length
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
@@ -118,8 +109,16 @@ class Model:
         return inputs.to(self.device)
 
     def _predictions(self, texts: list, inputs, logits: torch.Tensor) -> list[dict]:
-        """Return the prediction for each text, from outputs [B, C], or [B, T, C] for words."""
-        logits = logits.float().cpu()
+        """Return the predictions of some texts, from outputs [B, C], or [B, T, C] for words."""
+        predictions = self._decided(texts, inputs, logits.float().cpu())
+        each = len(inputs.encodings) // len(texts)  # sequences of a text
+        for row, prediction in enumerate(predictions):
+            if any(sequence.overflowing for sequence in inputs.encodings[row * each : (row + 1) * each]):
+                prediction["cut"] = self.max_length
+        return predictions
+
+    def _decided(self, texts: list, inputs, logits: torch.Tensor) -> list[dict]:
+        """Return {"prediction", "probabilities"} for each text, from outputs [B, C], or [B, T, C] for words."""
         if not self.labels:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
         shares = logits.softmax(-1) if self.threshold is None else logits.sigmoid()

@@ -8,14 +8,17 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.exporting.standalone_model import Model
+from thaw.merging.merged_folder import FORM, branches_of, warnings_of
 from thaw.merging.merged_model import MergedModel, check
 from thaw.merging.request_limits import Limits
 
+CUT = "cut-off"  # no id of a task, as it has a hyphen
 CONNECTIONS = 1000  # open ones without a request, above which new ones are refused
 MISSING = "thaw serve needs FastAPI and uvicorn; pip install fastapi uvicorn"
 
@@ -41,13 +44,20 @@ def load(folder: Path) -> MergedModel | SingleModel:
     if not (folder / "thaw.json").is_file():
         raise UserError(f"{folder} has no thaw.json; name a folder that thaw merge or thaw export wrote")
     about = json.loads((folder / "thaw.json").read_text(encoding="utf-8"))
-    return MergedModel(folder) if about["form"] == "merged" else SingleModel(folder, about)
+    return MergedModel(folder) if about["form"] == FORM else SingleModel(folder, about)
 
 
-def answer(model, request, limits: Limits) -> dict[str, list]:
+def warnings(folder: Path) -> list[str]:
+    """Return what the runs of a folder are flagged for, a sentence each."""
+    about = json.loads((folder / "thaw.json").read_text(encoding="utf-8"))
+    return warnings_of(branches_of(folder) if about["form"] == FORM else {about["task"]["id"]: about})
+
+
+def answer(model, request, limits: Limits) -> dict:
     """Return the predictions for a request's texts by task; a mistake in the request is a ValueError of one sentence.
 
-    With "probabilities": true an entry is {"prediction", "probabilities"} and not the prediction alone.
+    With "probabilities": true an entry is {"prediction", "probabilities"} and not the prediction alone. Where texts
+    were cut, `CUT` has by task their positions, counted from 0, and how many tokens of each were read.
     """
     if not isinstance(request, dict) or not isinstance(request.get("texts"), list):
         raise ValueError('expected a JSON object with "texts", a list')
@@ -63,13 +73,30 @@ def answer(model, request, limits: Limits) -> dict[str, list]:
     if max(map(_characters, texts)) > limits.characters:
         raise ValueError(f"a text has more than {limits.characters} characters; send a part of it")
     predictions = model.predict_with_probabilities(texts, tasks)
-    return predictions if full else {task: [one["prediction"] for one in some] for task, some in predictions.items()}
+    cut = {task: _cut(some) for task, some in predictions.items() if any("cut" in one for one in some)}
+    if not full:
+        predictions = {task: [one["prediction"] for one in some] for task, some in predictions.items()}
+    return predictions | ({CUT: cut} if cut else {})
+
+
+def _cut(predictions: list[dict]) -> dict:
+    """Return which of a task's texts were cut, and how many tokens of each were read."""
+    places = [place for place, one in enumerate(predictions) if "cut" in one]
+    return {"texts": places, "tokens": predictions[places[0]]["cut"]}
 
 
 def parsed(body: bytes):
     """Return the JSON of a body; one that is not JSON in UTF-8, or has what UTF-8 cannot hold, is a ValueError."""
-    request = json.loads(body.decode("utf-8-sig"))
-    json.dumps(request, ensure_ascii=False).encode()  # JSON may escape half of a surrogate pair; tokenizers fail on it
+    try:
+        request = json.loads(body.decode("utf-8-sig"))
+        json.dumps(request, ensure_ascii=False).encode()  # an escape may be half of a pair; tokenizers fail on it
+    except UnicodeDecodeError as error:
+        raise ValueError("the body is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        what = "half of a surrogate pair (\\ud800 to \\udfff), which is no character"
+        raise ValueError(f"the body has {what}") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the body is not JSON ({error.msg})") from error
     return request
 
 
@@ -86,8 +113,15 @@ def app(model, limits: Limits, concurrent: int):
 
     waiting = threading.Semaphore(concurrent)
 
-    def refused(status: int, why: str) -> JSONResponse:
-        return JSONResponse({"error": why.encode(errors="backslashreplace").decode()}, status)
+    def refused(status: int, why: str, headers=None) -> JSONResponse:
+        return JSONResponse({"error": why.encode(errors="backslashreplace").decode()}, status, headers)
+
+    @server.exception_handler(404)
+    @server.exception_handler(405)
+    async def unknown(request: Request, error) -> JSONResponse:
+        known = ", ".join(f"{method} {route.path}" for route in server.routes for method in route.methods)
+        asked = f"{request.method} {request.url.path}"
+        return refused(error.status_code, f"there is no {asked}; there are {known}", error.headers)
 
     @server.get("/health")
     def health() -> dict:
@@ -116,12 +150,6 @@ def app(model, limits: Limits, concurrent: int):
             return JSONResponse(await run_in_threadpool(answer, model, parsed(body), limits))
         except ClientDisconnect:
             return refused(400, "the client hung up")  # nobody reads it; raised, it would be a traceback in the log
-        except UnicodeDecodeError:
-            return refused(400, "the body is not UTF-8")
-        except UnicodeEncodeError:
-            return refused(400, "the body has half of a surrogate pair (\\ud800 to \\udfff), which is no character")
-        except json.JSONDecodeError as error:
-            return refused(400, f"the body is not JSON ({error.msg})")
         except RecursionError:
             return refused(400, "the body is nested too deeply")
         except ValueError as error:
@@ -143,6 +171,8 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
         raise UserError(f"{host}:{port}: {reason}; name another with --port or --host") from error
+    for line in warnings(folder):
+        print(f"warning: {line}", file=sys.stderr)
     print(f"http://{host}:{port}/predict", flush=True)
     # uvicorn counts connections, those without a request among them, and its refusal is no JSON
     limit = CONNECTIONS + concurrent

@@ -75,7 +75,8 @@ def merge_summary(folder: Path, report: dict) -> str:
     lines.append(f"{_share(stored, layers * len(about['tasks']))} are stored")
     for reads, group in merged_folder.layers_by_input(folder, layers).items():
         lines.append(f"{_share(group['executed'], group['of'])} are run for one {reads}: {', '.join(group['tasks'])}")
-    return "\n".join(lines)
+    warnings = merged_folder.warnings_of(merged_folder.branches_of(folder))
+    return "\n".join([*lines, *(f"warning: {line}" for line in warnings)])
 
 
 def _share(layers: int, of: int) -> str:

@@ -13,6 +13,7 @@ from thaw.core.branch_counts import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, save_tensors, write_json, write_text
+from thaw.declarations.flags import flag_label
 from thaw.encoders import resume
 from thaw.encoders.anatomy import Anatomy
 from thaw.exporting import standalone_model
@@ -96,6 +97,14 @@ def branches_of(folder: Path) -> dict[str, dict]:
     return {path.parent.name: read_json(path) for path in sorted(folder.glob("branches/*/branch.json"))}
 
 
+def warnings_of(abouts: dict[str, dict]) -> list[str]:
+    """Return what the flags of runs say, a sentence each. Args: by task its branch.json, or thaw.json of an export.
+
+    Folders of an earlier version have no flags.
+    """
+    return [f"{task}: {flag_label(flag)}" for task, about in abouts.items() for flag in about.get("flags", [])]
+
+
 def sizes_of(folder: Path) -> dict[str, BranchSize]:
     """Return the size of the branch of each task."""
     return {task: BranchSize(about["frozen"], len(about["layers"])) for task, about in branches_of(folder).items()}
@@ -157,17 +166,25 @@ def card(pretrained: Pretrained, folder: Path) -> str:
     abouts = branches_of(folder)
     rows = [
         f"| {task} | {input_of(about)} | {', '.join(about['labels']) or 'a score'} | {about['frozen']} + "
-        f"{len(about['layers'])} | {about['run']} |"
+        f"{len(about['layers'])} | {_test_score(about)} | {about['run']} |"
         for task, about in abouts.items()
     ]
-    table = "\n".join(["| task | reads | labels | layers: shared + own | run |", "|---|---|---|---|---|", *rows])
+    titles = "| task | reads | labels | layers: shared + own | test score of the run | run |"
+    table = "\n".join([titles, "|---|---|---|---|---|---|", *rows])
+    warnings = "".join(f"\n\nWarning: {line}." for line in warnings_of(abouts))
     task, about = next(iter(abouts.items()))
     use = f'    from model import Model\n    Model().predict({READ[about["reads"]]}, tasks=["{task}"])'
     return (
         f"# {len(abouts)} tasks on one trunk, {pretrained.about['name']}\n\nThe first {depth(folder)} of "
         f"{pretrained.layers} layers are the pretrained encoder's and run once for all tasks that read the same input."
-        f"\n\n{table}\n\n## Use\n\n{use}\n"
+        f"\n\n{table}{warnings}\n\n## Use\n\n{use}\n"
     )
+
+
+def _test_score(about: dict) -> str:
+    """Return the score that a branch's run recorded on test, with its metric; empty where it has none."""
+    test = about.get("test")
+    return f"{test['metric']} {test['value']:.4f} on {test['split']}" if test else ""
 
 
 def _unsigned(part: str) -> bool:

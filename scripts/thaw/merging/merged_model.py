@@ -153,8 +153,9 @@ class MergedModel:
     def predict_with_probabilities(self, texts: list, tasks: list[str] | None = None) -> dict[str, list[dict]]:
         """Return for each task {"prediction", "probabilities"} of all texts, in order.
 
-        Without `tasks` all tasks of the folder are meant. Probabilities are as those of one exported model. Raises
-        ValueError for an unknown task, and for texts that a task does not read.
+        Without `tasks` all tasks of the folder are meant. Probabilities, and "cut" of a text that was cut, are as those
+        of one exported model. Raises ValueError for an unknown task, for tasks of which one reads texts and another
+        pairs or words, and for texts that a task does not read.
         """
         names = list(dict.fromkeys(self.branches if tasks is None else tasks))
         check(texts, names, {name: branch.reads for name, branch in self.branches.items()})
@@ -222,7 +223,7 @@ def _batches(texts: list):
 
 
 def check(texts: list, names: list[str], reads: dict[str, str]) -> None:
-    """Raise ValueError, with one sentence, for an unknown task or texts that some task does not read.
+    """Raise ValueError, with one sentence, for an unknown task, tasks that read different things, or wrong texts.
 
     Args: the tasks that are asked for; by task what it reads, a key of `WHAT`.
     """
@@ -232,6 +233,10 @@ def check(texts: list, names: list[str], reads: dict[str, str]) -> None:
         raise ValueError("name one task or more")
     if not isinstance(texts, list) or not texts:
         raise ValueError("texts must be a list with one text or more")
+    first = names[0]
+    if other := next((name for name in names if reads[name] != reads[first]), None):  # a pair may be two words
+        ways = f"{first} reads {WHAT[reads[first]]}, {other} {WHAT[reads[other]]}"
+        raise ValueError(f"{ways}; name only tasks that read the same")
     for name in names:
         if wrong := [text for text in texts if not is_read(text, reads[name])]:
             raise ValueError(f"{name} reads {WHAT[reads[name]]}, not {str(wrong[0])[:40]!r}")

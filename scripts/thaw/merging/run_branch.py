@@ -15,6 +15,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.finished_run import FinishedRun, open_run
 from thaw.exporting.formats import facts, trained_encoder
 from thaw.schema.head import HeadConfig
@@ -56,7 +57,7 @@ class RunBranch:
         """Return what the loader needs to know of it, as branch.json has it."""
         counts = {"head_parameters": sum(tensor.numel() for tensor in self.head.values())}
         said = facts(self.source, "branch", {}) | {"frozen": self.frozen, "layers": self.own, "top": self.top}
-        return said | counts
+        return said | counts | {"test": recorded_score(self.source.metrics, "test")}
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,18 @@ class Pretrained:
     def up_to(self, boundary: int) -> dict[str, torch.Tensor]:
         """Return the tensors of the embeddings and of the layers below a boundary."""
         return {name: value for name, value in self.tensors.items() if self.anatomy.component(name) <= boundary}
+
+
+def recorded_score(record: dict, role: str) -> dict | None:
+    """Return split, metric and value of a run's main metric on validation, or on its first test split.
+
+    None where the run has no score there. Args: its metrics.json; validation or test.
+    """
+    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    split = task["validation"] if role == "validation" else next(iter(task["test"]), None)
+    metric = task["metrics"][0]
+    value = record["scores"].get(split, {}).get(metric)
+    return None if value is None else {"split": split, "metric": metric, "value": value}
 
 
 def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:

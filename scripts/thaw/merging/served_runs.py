@@ -8,16 +8,15 @@ from thaw.core.branch_choice import Offer, choose
 from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.evaluation.result_files import task_with_defaults
 from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
-from thaw.merging.run_branch import Pretrained
+from thaw.merging.run_branch import Pretrained, recorded_score
 
 
 @dataclass(frozen=True)
 class ServedRun:
     """A run that a merge takes: its folder, where it comes from, its size, and scores in percent.
 
-    validation: the mean over seeds. test: of this run; None where it has none.
+    validation: the mean over seeds. test: of this run; None where it has none. flags: of this run, as recorded.
     """
 
     folder: Path
@@ -26,6 +25,7 @@ class ServedRun:
     size: BranchSize
     validation: float
     test: float | None
+    flags: list[str]
 
 
 def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
@@ -53,18 +53,19 @@ def _served_run(point: dict, files: list[Path], spec: dict) -> ServedRun | None:
     Args: a point of a task in the spec of the merge; metrics.json of its runs, one a seed; that spec.
     """
     records = [read_json(file) for file in files]
-    scores = [_score(record, "validation") for record in records]
+    scores = [recorded_score(record, "validation") for record in records]
     if None in scores or any("diverged" in record["flags"] for record in records):
         return None
     place = spec["seeds"].index(spec["seed"])
-    test = _score(records[place], "test")
+    test = recorded_score(records[place], "test")
     return ServedRun(
         files[place].parent,
         point["strategy"],
         point["variant"],
         BranchSize(point["frozen"], point["own"]),
-        100 * sum(scores) / len(scores),
-        None if test is None else 100 * test,
+        100 * sum(score["value"] for score in scores) / len(scores),
+        None if test is None else 100 * test["value"],
+        records[place]["flags"],
     )
 
 
@@ -103,14 +104,8 @@ def record(spec: dict, digest: str, served: dict[str, ServedRun], results: Path)
             "own": run.size.own,
             "validation": run.validation,
             "test": run.test,
+            "flags": run.flags,
         }
         for task, run in served.items()
     }
     return {"spec": spec, "digest": digest, "tasks": tasks}
-
-
-def _score(record: dict, role: str) -> float | None:
-    """Return the main metric of a run on validation, or on the first test split; None where it has none there."""
-    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
-    split = task["validation"] if role == "validation" else next(iter(task["test"]), None)
-    return record["scores"].get(split, {}).get(task["metrics"][0])

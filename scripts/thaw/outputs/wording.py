@@ -1,4 +1,4 @@
-"""Words in print: names of metrics, baselines, strategies and flags, numbers, and escapes per format."""
+"""Words in print: names of metrics, baselines and strategies, numbers, and escapes per format."""
 
 import re
 
@@ -15,25 +15,6 @@ BASELINE_LABELS = {
     "random_encoder": "Random weights, frozen",
 }
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
-FLAG_LABELS = {
-    "one_class": "predicts a single class, or one set of labels, on validation",
-    "diverged": "loss became NaN or inf",
-    "undefined": "a score is undefined",
-    "below_majority": "scores below a constant prediction (the majority class; of numbers below 0) on validation",
-    "test_below_majority": "scores below a constant prediction (the majority class; of numbers below 0) on test by "
-    "more than two standard errors",
-    "validation_flat": "identical validation score after every epoch",
-    "rate_stuck": "learning rate stayed constant although its schedule varies it",
-    "same_seeds": "identical losses to another seed",
-    "memorised": "memorises the training set: train score at least 0.99, validation barely above the majority class",
-    "strength_at_edge": "chose the strongest L2 penalty that was tried: a stronger one may score higher",
-    "underfit": "underfit: more than a point below the linear probe on its training rows or, with less than 99 there, "
-    "improving to the end",
-    "all_seen": "evaluated on a split whose rows all share a sentence with train",
-    "label_unknown": "the test split has a label that train lacks",
-    "foreign_tokenizer": "the tokenizer seems to belong to another model",
-    "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
-}
 SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
 CI = f"Student's t over seeds, {CI_OF_ROWS}"
@@ -57,11 +38,6 @@ MISSING = "‡"
 WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
 DASH = "–"
-
-
-def flag_label(flag: str) -> str:
-    """Return a flag in words; one that is not in the list reads as its own name."""
-    return FLAG_LABELS.get(flag, flag.replace("_", " "))
 
 
 def baseline(name: str) -> str:

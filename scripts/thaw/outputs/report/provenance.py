@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from thaw.core.files import read_json
+from thaw.declarations.flags import flag_label
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
@@ -85,7 +86,7 @@ def flagged(present, labels: dict, linked) -> list[dict]:
     for row in rows.itertuples():
         named = _named(row, labels)
         run = {"seed": named.pop("seed"), "folder": named.pop("folder"), "link": linked(row.folder)}
-        flags = [wording.flag_label(flag) for flag in row.flags.split(";")]
+        flags = [flag_label(flag) for flag in row.flags.split(";")]
         cells.setdefault((*named.values(), row.flags), {**named, "flags": flags, "runs": []})["runs"].append(run)
     return [{**cell, "count": len(cell["runs"])} for cell in cells.values()]
 

@@ -34,7 +34,7 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
-from thaw.declarations import citations
+from thaw.declarations import citations, flags
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
@@ -135,8 +135,8 @@ def _linked(results, folder: Path, run: str) -> str:
 def _warning(entry: dict, summary) -> list[tuple[str, str, str]]:
     """Return the line of a recommendation that says what is suspicious about its runs; none where nothing is."""
     own = [row for row in summary.itertuples() if row.flagged and row_anchor(row) == entry["anchor"]]
-    flags = [wording.flag_label(flag) for row in own[:1] for flag in row.flags.split(";")]
-    return [(f"Warning: {wording.listing(flags)}.", "", "")] if flags else []
+    warnings = [flags.flag_label(flag) for row in own[:1] for flag in row.flags.split(";")]
+    return [(f"Warning: {wording.listing(warnings)}.", "", "")] if warnings else []
 
 
 def bibliography(content: dict) -> str:

@@ -1,5 +1,6 @@
 """Footnotes of a table of scores: metrics, split, seeds, and what limits comparisons."""
 
+from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
@@ -28,7 +29,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
     lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
-    warned = [f"{mark} Warning: {wording.flag_label(flag)}." for flag, mark in warning_marks(summary).items()]
+    warned = [f"{mark} Warning: {flag_label(flag)}." for flag, mark in warning_marks(summary).items()]
     lines, short = [*lines, *warned], [*short, *warned]
     absent = [f"{wording.MISSING} A run is missing; the report lists it with the reason."] * bool(
         summary["missing"].any()

@@ -1,12 +1,13 @@
 """Tables of merged folders: what each executes, stores and scores, and how fast it is against separate models."""
 
 from thaw.core import layout
+from thaw.declarations.flags import flag_label
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import record_anchor, run_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 
-HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
+HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes flags"
 TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
 WAYS = {"merged": "merged", "separate": "its runs, one model each"}
 MIB = 2**20
@@ -15,13 +16,15 @@ MIB = 2**20
 def build(data, spec: dict) -> TextTable:
     """Return a line for each merge: its tasks with their layers and scores, layers executed and stored parameters."""
     groups, lines = [], []
+    marks = _warning_marks(data.merges.values())
     for (subset, encoder, name), record in data.merges.items():
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
         rows = []
         for task, one in tasks.items():
             label = wording.task_name(spec["labels"], task)
             strategy = wording.strategy_name(spec["labels"], one["strategy"], one["variant"])
-            scores = [wording.number(one["validation"]), wording.number(one["test"])]
+            warned = ",".join(marks[flag] for flag in one.get("flags", []))
+            scores = [wording.number(one["validation"]) + warned, wording.number(one["test"])]
             row = text_row(label, [strategy, f"{one['frozen']} + {one['own']}", *scores, ""])
             rows.append(_linked(row, _shown_anchor(one["run"], data.runs), 2))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
@@ -42,13 +45,15 @@ def build(data, spec: dict) -> TextTable:
         branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
         shown = "" if mean is None else f"{mean:.4f}"
-        lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"]])
+        flags = " ".join(f"{task}:{flag}" for task, one in tasks.items() for flag in one.get("flags", []))
+        lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"], flags])
     titles = ["Strategy", "Layers: shared + own", "Validation", "Test", "Of full models"]
     notes = [
         "Scores × 100; validation: mean over seeds, by which the branch was chosen; test: of the run that is served. "
         "Layers are counted for one text: tasks that read the same input share one pass of the frozen layers. "
         "All tasks on one text is the count of Wei et al. 2022, which holds only where all tasks read the same text. "
         "Full models: the whole encoder with a head, once for each task.",
+        *(f"{mark} Warning: {flag_label(flag)}." for flag, mark in marks.items()),
     ]
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task")
 
@@ -77,6 +82,13 @@ def build_latency(data, spec: dict) -> TextTable:
         "Layers: those that a call executes; a student has fewer than the encoder.",
     )
     return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
+
+
+def _warning_marks(records) -> dict[str, str]:
+    """Return the mark of each flag that a served run of some merges has."""
+    return wording.warning_marks(
+        flag for record in records for one in record["tasks"].values() for flag in one.get("flags", [])
+    )
 
 
 def _whole(name: str, taken: int, full: int) -> Row:
