@@ -142,6 +142,7 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
     trainable.model.to("meta")
     training.enter(trainable, stage["components"], run.highest)
     left.resume(training)
+    assert left.tensors == {}, "a run would hold its file in memory to its end"
     known = [value for held in training.optimizer.state.values() for value in held.values()]
     assert known and {value.device.type for value in known} == {"meta"}
     for parameter in member.parameters.values():
@@ -149,6 +150,13 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
     member.add_l2_sp_gradient()
     training.optimizer.step()
     member.restore_best()
+
+
+def test_what_a_killed_process_was_writing_is_removed(bench, tmp_path):
+    left = tmp_path / f".{FILE}.abcdefgh.safetensors"
+    left.write_bytes(b"half")
+    Progress(tmp_path, bench.spec(*WAYS["best"]), Stopwatch())
+    assert not left.exists()
 
 
 def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):

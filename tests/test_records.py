@@ -3,18 +3,33 @@
 import hashlib
 import json
 import math
+import signal
 import subprocess
 import sys
+from functools import partial
+from subprocess import PIPE
 
 import pandas as pd
 import pytest
+import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from conftest import HOME
 from thaw.core.digests import canonical, digest, file_sha256
 from thaw.core.errors import UserError, suggestion, wrap_corruption
-from thaw.core.files import atomic_write, finite, read_json, write_json, write_parquet, write_text
+from thaw.core.files import (
+    DTYPES,
+    atomic_write,
+    finite,
+    read_json,
+    save_tensors,
+    write_json,
+    write_parquet,
+    write_text,
+)
+
+CODE = {"PYTHONPATH": str(HOME / "scripts")}
 
 
 def test_a_spec_has_one_form_and_one_digest():
@@ -109,8 +124,62 @@ def test_tensors_with_a_note_are_the_same_bytes_in_each_process(tmp_path):
     )
     files = [tmp_path / f"{number}.safetensors" for number in range(6)]
     for few in (files[:3], files[3:]):  # the library has another order at each call, too
-        subprocess.run([sys.executable, "-c", code, *few], check=True, env={"PYTHONPATH": str(HOME / "scripts")})
+        subprocess.run([sys.executable, "-c", code, *few], check=True, env=CODE)
     assert len({file.read_bytes() for file in files}) == 1
     with safe_open(files[0], "pt") as opened:
         assert opened.metadata() == {name: name for name in "vwxyz"}
     assert load_file(files[0])["b"].tolist() == [1, 1, 1]
+
+
+def test_tensors_are_the_bytes_that_the_library_writes(tmp_path):
+    made = {str(dtype): torch.arange(6).reshape(2, 3).to(dtype) for dtype in map(partial(getattr, torch), DTYPES)}
+    made |= {"scalar": torch.tensor(3.0), "nothing": torch.empty(0, 4), "ö": torch.ones(2), "a": torch.ones(2)}
+    save_tensors(tmp_path / "file", made, {"note": "é"})
+    assert (tmp_path / "file").read_bytes() == save(made, {"note": "é"})
+    shared = torch.randn(4, 4)
+    save_tensors(tmp_path / "shared", {"whole": shared, "turned": shared.T, "part": shared[1:]})
+    found = load_file(tmp_path / "shared")
+    assert torch.equal(found["turned"], shared.T) and torch.equal(found["part"], shared[1:])
+
+
+def test_tensors_are_written_without_another_copy_of_them(tmp_path):
+    """A large model's state is written each minute: as bytes of all its tensors it was three times in memory."""
+    code = (
+        "import resource, sys, torch; from pathlib import Path; from thaw.core.files import save_tensors\n"
+        "tensors = {str(n): torch.zeros(1_000_000) + n for n in range(50)}\n"
+        "save_tensors(Path(sys.argv[1]) / 'small', {'0': tensors['0']})\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "before = peak(); save_tensors(Path(sys.argv[1]) / 'large', tensors); print(peak() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True, env=CODE)
+    assert (tmp_path / "large").stat().st_size > 190 * 2**20 and float(done.stdout) < 20
+
+
+ENDED = """
+import sys, torch
+from pathlib import Path
+from thaw.core.files import save_tensors
+from thaw.core.runtime import run_step
+
+def main():
+    tensors = {str(n): torch.zeros(1_000_000) for n in range(20)}
+    while True:
+        save_tensors(Path(sys.argv[1]) / "large", tensors)
+        print("written", flush=True)
+
+run_step(main)
+"""
+
+
+def test_a_step_that_a_cluster_ends_leaves_nothing_half_written(tmp_path):
+    """SLURM sends SIGTERM at the end of the time that was asked for."""
+    step = subprocess.Popen([sys.executable, "-c", ENDED, tmp_path], stdout=PIPE, stderr=PIPE, text=True, env=CODE)
+    step.stdout.readline()
+    while not list(tmp_path.glob(".large.*")):  # in the midst of a write
+        assert step.poll() is None
+    step.terminate()
+    said = step.communicate(timeout=60)[1]
+    assert step.returncode == 128 + signal.SIGTERM and said.startswith(
+        "error: ended from outside; nothing half-written"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["large"]

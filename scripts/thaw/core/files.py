@@ -68,19 +68,41 @@ def finite(value):
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
-    """Write tensors by name, and a note about them, as safetensors, in one step; equal content gives equal bytes."""
-    from safetensors.torch import save
+# Data types as safetensors names them; a file has those of the last one first, and names in alphabetical order.
+DTYPES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int16": "I16",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int32": "I32",
+    "float32": "F32",
+    "float64": "F64",
+    "int64": "I64",
+}
 
-    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, note)
+
+def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
+    """Write tensors by name, and a note about them, as safetensors, in one step; equal content gives equal bytes.
+
+    The library would hold all of them as bytes at once, and writes a note's entries in another order in each process.
+    Here one after the other is brought to the CPU and written. Tensors may share their memory.
+    """
+    import torch
+
+    dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
+    order = sorted(tensors, key=lambda name: (-list(DTYPES).index(dtypes[name]), name))
+    header, end = {"__metadata__": dict(sorted(note.items()))} if note else {}, 0
+    for name in order:
+        place = [end, end := end + tensors[name].nbytes]
+        header[name] = {"dtype": DTYPES[dtypes[name]], "shape": list(tensors[name].shape), "data_offsets": place}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)  # numbers begin at a multiple of 8 bytes
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        # The library writes the entries of a note in another order in each process.
-        size = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:size])
-        if note:
-            header["__metadata__"] = dict(sorted(note.items()))
-        file.write(content[:8] + json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size - 8))
-        file.write(memoryview(content)[size:])
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            file.write(tensors[name].detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
 
 
 def check_digest(path: Path, expected: str) -> None:

@@ -15,6 +15,7 @@ import torch
 from thaw.adaptation.peft_modules import add_inserts
 from thaw.core.devices import allow_nondeterministic, nondeterministic_operations
 from thaw.core.digests import digest
+from thaw.core.files import drop_unfinished, save_tensors
 from thaw.core.layout import PROGRESS
 from thaw.core.runtime import hardware, log, versions
 from thaw.training.run_state import PhaseLog
@@ -35,6 +36,7 @@ class Progress:
         self.identity = {"digest": digest(spec), "torch": versions()["torch"]}
         if device is not None and device.type != "cpu":
             self.identity["device"] = hardware(device)["device"]
+        drop_unfinished([self.path])  # of a process that was killed while it wrote
         self.state, self.tensors = self._read()
 
     def _read(self) -> tuple[dict, dict[str, torch.Tensor]]:
@@ -105,6 +107,7 @@ class Progress:
             own = {key.rpartition("/")[2]: value for key, value in moments.items() if key.rpartition("/")[0] == name}
             if own:
                 training.optimizer.state[parameter] = {key: value.to(device) for key, value in own.items()}
+        self.tensors = {}  # else a run would hold its file in memory to its end
 
     def write(self, run, training) -> None:
         """Write the state of a run after a round, unless the last write is less than a minute old."""
@@ -112,8 +115,6 @@ class Progress:
             self._write(run, training)
 
     def _write(self, run, training) -> None:
-        from thaw.core.files import save_tensors
-
         (run_state,) = training.states
         kept, values = run_state.kept or (None, {})
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
@@ -134,12 +135,7 @@ class Progress:
             "kept": values,
             "optimizer": {f"{name}/{key}": value for name, own in moments.items() for key, value in own.items()},
         }
-        # each tensor a copy, since some share their memory; on the CPU, since a GPU may have no room for another
-        tensors = {
-            f"{part}:{name}": value.detach().to("cpu", copy=True)
-            for part, named in parts.items()
-            for name, value in named.items()
-        }
+        tensors = {f"{part}:{name}": value for part, named in parts.items() for name, value in named.items()}
         save_tensors(self.path, tensors, {"state": json.dumps(state)})
         self.written = time.monotonic()
 
