@@ -406,7 +406,9 @@ def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsy
     lines = "".join(f"{i % 7},word{i} is here,{kind}\n" for i, kind in enumerate(KINDS))
     Path("odd.csv").write_text(f"1,text,good\n{lines}", encoding="utf-8")
     new_command.main(["task", "odd.csv"])
-    assert "  guessed header: the first line was taken for a row; true if it names" in capsys.readouterr().out
+    assert (
+        "  guessed header: the first line looks like a row; write header: true if it names" in capsys.readouterr().out
+    )
     new_command.main(["task", "odd.csv", "--text", "text", "--label", "good", "--name", "odd_named"])
     said = capsys.readouterr().out
     assert "  text: text\n  label: good (2 labels: bad, good)\n" in said and "guessed header" not in said
@@ -467,7 +469,7 @@ def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path
     rows = [f"sentence {i},{'good' if i % 2 else 'bad'}" for i in range(60)]
     (tmp_path / "mine.csv").write_text("\n".join(["text,label", *rows, "sentence 2,good", "sentence 2,bad"]) + "\n")
     assert draft_of_file(tmp_path / "mine.csv", set()).guesses["labels"] == (
-        "1 text has several labels, the first 'sentence 2'; no model can be right on more than 98.4% of the rows"
+        "1 text has several labels, the first 'sentence 2'; 1 row is wrong whatever a model predicts"
     )
 
 
@@ -487,3 +489,16 @@ def test_a_number_names_a_column_by_its_position_where_the_file_has_no_names(tmp
     assert "columns: {text: 1, label: 2}" in draft.corpus and "header: false" in draft.corpus
     with pytest.raises(UserError, match="has no column '7'; there are 0, 1, 2"):
         draft_of_file(tmp_path / "bare.csv", set(), Wishes(target="7"))
+
+
+def test_a_json_list_is_told_how_to_become_lines(tmp_path):
+    rows = [{"text": text, "label": "ab"[i % 2]} for i, text in enumerate(SENTENCES)]
+    for name, indent in (("one_line", None), ("indented", 1)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows, indent=indent))
+        with pytest.raises(UserError, match=rf"{name}.json: is one JSON list; .*\.to_json\(\"{name}.jsonl\", orient="):
+            draft_of_file(tmp_path / f"{name}.json", set())
+
+
+def test_an_id_keeps_the_letters_below_marks(tmp_path):
+    (tmp_path / "Größe (Prüfung).tsv").write_text("text\tlabel\n" + "".join(f"{s}\t{len(s) % 2}\n" for s in SENTENCES))
+    assert draft_of_file(tmp_path / "Größe (Prüfung).tsv", set()).name == "grosse_prufung"

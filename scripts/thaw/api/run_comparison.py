@@ -40,7 +40,8 @@ class ComparedRun:
     def open(cls, folder) -> "ComparedRun":
         """Return the result in a folder below results; raises UserError where there is none."""
         if not Path(folder).is_dir():
-            raise UserError(f"{folder}: no such folder")
+            there = f"is a file; name its folder, {Path(folder).parent}" if Path(folder).is_file() else "no such folder"
+            raise UserError(f"{folder}: {there}")
         folder = Path(folder).resolve()
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]

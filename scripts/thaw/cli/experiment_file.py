@@ -24,7 +24,7 @@ baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
 """
 STRATEGIES = """\
-heads: [linear_mean]         # a linear head on the mean of the tokens; linear reads the first token
+heads: [linear_mean]         # a linear head on the mean of the tokens, of taggers on each word; linear reads [CLS]
 strategies:
   # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
   - frozen                   # a linear probe on the last layer

@@ -36,7 +36,8 @@ def main(words: list[str]) -> None:
         raise UserError(f"no line of `thaw list {given.kind}` contains '{given.word}'")
     _print([names, *rows])
     if given.kind == "tasks" and any(row[3] == MISSING for row in rows):
-        print(f"{MISSING}: no such file below {given.data_dir}; --data-dir names another folder", file=sys.stderr)
+        other = "--data-dir names another folder, as data_dir: of an experiment does"
+        print(f"{MISSING}: no such file below {given.data_dir}; {other}", file=sys.stderr)
 
 
 def _plural(word: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
 from thaw.cli.refused_words import parsed
-from thaw.cli.selection import files_of, selected, selecting
+from thaw.cli.selection import SUFFIXES, files_of, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
@@ -174,6 +174,8 @@ def main(words: list[str]) -> None:
     config = selected(given)
     if given.rates:
         *strategies, path = given.rates
+        if path.endswith(SUFFIXES):
+            raise UserError(f"--rates: the picture comes last, as {path} --rates {' '.join(strategies)}")
         return draw_rates(config, files_of(given), strategies, path)
     plan = load_plan(config, HOME, files=files_of(given))
     if given.specs:

@@ -1,6 +1,7 @@
 """The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,8 @@ FEWEST_ROWS = 20
 SHOWN_LABELS = 6
 SHARES = {"validation": 0.1, "test": 0.2}  # of train, for a split that is not there
 CARVED = {
-    ("validation", "test"): "one file, so all but train is held out from it; name your own files under splits if you "
-    "have them",
+    ("validation", "test"): "one file, of which {validation:.0%} become validation and {test:.0%} test; list files of "
+    "your own under splits".format(**SHARES),
     ("validation",): "there is no validation split, so it is held out from train",
     ("test",): "there is no test split with labels, so it is held out from train",
 }
@@ -184,7 +185,8 @@ def _id_of_file(path: Path) -> str:
 
 
 def _id(name: str) -> str:
-    return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")[:50] or "corpus"
+    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()  # größe: grosse
+    return re.sub("[^a-z0-9]+", "_", plain).strip("_")[:50] or "corpus"
 
 
 def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:

@@ -174,7 +174,8 @@ def _delimited(
     ragged = len(widths) > 1 and not has_names and tabs and min(widths) > 1
     header = has_names or len(widths) > 1 and not ragged  # the reader says which line has another width than the first
     if not header:
-        keys["header"], guesses["header"] = False, "the first line was taken for a row; true if it names the columns"
+        keys["header"] = False
+        guesses["header"] = "the first line looks like a row; write header: true if it names the columns"
     if ragged:
         guesses["header"] += f"; lines have {min(widths)} to {max(widths)} fields, of which the last ones are not used"
     return keys, rows[0] if header and len(set(rows[0])) == len(rows[0]) else list(range(min(widths)))

@@ -20,7 +20,7 @@ def label_slips(values: list) -> str:
 
 
 def contradictions(texts: list[tuple], labels: list) -> str:
-    """Return in words which texts have several labels, and what no model can be above then; nothing where none has.
+    """Return in words which texts have several labels, and how many rows no model has right then; nothing without any.
 
     Args: by row its texts, and its label.
     """
@@ -34,7 +34,7 @@ def contradictions(texts: list[tuple], labels: list) -> str:
     first = " | ".join(map(str, next(iter(several))))
     shown = first if len(first) <= SHOWN else f"{first[:SHOWN]}..."
     has = f"{plural(len(several), 'text has', 'texts have')} several labels, the first '{shown}'"
-    return f"{has}; no model can be right on more than {1 - lost / len(labels):.1%} of the rows"
+    return f"{has}; {plural(lost, 'row is', 'rows are')} wrong whatever a model predicts"
 
 
 def _rare(counts: Counter) -> list[str]:

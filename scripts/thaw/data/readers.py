@@ -154,6 +154,9 @@ def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     for line, text in read_lines(path, source.encoding):
         if not text.strip():
             continue
+        if line == 1 and text.lstrip().startswith("["):
+            written = f'pandas.read_json("{path.name}").to_json("{path.stem}.jsonl", orient="records", lines=True)'
+            raise UserError(f"{path}: is one JSON list; expected an object in each line, as {written} writes them")
         try:
             record = json.loads(text)
         except json.JSONDecodeError as error:

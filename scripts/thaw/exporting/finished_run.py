@@ -8,6 +8,7 @@ from thaw.core import layout
 from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.phrases import listing
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
 from thaw.declarations.heads import EXPORTED
@@ -89,7 +90,9 @@ def open_run(run: Path) -> FinishedRun:
     run = run.absolute()
     results = layout.results_folder(run, ("train",))
     if results is None or not (run / "metrics.json").is_file():
-        raise UserError(f"{run} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
+        seeds = [path.parent.name for path in sorted(run.glob("seed*/metrics.json"))]
+        held = f"; it holds {listing(seeds)}, of which one is meant" if seeds else ""
+        raise UserError(f"{run} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}{held}")
     metrics = read_json(run / "metrics.json")
     _check(run, metrics)
     spec = metrics["spec"]

@@ -70,6 +70,8 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
             message += f", as {folded:.60}"
     if mistake["type"] == "string_pattern_mismatch" and "[smh]" in message:
         message = "expected a number with its unit, as 90s, 30m or 2h"
+    if mistake["type"] == "string_type" and isinstance(mistake["input"], int | float):
+        message = f'expected text; put it in quotes, as "{mistake["input"]}"'
     if mistake["type"] == "too_short":
         message = f"expected at least {phrases.plural(mistake['ctx']['min_length'], 'entry', 'entries')}"
     if mistake["type"] == "list_type" and isinstance(mistake["input"], dict):
