@@ -174,6 +174,8 @@ class Server:
 
     def pass_on(self, connection: socket.socket) -> None:
         """Send a job the signal that its connection brings; SIGKILL where who asked has gone."""
+        if connection not in self.jobs:  # the job has ended, which came with the same events
+            return
         try:
             number = connection.recv(1)
         except OSError:
