@@ -94,3 +94,9 @@ def lives(process: int) -> bool:
 
 def parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def handles(process: int, number: int) -> bool:
+    """Return whether a process has a handler for a signal."""
+    caught = Path(f"/proc/{process}/status").read_text().partition("SigCgt:")[2].split()[0]
+    return bool(int(caught, 16) >> (number - 1) & 1)

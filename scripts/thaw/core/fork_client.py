@@ -3,6 +3,7 @@
 Every job of a workflow starts here, so that nothing is imported that asking a server does without.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -45,24 +46,20 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
     """
     connection = socket.socket(socket.AF_UNIX)
     kind = "models" if STEPS[step].libraries in ("encoders", "models") else "outputs"
-    try:
-        connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
-    except OSError:
-        return None
     request = {"module": module, "step": step, "arguments": arguments}
     request |= {"folder": os.getcwd(), "environment": dict(os.environ)}
     message = json.dumps(request).encode()
     with connection:
-        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
-        connection.sendall(message)
-        before = {
-            number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
-        }
-        answer = connection.recv(200)
+        try:
+            connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
+            socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+            connection.sendall(message)
+        except OSError:
+            return None
+        sent, before = _pass_signals_on(connection)
+        answer = _received(connection, 200)
         if answer[:1] == STARTED:
-            status = answer[1:] or connection.recv(1)
+            status = answer[1:] or _received(connection, 1)
             return status[0] if status else 1
         if name := answer[1:].decode(errors="replace"):
             print(
@@ -72,4 +69,31 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
             )
     for number, handler in before.items():
         signal.signal(number, handler)
+    for number in sent:  # of which no job heard
+        signal.raise_signal(number)
     return None
+
+
+def _pass_signals_on(connection: socket.socket) -> tuple[list[int], dict]:
+    """Send this process's signals to the server, for the job; return those sent, as they come, and earlier handlers."""
+    sent: list[int] = []
+
+    def pass_on(number, _) -> None:
+        sent.append(number)
+        with contextlib.suppress(OSError):  # the server has gone, which `ask` sees
+            connection.send(bytes([number]))
+
+    before = {
+        number: signal.signal(number, pass_on)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
+    }
+    return sent, before
+
+
+def _received(connection: socket.socket, most: int) -> bytes:
+    """Return what the server sent; nothing where it has gone."""
+    try:
+        return connection.recv(most)
+    except ConnectionError:  # it went without reading a request or a signal
+        return b""

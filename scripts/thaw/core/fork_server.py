@@ -152,7 +152,11 @@ class Server:
         for name in (request["module"], *NEEDED[step.libraries]):
             _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:  # no room for another process: who asked hears nothing more, and runs the step by itself
+            _close(connection, *files)
+            return None
         if process == 0:
             die_with_parent()
             gc.enable()
