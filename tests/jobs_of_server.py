@@ -31,7 +31,9 @@ def main():
             file.write(str(os.getpid()))
         time.sleep(60)
     elif told == "die":
-        os.kill(os.getpid(), 9)
+        os.kill(os.getpid(), int(sys.argv[2]))
+    elif told == "leave":
+        sys.exit(255)
 """
 HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # wherever the tests run
 ASK = (
@@ -73,7 +75,8 @@ def asked(environment: dict, folder: Path, *words: str) -> subprocess.CompletedP
 
 def waiting(environment: dict, folder: Path) -> tuple[subprocess.Popen, int]:
     """Return who asked for a job that waits, and the job's process number."""
-    client = subprocess.Popen([sys.executable, "-c", ASK, "wait"], env=environment, cwd=folder)
+    command = [sys.executable, "-c", ASK, "wait"]
+    client = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
     until(lambda: (folder / "waiting").is_file() and (folder / "waiting").read_text())
     return client, int((folder / "waiting").read_text())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs_of_server import asked, handles, lives, parent, started, until, waiting
+from thaw.core.runtime import LESS_MEMORY
 
 ASK_OR_RUN = "import sys; from thaw.core.fork_client import ask_or_run; ask_or_run(sys.argv[1], ['facts'], 'prepare')"
 # A module whose import lets the next fork fail, as where a machine has no room for another process. The server imports
@@ -36,16 +37,36 @@ def server(tmp_path_factory):
     yield from started(tmp_path_factory.mktemp("server"))
 
 
-def test_a_job_that_is_killed_says_so_and_the_server_goes_on(server, tmp_path):
-    assert asked(server[0], tmp_path, "die").returncode == 128 + signal.SIGKILL
+@pytest.mark.parametrize(
+    "number, said",
+    [
+        (signal.SIGKILL, f"error: the job was killed by SIGKILL, usually because memory ran out: {LESS_MEMORY}\n"),
+        (signal.SIGSEGV, "error: the job was killed by SIGSEGV, usually because compiled code failed\n"),
+        (signal.SIGUSR1, "error: the job was killed by SIGUSR1\n"),
+    ],
+)
+def test_of_a_job_that_is_killed_the_log_says_so_and_the_server_goes_on(server, tmp_path, number, said):
+    done = asked(server[0], tmp_path, "die", str(int(number)))
+    assert (done.returncode, done.stderr) == (128 + number, said)
     assert asked(server[0], tmp_path, "facts").returncode == 0
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 1), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status):
+def test_an_exit_status_that_is_no_signal_is_not_said_to_be_one(server, tmp_path):
+    done = asked(server[0], tmp_path, "leave")
+    assert (done.returncode, done.stderr) == (255, "")
+
+
+@pytest.mark.parametrize(
+    "number, status, said",
+    [
+        (signal.SIGINT, 1, "error: interrupted; nothing half-written was left\n"),
+        (signal.SIGTERM, 128 + signal.SIGTERM, "error: the job was interrupted by SIGTERM\n"),
+    ],
+)
+def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status, said):
     client, job = waiting(server[0], tmp_path)
     client.send_signal(number)
-    assert client.wait(30) == status and not lives(job)
+    assert client.communicate(timeout=30)[1] == said and client.returncode == status and not lives(job)
 
 
 def test_a_job_dies_with_who_asked_for_it(server, tmp_path):
@@ -60,7 +81,9 @@ def test_a_job_dies_with_its_server(tmp_path):
     for environment, _ in started(tmp_path):
         client, job = waiting(environment, tmp_path)
         os.kill(parent(job), signal.SIGKILL)
-        assert client.wait(30) == 1
+        said = client.communicate(timeout=30)[1]
+        assert client.returncode == 1 and said.startswith("error: the process that the job was forked from ended, ")
+        assert said.count("\n") == 1 and said.endswith(f"usually because memory ran out: {LESS_MEMORY}\n")
         until(lambda job=job: not lives(job))
 
 
@@ -75,7 +98,8 @@ def test_a_signal_for_a_job_that_has_just_ended_ends_no_other_job(server, tmp_pa
     client.send_signal(signal.SIGTERM)
     time.sleep(0.3)  # until it is passed on
     os.kill(process, signal.SIGCONT)
-    assert client.wait(30) == 128 + signal.SIGKILL
+    said = client.communicate(timeout=30)[1]
+    assert client.returncode == 128 + signal.SIGKILL and "memory" not in said, "somebody was ending it"
     assert asked(server[0], tmp_path, "facts").returncode == 0 and lives(process) and lives(other_job)
     other.kill()
 

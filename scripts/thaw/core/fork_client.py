@@ -60,6 +60,8 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
         answer = _received(connection, 200)
         if answer[:1] == STARTED:
             status = answer[1:] or _received(connection, 1)
+            if sentence := _why_it_ended(status, sent):
+                print(f"error: {sentence}", file=sys.stderr)
             return status[0] if status else 1
         if name := answer[1:].decode(errors="replace"):
             print(
@@ -97,3 +99,23 @@ def _received(connection: socket.socket, most: int) -> bytes:
         return connection.recv(most)
     except ConnectionError:  # it went without reading a request or a signal
         return b""
+
+
+def _why_it_ended(status: bytes, sent: list[int]) -> str | None:
+    """Return a sentence on a job that a signal ended, which could say nothing itself; None of one that ended by itself.
+
+    Args: its exit status, nothing where its server has gone, with which a job ends; signals that were passed on to it.
+    """
+    number = status[0] - 128 if status else 0
+    if status and not 0 < number < signal.NSIG:
+        return None
+    if sent:
+        return f"the job was interrupted by {signal.Signals(sent[-1]).name}"
+    from thaw.core.process_ends import USUALLY, killed_by
+    from thaw.core.runtime import LESS_MEMORY
+
+    if not status:
+        usually = USUALLY[signal.SIGKILL]
+        ended = f"the process that the job was forked from ended, and the job with it, usually because {usually}"
+        return f"{ended}: {LESS_MEMORY}"
+    return f"the job was {killed_by(number)}" + (f": {LESS_MEMORY}" if number == signal.SIGKILL else "")
