@@ -73,10 +73,10 @@ def asked(environment: dict, folder: Path, *words: str) -> subprocess.CompletedP
     )
 
 
-def waiting(environment: dict, folder: Path) -> tuple[subprocess.Popen, int]:
+def waiting(environment: dict, folder: Path, **how) -> tuple[subprocess.Popen, int]:
     """Return who asked for a job that waits, and the job's process number."""
     command = [sys.executable, "-c", ASK, "wait"]
-    client = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
+    client = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True, **how)
     until(lambda: (folder / "waiting").is_file() and (folder / "waiting").read_text())
     return client, int((folder / "waiting").read_text())
 
@@ -88,15 +88,25 @@ def until(true, seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+def of_process(process: int) -> list[str]:
+    """Return what Linux says of a process, from its state on."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+
+
+def state(process: int) -> str:
+    """Return the letter of a process's state: S where it sleeps, T where it is stopped, Z where it has ended."""
+    return of_process(process)[0]
+
+
 def lives(process: int) -> bool:
     """Return whether a process is there and no zombie, which it may stay where nobody waits for it."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return state(process) != "Z"
     return False
 
 
 def parent(process: int) -> int:
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return int(of_process(process)[1])
 
 
 def handles(process: int, number: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs_of_server import asked, handles, lives, parent, started, until, waiting
+from jobs_of_server import asked, handles, lives, parent, started, state, until, waiting
 from thaw.core.runtime import LESS_MEMORY
 
 ASK_OR_RUN = "import sys; from thaw.core.fork_client import ask_or_run; ask_or_run(sys.argv[1], ['facts'], 'prepare')"
@@ -67,6 +67,39 @@ def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status,
     client, job = waiting(server[0], tmp_path)
     client.send_signal(number)
     assert client.communicate(timeout=30)[1] == said and client.returncode == status and not lives(job)
+
+
+def test_ctrl_z_stops_a_job_with_who_asked_until_both_go_on(server, tmp_path):
+    client, job = waiting(server[0], tmp_path, process_group=0)  # as a shell starts a command
+    for _ in range(2):
+        client.send_signal(signal.SIGTSTP)
+        until(lambda: state(job) == state(client.pid) == "T")
+        client.send_signal(signal.SIGCONT)
+        until(lambda: state(job) == state(client.pid) == "S")
+    client.send_signal(signal.SIGTSTP)
+    until(lambda: state(job) == state(client.pid) == "T")
+    client.terminate()  # as a shell ends a stopped command: both signals
+    client.send_signal(signal.SIGCONT)
+    assert client.wait(30) == 128 + signal.SIGTERM and not lives(job)
+
+
+def test_a_stopped_job_dies_with_who_asked(server, tmp_path):
+    client, job = waiting(server[0], tmp_path, process_group=0)  # as a shell starts a command
+    client.send_signal(signal.SIGTSTP)
+    until(lambda: state(job) == "T")
+    client.kill()
+    client.wait()
+    until(lambda: not lives(job))
+
+
+def test_ctrl_z_stops_nothing_where_no_shell_could_let_it_go_on(server, tmp_path):
+    """As in a container whose first process is `thaw run`: by default Linux stops nothing there."""
+    client, job = waiting(server[0], tmp_path, start_new_session=True)
+    client.send_signal(signal.SIGTSTP)
+    time.sleep(0.3)
+    until(lambda: state(job) == state(client.pid) == "S")
+    client.terminate()
+    assert client.wait(30) == 128 + signal.SIGTERM
 
 
 def test_a_job_dies_with_who_asked_for_it(server, tmp_path):

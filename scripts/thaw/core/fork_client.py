@@ -80,14 +80,25 @@ def _pass_signals_on(connection: socket.socket) -> tuple[list[int], dict]:
     """Send this process's signals to the server, for the job; return those sent, as they come, and earlier handlers."""
     sent: list[int] = []
 
-    def pass_on(number, _) -> None:
-        sent.append(number)
+    def send(number: int) -> None:
         with contextlib.suppress(OSError):  # the server has gone, which `ask` sees
             connection.send(bytes([number]))
 
+    def pass_on(number, _) -> None:
+        sent.append(number)
+        send(number)
+
+    def stop(number, _) -> None:
+        """Stop the job, and this process as it would stop by default: not where no shell could let it go on."""
+        send(signal.SIGSTOP)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # which returns once SIGCONT has come
+        signal.signal(number, stop)
+        send(signal.SIGCONT)
+
     before = {
-        number: signal.signal(number, pass_on)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        number: signal.signal(number, stop if number == signal.SIGTSTP else pass_on)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)  # the last is Ctrl-Z
         if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
     }
     return sent, before

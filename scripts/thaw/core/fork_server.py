@@ -3,9 +3,10 @@
 Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
 two servers (`start`), one of them for steps with models, which `thaw run` starts before Snakemake. Each job asks one of
 them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs. A job has its own
-process group, working directory, environment and files, as one that a shell starts; signals reach it, and it dies with
-the process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it needs (Linux
-5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
+process group, working directory, environment and files, as one that a shell starts; signals reach it, Ctrl-Z and `fg`
+among them, and it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it
+lacks what it needs (Linux 5.3), where it cannot fork, or in another environment, a step imports for itself:
+`thaw.steps.__main__`.
 """
 
 import atexit
