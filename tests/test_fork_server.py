@@ -1,6 +1,5 @@
 """The fork server: a job in it is as one that a shell starts, and where it cannot be, the step runs by itself."""
 
-import contextlib
 import importlib
 import json
 import os
@@ -14,100 +13,17 @@ from pathlib import Path
 import pytest
 from transformers import conversion_mapping
 
+from jobs_of_server import ASK, HOME, asked, lives, started, until, waiting
 from thaw.cli import run_command
 from thaw.core import fork_server, home, runtime
 from thaw.core.steps import STEPS
 from thaw.outputs import templates
-
-HOME = Path(__file__).resolve().parents[1]
-JOB = """
-import atexit, json, os, sys, tempfile, time
-tempfile.gettempdir()  # as torch asks while it is imported
-os.environ.setdefault("OF_A_LIBRARY", "as torch writes TORCHINDUCTOR_CACHE_DIR")
-from thaw.core.errors import UserError
-
-def main():
-    told = sys.argv[1]
-    if told == "facts":
-        facts = {"folder": os.getcwd(), "argv": sys.argv, "parent": os.getppid(), "group": os.getpgrp() == os.getpid()}
-        facts |= {"library": "OF_A_LIBRARY" in os.environ, "temporary": tempfile.gettempdir()}
-        print(json.dumps(facts | {"asked": os.environ["ASKED"], "imported": "pandas" in sys.modules}))
-        print("a log line", file=sys.stderr)
-    elif told == "crash":
-        atexit.register(print, "at the end")
-        raise ValueError("nobody foresaw this")
-    elif told == "mistake":
-        raise UserError("tasks.yaml:3: no such task")
-    elif told == "wait":
-        with open("waiting", "w") as file:
-            file.write(str(os.getpid()))
-        time.sleep(60)
-    elif told == "die":
-        os.kill(os.getpid(), 9)
-"""
-HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # wherever the tests run
-ASK = (
-    HEARS_CTRL_C
-    + "import sys; from thaw.core import fork_client; sys.exit(fork_client.ask('some_job', sys.argv[1:], 'prepare'))"
-)
-START = (
-    HEARS_CTRL_C
-    + """
-import os, sys
-from thaw.core import fork_server
-
-fork_server.start(sys.argv[1], 2, ("outputs",))  # which has one thread
-print(os.environ["THAW_FORK_SERVER"], flush=True)
-sys.stdin.read()
-"""
-)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The environment of a server's jobs, and the process that started it, which tests leave alone."""
     yield from started(tmp_path_factory.mktemp("server"))
-
-
-def started(folder: Path, **further: str):
-    """Yield what `server` is. Args: a folder for the module of its jobs; what else its environment has."""
-    (folder / "some_job.py").write_text(JOB)
-    path = f"{folder}{os.pathsep}{HOME / 'scripts'}"
-    names = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes", "VECLIB_MAXIMUM_THREADS": "1"}
-    environment |= {f"{name}_NUM_THREADS": "1" for name in names} | further
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    starter = subprocess.Popen([sys.executable, "-c", START, path], env=environment, **pipes)
-    yield environment | {"THAW_FORK_SERVER": starter.stdout.readline().strip()}, starter
-    starter.kill()
-    starter.wait()
-
-
-def asked(environment: dict, folder: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", ASK, *words], env=environment, cwd=folder, capture_output=True, text=True, timeout=60
-    )
-
-
-def waiting(environment: dict, folder: Path) -> tuple[subprocess.Popen, int]:
-    """Return who asked for a job that waits, and the job's process number."""
-    client = subprocess.Popen([sys.executable, "-c", ASK, "wait"], env=environment, cwd=folder)
-    until(lambda: (folder / "waiting").is_file() and (folder / "waiting").read_text())
-    return client, int((folder / "waiting").read_text())
-
-
-def until(true, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-
-
-def lives(process: int) -> bool:
-    """Return whether a process is there and no zombie, which it may stay where nobody waits for it."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_who_asked(server, tmp_path):
@@ -132,25 +48,6 @@ def test_a_job_that_breaks_shows_where_and_runs_what_python_runs_at_its_end(serv
     done = asked(server[0], tmp_path, "crash")
     assert done.returncode == 1 and "some_job.py" in done.stderr and "ValueError: nobody foresaw this" in done.stderr
     assert done.stdout == "at the end\n"
-
-
-def test_a_job_that_is_killed_says_so_and_the_server_goes_on(server, tmp_path):
-    assert asked(server[0], tmp_path, "die").returncode == 128 + signal.SIGKILL
-    assert asked(server[0], tmp_path, "facts").returncode == 0
-
-
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 1), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status):
-    client, job = waiting(server[0], tmp_path)
-    client.send_signal(number)
-    assert client.wait(30) == status and not lives(job)
-
-
-def test_a_job_dies_with_who_asked_for_it(server, tmp_path):
-    client, job = waiting(server[0], tmp_path)
-    client.kill()
-    client.wait()
-    until(lambda: not lives(job))
 
 
 def test_jobs_run_side_by_side(server, tmp_path):
@@ -178,16 +75,6 @@ def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, 
 def test_a_job_has_its_own_folder_of_temporary_files(server, tmp_path):
     done = asked(server[0] | {"TMPDIR": str(tmp_path)}, tmp_path, "facts")
     assert json.loads(done.stdout)["temporary"] == str(tmp_path), done.stderr
-
-
-def test_a_job_dies_with_its_server(tmp_path):
-    """Snakemake hears that it failed, and may start it again."""
-    for environment, _ in started(tmp_path):
-        client, job = waiting(environment, tmp_path)
-        parent = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(parent, signal.SIGKILL)
-        assert client.wait(30) == 1
-        until(lambda job=job: not lives(job))
 
 
 def test_what_a_shell_changes_in_its_environment_is_no_other_environment(tmp_path):

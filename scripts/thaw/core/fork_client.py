@@ -3,6 +3,7 @@
 Every job of a workflow starts here, so that nothing is imported that asking a server does without.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -45,24 +46,22 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
     """
     connection = socket.socket(socket.AF_UNIX)
     kind = "models" if STEPS[step].libraries in ("encoders", "models") else "outputs"
-    try:
-        connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
-    except OSError:
-        return None
     request = {"module": module, "step": step, "arguments": arguments}
     request |= {"folder": os.getcwd(), "environment": dict(os.environ)}
     message = json.dumps(request).encode()
     with connection:
-        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
-        connection.sendall(message)
-        before = {
-            number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
-        }
-        answer = connection.recv(200)
+        try:
+            connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
+            socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+            connection.sendall(message)
+        except OSError:
+            return None
+        sent, before = _pass_signals_on(connection)
+        answer = _received(connection, 200)
         if answer[:1] == STARTED:
-            status = answer[1:] or connection.recv(1)
+            status = answer[1:] or _received(connection, 1)
+            if sentence := _why_it_ended(status, sent):
+                print(f"error: {sentence}", file=sys.stderr)
             return status[0] if status else 1
         if name := answer[1:].decode(errors="replace"):
             print(
@@ -72,4 +71,62 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
             )
     for number, handler in before.items():
         signal.signal(number, handler)
+    for number in sent:  # of which no job heard
+        signal.raise_signal(number)
     return None
+
+
+def _pass_signals_on(connection: socket.socket) -> tuple[list[int], dict]:
+    """Send this process's signals to the server, for the job; return those sent, as they come, and earlier handlers."""
+    sent: list[int] = []
+
+    def send(number: int) -> None:
+        with contextlib.suppress(OSError):  # the server has gone, which `ask` sees
+            connection.send(bytes([number]))
+
+    def pass_on(number, _) -> None:
+        sent.append(number)
+        send(number)
+
+    def stop(number, _) -> None:
+        """Stop the job, and this process as it would stop by default: not where no shell could let it go on."""
+        send(signal.SIGSTOP)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # which returns once SIGCONT has come
+        signal.signal(number, stop)
+        send(signal.SIGCONT)
+
+    before = {
+        number: signal.signal(number, stop if number == signal.SIGTSTP else pass_on)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)  # the last is Ctrl-Z
+        if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
+    }
+    return sent, before
+
+
+def _received(connection: socket.socket, most: int) -> bytes:
+    """Return what the server sent; nothing where it has gone."""
+    try:
+        return connection.recv(most)
+    except ConnectionError:  # it went without reading a request or a signal
+        return b""
+
+
+def _why_it_ended(status: bytes, sent: list[int]) -> str | None:
+    """Return a sentence on a job that a signal ended, which could say nothing itself; None of one that ended by itself.
+
+    Args: its exit status, nothing where its server has gone, with which a job ends; signals that were passed on to it.
+    """
+    number = status[0] - 128 if status else 0
+    if status and not 0 < number < signal.NSIG:
+        return None
+    if sent:
+        return f"the job was interrupted by {signal.Signals(sent[-1]).name}"
+    from thaw.core.process_ends import USUALLY, killed_by
+    from thaw.core.runtime import LESS_MEMORY
+
+    if not status:
+        usually = USUALLY[signal.SIGKILL]
+        ended = f"the process that the job was forked from ended, and the job with it, usually because {usually}"
+        return f"{ended}: {LESS_MEMORY}"
+    return f"the job was {killed_by(number)}" + (f": {LESS_MEMORY}" if number == signal.SIGKILL else "")

@@ -3,9 +3,10 @@
 Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
 two servers (`start`), one of them for steps with models, which `thaw run` starts before Snakemake. Each job asks one of
 them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs. A job has its own
-process group, working directory, environment and files, as one that a shell starts; signals reach it, and it dies with
-the process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it needs (Linux
-5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
+process group, working directory, environment and files, as one that a shell starts; signals reach it, Ctrl-Z and `fg`
+among them, and it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it
+lacks what it needs (Linux 5.3), where it cannot fork, or in another environment, a step imports for itself:
+`thaw.steps.__main__`.
 """
 
 import atexit
@@ -152,7 +153,11 @@ class Server:
         for name in (request["module"], *NEEDED[step.libraries]):
             _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:  # no room for another process: who asked hears nothing more, and runs the step by itself
+            _close(connection, *files)
+            return None
         if process == 0:
             die_with_parent()
             gc.enable()
@@ -174,6 +179,8 @@ class Server:
 
     def pass_on(self, connection: socket.socket) -> None:
         """Send a job the signal that its connection brings; SIGKILL where who asked has gone."""
+        if connection not in self.jobs:  # the job has ended, which came with the same events
+            return
         try:
             number = connection.recv(1)
         except OSError:

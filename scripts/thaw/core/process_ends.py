@@ -19,6 +19,10 @@ def why_it_ended(code: int, errors: str) -> str:
     printed = errors.strip().splitlines() or ["it printed no error"]
     if code >= 0:
         return f"{printed[-1]} (exit code {code})"
-    name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
-    usually = f", usually because {USUALLY[-code]}" if -code in USUALLY else ""
-    return f"{printed[-1]} (killed by {name}{usually})"
+    return f"{printed[-1]} ({killed_by(-code)})"
+
+
+def killed_by(number: int) -> str:
+    """Return that a process was killed by a signal, by its name, and what this usually means where that is known."""
+    name = next((known.name for known in signal.Signals if known == number), f"signal {number}")
+    return f"killed by {name}" + (f", usually because {USUALLY[number]}" if number in USUALLY else "")
