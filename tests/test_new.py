@@ -378,9 +378,8 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
     new_command.main(["task", name, "--name", "own"])
     lines = (place / "own.yaml").read_text().splitlines()
     (line,) = [line for line in lines if line.startswith("heads:")]
-    assert re.fullmatch(
-        r"heads: \[linear_mean\] +# a linear head on the mean of the tokens; linear reads the first token", line
-    )
+    said = r"# a linear head on the mean of the tokens, of taggers on each word; linear reads \[CLS\]"
+    assert re.fullmatch(rf"heads: \[linear_mean\] +{said}", line)
     assert {run.head for run in plan_of("own.yaml", home).runs["own"]} == {"linear_mean"}
 
 
