@@ -239,7 +239,7 @@ def test_what_cannot_be_read_leaves_the_rest_of_the_page(results, report, tmp_pa
     content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
     entities, odd = content["sections"]
     assert "is missing" in odd["why"] and odd["rows"] and not entities["why"] and entities["spans"]
-    assert "There is nothing more to show" in examples_page.page(content)
+    assert "No examples are shown: " in examples_page.page(content)
     damaged.write_bytes(whole[: len(whole) // 2])
     content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
     assert f"{damaged} is damaged" in content["sections"][0]["why"]

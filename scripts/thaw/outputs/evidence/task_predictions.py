@@ -46,7 +46,8 @@ class TaskPredictions:
         self.task, self.corpus, self.split = task, corpus, split
         self.frame = corpus.frame(split)
         if (kind := TARGET_OF_TYPE[task["type"]]) not in READ:
-            raise UserError(f"the predictions of a target of kind {kind} are not shown")
+            compared = "thaw compare RUN RUN --out differ.csv lists those on which two runs differ"
+            raise UserError(f"this page has no form for targets of kind {kind}; {compared}")
         self.labels = [] if self.is_score else corpus.labels(task["target"])
 
     @property
