@@ -27,7 +27,8 @@ class Corpus:
         self.texts: list[str] = self.card.get("texts", [])
         self.words: str | None = self.card.get("words")
         self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
-        self._frames, self._reserved = {}, {}
+        self._frames, self._reserved, self._targets = {}, {}, {}
+        self.divisions: dict[tuple, dict[str, np.ndarray]] = {}  # by target and subset, what `_divided` returns
 
     def frame(self, split: str):
         """Return a split as a pandas frame, in file order; read once. Raises UserError for no such split.
@@ -81,14 +82,20 @@ class Corpus:
         Sets of labels are an array [N, C] of 0 and 1.
         An edge is the two ends of its first span, those of its second (-1 where there is none), and its label indices.
         Answers are N lists of (first character in the context, text), empty where a question has none.
+        They are encoded once and the same for all callers, who do not write into them; into an array they cannot.
         """
-        column = self.frame(split)[task["target"]]
-        kind = self.card["targets"][task["target"]]
+        key = task["target"], split
+        if key not in self._targets:
+            self._targets[key] = _read_only(self._encoded(*key))
+        return self._targets[key]
+
+    def _encoded(self, target: str, split: str) -> np.ndarray | list[list[int]]:
+        column, kind = self.frame(split)[target], self.card["targets"][target]
         if kind == "score":
             return column.to_numpy(np.float64)
         if kind == "answers":
             return [squad.encoded(answers) for answers in column]
-        index = {label: i for i, label in enumerate(self.labels(task["target"]))}
+        index = {label: i for i, label in enumerate(self.labels(target))}
         if kind == "label":
             import pandas
 
@@ -154,8 +161,16 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
 def _divided(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:
     """Return the rows of train that a subset uses, ascending, by split: `train`, and its own of PARTS_OF_TRAIN.
 
-    `held_out` is the wanted share of the drawn rows, in whole groups of rows that share texts.
+    `held_out` is the wanted share of the drawn rows, in whole groups of rows that share texts. They are drawn once, and
+    nobody can write into them.
     """
+    key = task["target"], subset.model_dump_json()
+    if key not in corpus.divisions:
+        corpus.divisions[key] = {split: _read_only(rows) for split, rows in _divide(corpus, task, subset).items()}
+    return corpus.divisions[key]
+
+
+def _divide(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:
     rows = _drawn(corpus, task, subset)
     parts = {RESERVED: corpus.reserved(subset.reserved)} if subset.reserved else {}
     if subset.validation is None:
@@ -194,6 +209,13 @@ def _strata(corpus: Corpus, task: dict) -> np.ndarray:
     if corpus.card["targets"][task["target"]] == "label":
         return corpus.targets(task, "train")
     return np.zeros(len(corpus.frame("train")), dtype=np.int64)
+
+
+def _read_only(values: np.ndarray | list) -> np.ndarray | list:
+    """Return an array into which nobody can write any more; a list as it is."""
+    if isinstance(values, np.ndarray):
+        values.setflags(write=False)
+    return values
 
 
 def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:
