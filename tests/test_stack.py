@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
@@ -107,6 +108,23 @@ def test_what_runs_of_a_job_share_is_worked_out_once_and_stays_as_it_was(benches
     if kind != "spans":
         with pytest.raises(ValueError, match="read-only"):
             run.gold[0] = 1
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+@pytest.mark.parametrize("step", ["fit_heads", "train"])
+def test_training_reads_no_text_of_the_dataset(benches, step, kind, tmp_path, monkeypatch):
+    bench, read, read_parquet = benches[kind], set(), pandas.read_parquet
+
+    def reading(path, columns=None):
+        read.update((path.name, name) for name in columns or ["every column"])
+        return read_parquet(path, columns=columns)
+
+    monkeypatch.setattr(pandas, "read_parquet", reading)
+    spec = bench.spec(HEAD, head={})
+    seeds = ["--seeds", spec.pop("seed")] if step == "fit_heads" else []
+    bench.step(step, spec, tmp_path, *seeds)
+    target, scored = spec["task"]["target"], {("validation.parquet", "row"), ("test.parquet", "row")}
+    assert read == scored | {("test.parquet", "seen")} | {(f"{split}.parquet", target) for split in bench.corpus.splits}
 
 
 def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):
