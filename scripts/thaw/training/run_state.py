@@ -1,6 +1,7 @@
 """A run in one phase: its settings, its log, its best weights, and the rules that end it."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,11 +16,11 @@ from thaw.training.gradient_log import Gradients
 
 @dataclass
 class EpochCost:
-    """The cost of a round of one run: tokens, forward operations of the head, padded length of each sequence."""
+    """The cost of a round of one run: tokens, forward operations of the head, sequences by their padded length."""
 
     tokens: int = 0
     head_flops: float = 0.0
-    lengths: list[int] = field(default_factory=list)
+    lengths: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass
@@ -33,7 +34,7 @@ class PhaseLog:
     stopped: str | None = None  # the rule that ended the phase before its last epoch: patience, gap or score
     tokens: int = 0
     head_flops: float = 0.0  # forward operations of the head
-    lengths: list[int] = field(default_factory=list)  # padded length of each sequence of a stage's batches
+    lengths: Counter[int] = field(default_factory=Counter)  # sequences of a stage's batches, by their padded length
     scores: list[float | None] = field(default_factory=list)  # on validation, of each evaluation
 
     @property
@@ -57,7 +58,7 @@ class PhaseLog:
         """Add the cost of an epoch."""
         self.tokens += spent.tokens
         self.head_flops += spent.head_flops
-        self.lengths += spent.lengths
+        self.lengths.update(spent.lengths)
 
 
 class RunState:
@@ -85,7 +86,7 @@ class RunState:
         if self.phase.l2_to_start or (self.phase.pick == "best" and staged):
             fresh = {name: p.detach().clone() for name, p in self.parameters.items() if name not in self.start}
             self.start.update(fresh)
-        self.phase_log.lengths = []
+        self.phase_log.lengths = Counter()
 
     @property
     def scores_epochs(self) -> bool:
