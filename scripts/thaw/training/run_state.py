@@ -1,10 +1,12 @@
 """A run in one phase: its settings, its log, its best weights, and the rules that end it."""
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 
 import torch
 
@@ -44,15 +46,18 @@ class PhaseLog:
 
     def rows(self, epoch: int) -> list[dict]:
         """Return the rows of the history of an epoch."""
-        return [row for row in self.history if row["epoch"] == epoch]
+        return self.history[self._begin(epoch) : self._begin(epoch + 1)]
 
     def mean_loss(self, epoch: int) -> float:
         """Return the mean training loss of an epoch, NaN where it has none."""
-        rows = self.rows(epoch)
-        steps = [max((row["step"] for row in self.history if row["epoch"] < epoch), default=0)]
-        steps += [row["step"] for row in rows]
+        begin, rows = self._begin(epoch), self.rows(epoch)
+        steps = [self.history[begin - 1]["step"] if begin else 0, *(row["step"] for row in rows)]
         weighted = [row["loss"] * (after - before) for row, (before, after) in zip(rows, pairwise(steps), strict=True)]
         return sum(weighted) / (steps[-1] - steps[0]) if rows else math.nan
+
+    def _begin(self, epoch: int) -> int:
+        """Return where an epoch begins in the history, which is in the order of epochs: a search, not a scan of all."""
+        return bisect_left(self.history, epoch, key=itemgetter("epoch"))
 
     def add(self, spent: EpochCost) -> None:
         """Add the cost of an epoch."""
