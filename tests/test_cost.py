@@ -1,6 +1,7 @@
 """Cost formulas against torch's own counter (eager attention) and against the theory of freezing."""
 
 import time
+from collections import Counter
 
 import pytest
 import torch
@@ -135,3 +136,16 @@ def test_seconds_by_part_and_memory():
     assert seconds["train"] >= 0.02 and seconds["total"] >= seconds["train"]
     assert set(seconds) == {"load", "train", "evaluate", "total"}
     assert 10 < peak_memory_mb(torch.device("cpu")) < 100_000
+
+
+def test_operations_are_counted_once_for_each_length(monkeypatch):
+    shape, lengths, asked = Shape(6, 384, 1536), [24, 7, 24, 24, 7, 128] * 50, []
+    weights, everything = Shape.weights, ["embeddings", *(f"layer.{n}" for n in range(1, 7))]
+    each = sum(training_flops(shape, [tokens], None, everything) for tokens in lengths)
+    forward = sum(encoder_flops(shape, [tokens], 2) for tokens in lengths)
+    monkeypatch.setattr(Shape, "weights", lambda self, tokens: asked.append(tokens) or weights(self, tokens))
+    assert encoder_flops(shape, lengths, 2) == encoder_flops(shape, Counter(lengths), 2) == forward
+    assert sorted(asked) == [7, 7, 24, 24, 128, 128]
+    assert training_flops(shape, lengths, None, everything) == each
+    assert training_flops(shape, Counter(lengths), None, everything) == each
+    assert len(asked) == 6 + 2 * 3 * 7, "of each length, that of all layers and of the gradients of six"

@@ -81,6 +81,18 @@ def test_the_loss_of_an_epoch_weighs_its_updates():
     assert phase_log.mean_loss(3) != phase_log.mean_loss(3)
 
 
+def test_the_log_of_an_epoch_does_not_read_those_before_it():
+    class Row(dict):
+        def __getitem__(self, key):
+            read.append(self.get("epoch"))
+            return super().__getitem__(key)
+
+    read, epochs = [], 1000
+    phase_log = PhaseLog(history=[Row(epoch=1 + n // 5, step=n + 1, loss=0.5) for n in range(5 * epochs)])
+    assert len(phase_log.rows(epochs)) == 5 and phase_log.mean_loss(epochs) == 0.5
+    assert len(read) < 100, "a search in 5,000 rows reads 13 of them"
+
+
 def test_a_run_logs_each_epoch_and_its_result(bench, tmp_path, capsys):
     out = tmp_path / "runs/t/all/e/linear/full/base/seed1"
     bench.step("train", bench.spec({"train": ["all"], "pick": "best"}, {"train": ["all"], "epochs": 1}), out)

@@ -128,6 +128,25 @@ def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, b
     assert "training restarts" in "".join(capsys.readouterr())
 
 
+def test_a_file_counts_sequences_by_length_and_one_that_lists_them_serves_too(bench, tmp_path, monkeypatch):
+    spec = bench.spec(*WAYS["best"])
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 2)
+        trained(bench, spec, tmp_path)
+    with safe_open(tmp_path / FILE, "pt") as read:
+        state, kept = json.loads(read.metadata()["state"]), {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118 - no mapping
+    (phase_log,) = state["phase_logs"]
+    lengths = {int(tokens): count for tokens, count in phase_log["lengths"].items()}
+    assert sum(lengths.values()) == 2 * bench.corpus.size("train")
+    phase_log["lengths"] = [tokens for tokens, count in lengths.items() for _ in range(count)]
+    whole, listed = bench.train(spec)[1], tmp_path / "listed"
+    listed.mkdir()
+    save_file(kept, listed / FILE, {"state": json.dumps(state)})
+    for folder in (tmp_path, listed):
+        again = trained(bench, spec, folder)
+        assert again.cost == whole.cost and again.history == whole.history and equal(tensors(again), tensors(whole))
+
+
 def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monkeypatch):
     """The device "meta" stands for a GPU: PyTorch raises where its tensors meet those of the CPU."""
     spec = bench.spec(WAYS["l2_to_start"][0] | {"pick": "best"})

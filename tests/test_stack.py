@@ -1,16 +1,22 @@
 """Heads on constant vectors, trained as a batch: each member's numbers are those that it has alone, to the bit."""
 
+from collections import Counter
+
 import numpy as np
+import pandas
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.data import corpus
+from thaw.data.corpus import Corpus
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.encoders.dropout import kept, noise
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
+from thaw.training import training_run
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
 from thaw.training.objectives import Supervised
 from thaw.training.run_state import RunState
@@ -37,6 +43,17 @@ def several(bench: Bench, head: dict, *settings: dict, seeds=(1, 2, 3)) -> list[
 def together(bench: Bench, specs: list[dict]) -> list:
     """Train runs side by side."""
     return train([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch())
+
+
+def counted(monkeypatch, counts: Counter, owner, name: str) -> None:
+    """Count the calls of a function of a module or class."""
+    function = getattr(owner, name)
+
+    def counting(*arguments):
+        counts[name] += 1
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, counting)
 
 
 def same(one, other) -> bool:
@@ -70,6 +87,44 @@ def test_many_are_what_each_is_alone(benches, kind, head, threads):
     assert all(same(one, other) for one, other in zip(many, alone, strict=True))
     assert not same(many[0], many[1]) and not same(many[0], many[3])
     assert [found.cost for found in many] == [found.cost for found in alone]
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+def test_what_runs_of_a_job_share_is_worked_out_once_and_stays_as_it_was(benches, kind, tmp_path, monkeypatch):
+    bench, counts = benches[kind], Counter()
+    counted(monkeypatch, counts, Corpus, "_encoded")
+    counted(monkeypatch, counts, corpus, "_divide")
+    counted(monkeypatch, counts, training_run, "inference_cost")
+    spec = bench.spec(HEAD, head={})
+    del spec["seed"]
+    bench.step("fit_heads", spec, tmp_path, "--seeds", 1, 2, 3, "--cores", 1)
+    assert counts == {"_encoded": 3, "_divide": 1, "inference_cost": 1}, "targets are encoded once for each split"
+    fresh, (run, _) = Corpus(bench.corpus.folder), bench.train(bench.spec(HEAD))
+    for split in bench.corpus.splits:
+        kept = bench.corpus.targets(run.context.task, split)
+        assert list(kept) == list(fresh.targets(run.context.task, split))
+    with pytest.raises(ValueError, match="read-only"):
+        run.rows[0] = 1
+    if kind != "spans":
+        with pytest.raises(ValueError, match="read-only"):
+            run.gold[0] = 1
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+@pytest.mark.parametrize("step", ["fit_heads", "train"])
+def test_training_reads_no_text_of_the_dataset(benches, step, kind, tmp_path, monkeypatch):
+    bench, read, read_parquet = benches[kind], set(), pandas.read_parquet
+
+    def reading(path, columns=None):
+        read.update((path.name, name) for name in columns or ["every column"])
+        return read_parquet(path, columns=columns)
+
+    monkeypatch.setattr(pandas, "read_parquet", reading)
+    spec = bench.spec(HEAD, head={})
+    seeds = ["--seeds", spec.pop("seed")] if step == "fit_heads" else []
+    bench.step(step, spec, tmp_path, *seeds)
+    target, scored = spec["task"]["target"], {("validation.parquet", "row"), ("test.parquet", "row")}
+    assert read == scored | {("test.parquet", "seen")} | {(f"{split}.parquet", target) for split in bench.corpus.splits}
 
 
 def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):

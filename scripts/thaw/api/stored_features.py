@@ -85,7 +85,7 @@ class Features:
             raise UserError(f"'{pooling}' is no pooling that is stored; there are {', '.join(POOLED)}")
         if not self.store.payload_path("pooled").is_file():
             raise UserError(f"{self.folder} has no pooled states: they are stored when a run reads several layers")
-        rows, layers = np.arange(len(self.corpus.frame(split))), self.store.part_card("pooled")["layers"]
+        rows, layers = np.arange(self.corpus.size(split)), self.store.part_card("pooled")["layers"]
         stored, dtype = self.store.vectors(
             "pooled", split, rows, list(range(layers + 1)), [list(POOLED).index(pooling)]
         )

@@ -6,6 +6,7 @@ torch's counter counts nothing for the fused attention on CPU, hence formulas. A
 addition are two operations; only matrix products are counted: embeddings, norms and activations are not.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from thaw.compute_cost.model_shape import Shape
@@ -17,10 +18,14 @@ def layer_flops(shape: Shape, tokens: int) -> float:
 
 
 def encoder_flops(shape: Shape, lengths: Iterable[int], boundary: int | None = None) -> float:
-    """Return the forward operations of all layers above a boundary over sequences of these padded lengths."""
-    lengths = [int(tokens) for tokens in lengths]
-    below = sum(shape.embeddings(tokens) for tokens in lengths) if boundary is None else 0
-    return below + (shape.layers - (boundary or 0)) * sum(layer_flops(shape, tokens) for tokens in lengths)
+    """Return the forward operations of all layers above a boundary over sequences of these padded lengths.
+
+    Args: as of `training_flops`.
+    """
+    counts = _counts(lengths)
+    below = sum(count * shape.embeddings(tokens) for tokens, count in counts) if boundary is None else 0
+    layer = sum(count * layer_flops(shape, tokens) for tokens, count in counts)
+    return below + (shape.layers - (boundary or 0)) * layer
 
 
 def training_flops(
@@ -34,7 +39,7 @@ def training_flops(
     needs no gradient of its own input. With everything trained this is the usual three times the forward
     cost. Where only a part of the lowest layer trains, it may cost less than is counted here: what is below that part
     is not crossed. `inserted` counts the parameters of matrices that were inserted: each is multiplied once a token
-    forward and twice backward.
+    forward and twice backward. `lengths` has one entry for each sequence, or is a Counter of them.
     """
     parts: dict[str, set[str]] = {}
     for block, _, part in (component.partition(":") for component in components):
@@ -44,7 +49,7 @@ def training_flops(
     lowest = 0 if from_embeddings else min(trained, default=shape.layers + 1)
     crossed = shape.layers - max(lowest, 1) + 1
     total = 0
-    for tokens in (int(tokens) for tokens in lengths):
+    for tokens, count in _counts(lengths):
         weights, attention = shape.weights(tokens), shape.attention(tokens)
         forward = (shape.layers - (boundary or 0)) * (weights + attention)
         forward += shape.embeddings(tokens) if boundary is None else 0
@@ -52,8 +57,13 @@ def training_flops(
         backward += sum(_weight_gradients(shape, tokens, parts[f"layer.{n}"]) for n in trained) + 6 * tokens * inserted
         backward += 2 * shape.embeddings(tokens) if from_embeddings else 0
         saved = shape.first(tokens) if trained and not from_embeddings else 0
-        total += forward + backward - saved
+        total += count * (forward + backward - saved)
     return float(total)
+
+
+def _counts(lengths: Iterable[int]) -> list[tuple[int, int]]:
+    """Return each length with the number of sequences that have it: operations depend on the length alone."""
+    return [(int(tokens), count) for tokens, count in Counter(lengths).items()]
 
 
 def _weight_gradients(shape: Shape, tokens: int, parts: set[str]) -> int:

@@ -27,25 +27,45 @@ class Corpus:
         self.texts: list[str] = self.card.get("texts", [])
         self.words: str | None = self.card.get("words")
         self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
-        self._frames, self._reserved = {}, {}
+        self._frames, self._columns, self._reserved, self._targets = {}, {}, {}, {}
+        self.divisions: dict[tuple, dict[str, np.ndarray]] = {}  # by target and subset, what `_divided` returns
 
     def frame(self, split: str):
-        """Return a split as a pandas frame, in file order; read once. Raises UserError for no such split.
+        """Return a split as a pandas frame in file order, its texts included; read once.
 
-        `held_out` and `reserved` are train's frame: a subset says which of its rows they are.
+        Raises UserError for no such split. `held_out` and `reserved` are train's frame: a subset says which of its rows
+        they are.
         """
-        split = stored_split(split, self.card["splits"])
-        if split not in self.card["splits"]:
-            raise UserError(f"{self.folder}: no split '{split}'; there are {', '.join(self.splits)}")
+        split = self._stored(split)
         if split not in self._frames:
-            import pandas
-
-            path = self.folder / f"{split}.parquet"
-            if not path.exists():
-                raise UserError(f"{path} is missing though the card names it; delete {self.folder} and run again")
-            with wrap_corruption(path, f"{self.folder}/card.json"):
-                self._frames[split] = pandas.read_parquet(path)
+            self._frames[split] = self._read(split)
         return self._frames[split]
+
+    def column(self, split: str, name: str):
+        """Return one column of what `frame` returns, as a pandas series; it alone is read, once."""
+        key = self._stored(split), name
+        if key not in self._columns:
+            self._columns[key] = self._read(key[0], [name])[name]
+        return self._columns[key]
+
+    def size(self, split: str) -> int:
+        """Return the number of rows of a split. Raises UserError for no such split."""
+        return self.card["splits"][self._stored(split)]["rows"]
+
+    def _stored(self, split: str) -> str:
+        stored = stored_split(split, self.card["splits"])
+        if stored not in self.card["splits"]:
+            raise UserError(f"{self.folder}: no split '{stored}'; there are {', '.join(self.splits)}")
+        return stored
+
+    def _read(self, split: str, columns: list[str] | None = None):
+        import pandas
+
+        path = self.folder / f"{split}.parquet"
+        if not path.exists():
+            raise UserError(f"{path} is missing though the card names it; delete {self.folder} and run again")
+        with wrap_corruption(path, f"{self.folder}/card.json"):
+            return pandas.read_parquet(path, columns=columns)
 
     def reserved(self, most: int) -> np.ndarray:
         """Return the rows of train that no draw takes, ascending int64: at most so many, and at most half of train.
@@ -55,11 +75,12 @@ class Corpus:
         """
         if most not in self._reserved:
             self.refuse(RESERVED)
-            train = self.frame("train")
-            groups = np.unique(train["group"], return_inverse=True)[1]
+            groups = np.unique(self.column("train", "group"), return_inverse=True)[1]
             label = next((name for name, kind in self.card["targets"].items() if kind == "label"), None)
-            classes = np.unique(train[label], return_inverse=True)[1] if label else np.zeros(len(train), np.int64)
-            share = min(most / len(train), 0.5)
+            classes = np.zeros(len(groups), np.int64)
+            if label:
+                classes = np.unique(self.column("train", label), return_inverse=True)[1]
+            share = min(most / len(groups), 0.5)
             self._reserved[most] = carve(groups, classes, {RESERVED: share}, self.card["corpus"])[RESERVED]
         return self._reserved[most]
 
@@ -81,14 +102,20 @@ class Corpus:
         Sets of labels are an array [N, C] of 0 and 1.
         An edge is the two ends of its first span, those of its second (-1 where there is none), and its label indices.
         Answers are N lists of (first character in the context, text), empty where a question has none.
+        They are encoded once and the same for all callers, who do not write into them; into an array they cannot.
         """
-        column = self.frame(split)[task["target"]]
-        kind = self.card["targets"][task["target"]]
+        key = task["target"], split
+        if key not in self._targets:
+            self._targets[key] = _read_only(self._encoded(*key))
+        return self._targets[key]
+
+    def _encoded(self, target: str, split: str) -> np.ndarray | list[list[int]]:
+        column, kind = self.column(split, target), self.card["targets"][target]
         if kind == "score":
             return column.to_numpy(np.float64)
         if kind == "answers":
             return [squad.encoded(answers) for answers in column]
-        index = {label: i for i, label in enumerate(self.labels(task["target"]))}
+        index = {label: i for i, label in enumerate(self.labels(target))}
         if kind == "label":
             import pandas
 
@@ -120,8 +147,8 @@ def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     They are those that follow in its draw, without rows whose texts all occur in a row of the subset too; none of them
     is reserved. Raises UserError where there is none.
     """
-    frame, names = corpus.frame("train"), [corpus.words] if corpus.words else corpus.texts
-    texts = list(map(tuple, sentences({name: list(frame[name]) for name in names}, names)))
+    names = [corpus.words] if corpus.words else corpus.texts
+    texts = list(map(tuple, sentences({name: list(corpus.column("train", name)) for name in names}, names)))
     drawn, entry = subset_rows(corpus, task, subset), SubsetConfig.model_validate(subset)
     inside = set(_drawn(corpus, task, entry).tolist())
     known = {texts[row] for row in inside}
@@ -144,7 +171,7 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
         rows = corpus.reserved(entry.reserved)
     else:
         rows = _divided(corpus, task, entry).get(split) if split in PARTS_OF_TRAIN else None
-    rows = np.arange(len(corpus.frame(split))) if rows is None else rows
+    rows = np.arange(corpus.size(split)) if rows is None else rows
     if entry.scored is None:
         return rows
     order = np.random.default_rng(derive_seed(entry.draw, f"scored/{split}")).permutation(len(rows))
@@ -154,14 +181,22 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
 def _divided(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:
     """Return the rows of train that a subset uses, ascending, by split: `train`, and its own of PARTS_OF_TRAIN.
 
-    `held_out` is the wanted share of the drawn rows, in whole groups of rows that share texts.
+    `held_out` is the wanted share of the drawn rows, in whole groups of rows that share texts. They are drawn once, and
+    nobody can write into them.
     """
+    key = task["target"], subset.model_dump_json()
+    if key not in corpus.divisions:
+        corpus.divisions[key] = {split: _read_only(rows) for split, rows in _divide(corpus, task, subset).items()}
+    return corpus.divisions[key]
+
+
+def _divide(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:
     rows = _drawn(corpus, task, subset)
     parts = {RESERVED: corpus.reserved(subset.reserved)} if subset.reserved else {}
     if subset.validation is None:
         return {"train": rows, **parts}
     corpus.refuse(HELD_OUT)
-    groups = np.unique(corpus.frame("train")["group"].to_numpy()[rows], return_inverse=True)[1]
+    groups = np.unique(corpus.column("train", "group").to_numpy()[rows], return_inverse=True)[1]
     classes = np.unique(_strata(corpus, task)[rows], return_inverse=True)[1]
     shares, place = {HELD_OUT: subset.validation}, f"task {task['id']}: subset of {len(rows)} rows"
     divided = carve(groups, classes, shares, place, subset.draw)
@@ -172,7 +207,7 @@ def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
     """Return the rows that a subset draws from train, ascending, those of `held_out` among them."""
     order = _draw(corpus, task, subset)
     if subset.rows is not None and subset.rows > len(order):
-        total = len(corpus.frame("train"))
+        total = corpus.size("train")
         kept = f", of which {total - len(order)} are reserved" if subset.reserved else ""
         raise UserError(
             f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}{kept}; ask for fewer"
@@ -182,7 +217,7 @@ def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
 
 def _draw(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
     """Return the training rows that are not reserved, in the order of a subset's draw."""
-    free = np.ones(len(corpus.frame("train")), dtype=bool)
+    free = np.ones(corpus.size("train"), dtype=bool)
     if subset.reserved:
         free[corpus.reserved(subset.reserved)] = False
     rows = np.flatnonzero(free)
@@ -193,7 +228,14 @@ def _strata(corpus: Corpus, task: dict) -> np.ndarray:
     """Return the class [N] of each row of train, zeros where the target is no label."""
     if corpus.card["targets"][task["target"]] == "label":
         return corpus.targets(task, "train")
-    return np.zeros(len(corpus.frame("train")), dtype=np.int64)
+    return np.zeros(corpus.size("train"), dtype=np.int64)
+
+
+def _read_only(values: np.ndarray | list) -> np.ndarray | list:
+    """Return an array into which nobody can write any more; a list as it is."""
+    if isinstance(values, np.ndarray):
+        values.setflags(write=False)
+    return values
 
 
 def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:

@@ -41,7 +41,7 @@ def of_contexts(spans: list, corpus, split: str, rows) -> list[Answer]:
 
     Args: of each row the best ones, of each the first character, the one after the last, and `no_answer`.
     """
-    contexts, answers = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows], []
+    contexts, answers = corpus.column(split, corpus.texts[1]).to_numpy()[rows], []
     for context, best in zip(contexts, spans, strict=True):
         texts = [(context[int(first) : int(beyond)], no_answer) for first, beyond, no_answer in best]
         (text, least), *rest = texts

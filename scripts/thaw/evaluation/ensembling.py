@@ -30,7 +30,7 @@ def combined(
             frames.append(pandas.read_parquet(file))
     labels, predictions = corpus.labels(task["target"]), {}
     for split, asked in rows.items():
-        expected = corpus.frame(split)["row"].to_numpy()[asked]
+        expected = corpus.column(split, "row").to_numpy()[asked]
         parts = [frame[frame["split"] == split] for frame in frames]
         for file, part in zip(files, parts, strict=True):
             if not np.array_equal(part["row"].to_numpy(), expected):

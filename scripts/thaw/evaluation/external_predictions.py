@@ -69,7 +69,7 @@ def _columns(path: Path, form: str) -> list[str]:
 def _places(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int, int]]:
     """Return for each split {position of its row: position in the table}; every row of the split has one."""
     splits = ["train", task["validation"], *task["test"]]
-    positions = {split: {int(row): i for i, row in enumerate(corpus.frame(split)["row"])} for split in set(splits)}
+    positions = {split: {int(row): i for i, row in enumerate(corpus.column(split, "row"))} for split in set(splits)}
     read_rows: dict[str, dict[int, int]] = defaultdict(dict)
     for i, (split, row) in enumerate(zip(table.columns["split"], table.columns["row"], strict=True)):
         if split not in positions:
@@ -103,7 +103,7 @@ def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[in
         splits = ", ".join(task["test"])
         raise UserError(f"{table.name}: task {task['id']} has several test splits ({splits}); give {', '.join(PLACED)}")
     (split,) = task["test"]
-    rows = len(corpus.frame(split))
+    rows = corpus.size(split)
     if len(table) != rows:
         raise UserError(
             f"{table.location(len(table) - 1)}: column 'prediction': the file ends with {len(table)} predictions; "
@@ -131,7 +131,7 @@ def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split:
             raise table.mistake(i, "prediction", message, word=word)
     if not corpus.words:
         return target_of(task).encoded(value, labels)
-    words = len(corpus.frame(split)[task["target"]].iloc[row])
+    words = len(corpus.column(split, task["target"]).iloc[row])
     if len(value) != words:
         raise table.mistake(i, "prediction", f"{len(value)} tags for {words} words; expected one tag a word")
     return target_of(task).encoded(value, labels)

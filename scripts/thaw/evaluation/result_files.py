@@ -89,8 +89,8 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
         scores[split], rows[split] = score(task, gold, predicted.values, labels), len(predicted.rows)
-        if split in task["test"] and "seen" in corpus.frame(split):
-            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[predicted.rows])
+        if split in task["test"] and "overlap_train" in corpus.card["splits"].get(split, {}):
+            new = np.flatnonzero(~corpus.column(split, "seen").to_numpy(bool)[predicted.rows])
             if 0 < len(new) < len(predicted.rows):
                 scores[f"{split}_unseen"] = score(
                     task, select_rows(gold, new), select_rows(predicted.values, new), labels
@@ -113,7 +113,7 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
     parts, target = [], target_of(task)
     for split in [split for split in predictions if split != "train"]:
         predicted = predictions[split]
-        numbers = corpus.frame(split)["row"].to_numpy()[predicted.rows]
+        numbers = corpus.column(split, "row").to_numpy()[predicted.rows]
         names = target.named(predicted.values, corpus.labels(task["target"]))
         part = pd.DataFrame({"split": split, "row": numbers, "prediction": names} | target.columns(predicted.values))
         if (probabilities := target.probabilities(predicted)) is not None:

@@ -43,7 +43,7 @@ class TransferSet:
 
     def rows(self, more: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
         """Return all rows of each test split, and of more splits."""
-        return {split: np.arange(len(self.corpus.frame(split))) for split in (*self.task["test"], *more)}
+        return {split: np.arange(self.corpus.size(split)) for split in (*self.task["test"], *more)}
 
     def words(self, split: str) -> list[int] | None:
         """Return how many words each row has, None where the task is not on words."""

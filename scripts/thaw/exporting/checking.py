@@ -111,7 +111,7 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     outputs, task_type, layers = len(source.labels) or 1, source.task["type"], source.spec["layers"]
     head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, layers).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
-    predictions = [None] * len(source.corpus.frame(split))
+    predictions = [None] * source.corpus.size(split)
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
         states = dict(zip(head.combination.read, encoder.states(batch, source.read).values(), strict=True))

@@ -73,9 +73,9 @@ class TreeReading(ProbeContext):
         return scores
 
     def _trees(self, split: str, rows: np.ndarray) -> Trees:
-        frame = self.corpus.frame(split)
-        heads = [[int(head) - 1 for head in frame["head"].iloc[row]] for row in rows]
-        plain = [np.flatnonzero(np.asarray(frame["upos"].iloc[row]) != "PUNCT") for row in rows]
+        parents, parts_of_speech = self.corpus.column(split, "head"), self.corpus.column(split, "upos")
+        heads = [[int(head) - 1 for head in parents.iloc[row]] for row in rows]
+        plain = [np.flatnonzero(np.asarray(parts_of_speech.iloc[row]) != "PUNCT") for row in rows]
         return Trees(
             split, rows, [tree_distances(each) for each in heads], [tree_depths(each) for each in heads], plain
         )

@@ -6,6 +6,7 @@ single run is a batch of one. M members, N vectors, n of a batch, F width, D wid
 
 import contextlib
 import copy
+from collections import Counter
 
 import numpy as np
 import torch
@@ -129,7 +130,7 @@ class BatchedHeadTrainer:
                 setattr(self.front, name, BatchedDropout(module.p))
         self.stacked = dict(self.front.named_parameters())
         self.named = [dict(head.named_parameters()) for head in heads]
-        self.lengths = store.sequences("train", rows).tolist()  # what the encoder read, once and for all epochs
+        self.lengths = Counter(store.sequences("train", rows).tolist())  # that the encoder read, once for all epochs
 
     def thaw(self, names: list[str]) -> None:
         """Let the heads train, which are the only component."""
@@ -165,7 +166,7 @@ class BatchedHeadTrainer:
         vectors = sum(batch.shape[1] for batch in batches)
         tokens = int(self.store.lengths("train")[self.rows].sum()) * vectors // len(self.targets)
         self.spent = EpochCost(tokens, self.heads[0].logit_flops(vectors), self.lengths)
-        self.lengths = []
+        self.lengths = Counter()
 
     def at_step(self, step: int, steps: int) -> None:
         """Do nothing: no loss of vectors depends on the update."""

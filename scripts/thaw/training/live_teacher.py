@@ -3,6 +3,7 @@
 B rows of a batch, W words of the longest, C outputs, n rows.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,6 @@ class LiveTeacher:
     def check_rows(self, rows: np.ndarray, store) -> None:
         """Accept all rows: it reads any, and logits alone are compared."""
 
-    def flops(self, lengths: list[int]) -> float:
+    def flops(self, lengths: Iterable[int]) -> float:
         """Return the operations of a pass over sequences of these lengths, without the head's."""
         return encoder_flops(self.teacher.context.shape_below(self.teacher.model.head), lengths)

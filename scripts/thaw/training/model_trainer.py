@@ -75,9 +75,9 @@ class ModelTrainer:
         rows = self.rows[positions]
         batch, stored = self.loader("train", rows)
         self.spent.head_flops += self.model.head_flops(batch.host)
-        self.spent.lengths += [batch.mask.shape[1]] * len(batch.mask)
+        self.spent.lengths[batch.mask.shape[1]] += len(batch.mask)
         loss = self.objective.loss(self.model, rows, batch, stored).view(1)
-        self.spent.lengths += self.objective.read
+        self.spent.lengths.update(self.objective.read)
         return loss
 
     def backward(self, losses: torch.Tensor) -> None:

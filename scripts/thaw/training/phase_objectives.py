@@ -47,7 +47,7 @@ def _coral(run, phase: PhaseConfig, stage: dict) -> Coral:
         raise UserError(f"coral compares texts by a head that ends in one matrix, not by {run.head.entry.kind}")
     other, store = run.inputs.transfer_set(phase.coral.to)
     loader = BatchLoader(store, cached_layers_read([stage]), run.device)
-    return Coral(run.gold, loader, len(other.corpus.frame("train")), phase.coral.weight, run.spec["seed"])
+    return Coral(run.gold, loader, other.corpus.size("train"), phase.coral.weight, run.spec["seed"])
 
 
 def _multi_task(run, phase: PhaseConfig, number: int) -> MultiTask:

@@ -7,7 +7,7 @@ as one that was never stopped.
 import json
 import math
 import time
-from dataclasses import asdict
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -71,7 +71,7 @@ class Progress:
         if not self.state:
             return
         run.trained = self._part("trained")
-        run.phase_logs = [PhaseLog(**values) for values in self.state["phase_logs"]]
+        run.phase_logs = [phase_log_of(values) for values in self.state["phase_logs"]]
         run.head.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
@@ -100,7 +100,7 @@ class Progress:
         run_state.start, run_state.stale = self._part("start", device), self.state["stale"]
         if self.state["kept"] is not None:
             run_state.kept = self.state["kept"], self._part("kept", device)
-        run_state.phase_log.lengths = self.state["phase_logs"][-1]["lengths"]
+        run_state.phase_log.lengths = phase_log_of(self.state["phase_logs"][-1]).lengths
         now, moments = self._part("now"), self._part("optimizer")
         for name, parameter in run_state.parameters.items():
             parameter.copy_(now[name])
@@ -123,7 +123,7 @@ class Progress:
         if met := nondeterministic_operations():
             state["relaxed"] = met
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
-        state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
+        state["phase_logs"] = [vars(phase_log) for phase_log in run.phase_logs]
         state |= {name: getattr(run, name) for name in COUNTED}
         named = run_state.parameters.items()
         moments = {name: training.optimizer.state.get(parameter, {}) for name, parameter in named}
@@ -147,3 +147,12 @@ class Progress:
         """Return the tensors of one part by name, on a device."""
         named = {name.partition(":")[::2]: value for name, value in self.tensors.items()}
         return {name: value.to(device) for (owner, name), value in named.items() if owner == part}
+
+
+def phase_log_of(values: dict) -> PhaseLog:
+    """Return the log of a phase of what a file has of it, where the keys of `lengths` are strings.
+
+    Earlier files have a list there, with an entry for each sequence.
+    """
+    lengths = Counter({int(tokens): count for tokens, count in Counter(values["lengths"]).items()})
+    return PhaseLog(**values | {"lengths": lengths})

@@ -41,7 +41,7 @@ def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]
         if "transfer" in selection:
             splits = task_with_defaults(selection["transfer"], {})["test"]
             splits = [*splits, "train"] if "subset" in selection else splits
-            rows = {split: np.arange(len(corpus.frame(split))) for split in splits}
+            rows = {split: np.arange(corpus.size(split)) for split in splits}
         elif "auxiliary" in selection:
             task, subset = task_with_defaults(selection["auxiliary"], selection["subset"]), selection["subset"]
             rows = {"train": subset_rows(corpus, task, subset)}

@@ -34,8 +34,8 @@ class Inputs:
 
     `transfer_sets` holds other tasks' corpora, each with its store in that view; `auxiliary`, by id, the inputs of the
     tasks that train the encoder too; `vectors` the constant vectors that a head has read of the pretrained encoder, by
-    folder of the store and split, for all runs that share these inputs; `adapted` the encoder as a run left it, where
-    the store holds its states.
+    folder of the store and split, for all runs that share these inputs; `inference` what a prediction of these runs
+    costs; `adapted` the encoder as a run left it, where the store holds its states.
     """
 
     corpus: Corpus
@@ -45,6 +45,7 @@ class Inputs:
     transfer_sets: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
     auxiliary: dict[str, "Inputs"] = field(default_factory=dict)
     vectors: dict = field(default_factory=dict)
+    inference: dict[tuple[str, int], dict] = field(default_factory=dict)
     adapted: AdaptedEncoder | None = None
 
     def on(self, device: torch.device) -> "Inputs":

@@ -1,9 +1,12 @@
 """A run in one phase: its settings, its log, its best weights, and the rules that end it."""
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 
 import torch
 
@@ -15,11 +18,11 @@ from thaw.training.gradient_log import Gradients
 
 @dataclass
 class EpochCost:
-    """The cost of a round of one run: tokens, forward operations of the head, padded length of each sequence."""
+    """The cost of a round of one run: tokens, forward operations of the head, sequences by their padded length."""
 
     tokens: int = 0
     head_flops: float = 0.0
-    lengths: list[int] = field(default_factory=list)
+    lengths: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass
@@ -33,7 +36,7 @@ class PhaseLog:
     stopped: str | None = None  # the rule that ended the phase before its last epoch: patience, gap or score
     tokens: int = 0
     head_flops: float = 0.0  # forward operations of the head
-    lengths: list[int] = field(default_factory=list)  # padded length of each sequence of a stage's batches
+    lengths: Counter[int] = field(default_factory=Counter)  # sequences of a stage's batches, by their padded length
     scores: list[float | None] = field(default_factory=list)  # on validation, of each evaluation
 
     @property
@@ -43,21 +46,24 @@ class PhaseLog:
 
     def rows(self, epoch: int) -> list[dict]:
         """Return the rows of the history of an epoch."""
-        return [row for row in self.history if row["epoch"] == epoch]
+        return self.history[self._begin(epoch) : self._begin(epoch + 1)]
 
     def mean_loss(self, epoch: int) -> float:
         """Return the mean training loss of an epoch, NaN where it has none."""
-        rows = self.rows(epoch)
-        steps = [max((row["step"] for row in self.history if row["epoch"] < epoch), default=0)]
-        steps += [row["step"] for row in rows]
+        begin, rows = self._begin(epoch), self.rows(epoch)
+        steps = [self.history[begin - 1]["step"] if begin else 0, *(row["step"] for row in rows)]
         weighted = [row["loss"] * (after - before) for row, (before, after) in zip(rows, pairwise(steps), strict=True)]
         return sum(weighted) / (steps[-1] - steps[0]) if rows else math.nan
+
+    def _begin(self, epoch: int) -> int:
+        """Return where an epoch begins in the history, which is in the order of epochs: a search, not a scan of all."""
+        return bisect_left(self.history, epoch, key=itemgetter("epoch"))
 
     def add(self, spent: EpochCost) -> None:
         """Add the cost of an epoch."""
         self.tokens += spent.tokens
         self.head_flops += spent.head_flops
-        self.lengths += spent.lengths
+        self.lengths.update(spent.lengths)
 
 
 class RunState:
@@ -85,7 +91,7 @@ class RunState:
         if self.phase.l2_to_start or (self.phase.pick == "best" and staged):
             fresh = {name: p.detach().clone() for name, p in self.parameters.items() if name not in self.start}
             self.start.update(fresh)
-        self.phase_log.lengths = []
+        self.phase_log.lengths = Counter()
 
     @property
     def scores_epochs(self) -> bool:

@@ -10,6 +10,7 @@ from thaw.compute_cost.flops import training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.devices import use_precision
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.shortening import starting_tensors
@@ -230,7 +231,11 @@ class TrainingRun:
         }
 
     def _inference(self) -> dict:
-        return {"inference": inference_cost(self.context, self.head, self.matrices)}
+        """Return what a prediction costs, counted once for all runs on the same inputs that differ in seed alone."""
+        key, known = (canonical(self.spec | {"seed": None}), self.matrices), self.inputs.inference
+        if key not in known:
+            known[key] = inference_cost(self.context, self.head, self.matrices)
+        return {"inference": known[key]}
 
 
 def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None = None) -> list[Trained]:
