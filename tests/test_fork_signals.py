@@ -60,7 +60,7 @@ def test_an_exit_status_that_is_no_signal_is_not_said_to_be_one(server, tmp_path
     "number, status, said",
     [
         (signal.SIGINT, 1, "error: interrupted; nothing half-written was left\n"),
-        (signal.SIGTERM, 128 + signal.SIGTERM, "error: the job was interrupted by SIGTERM\n"),
+        (signal.SIGTERM, 128 + signal.SIGTERM, "error: interrupted by SIGTERM; nothing half-written was left\n"),
     ],
 )
 def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status, said):

@@ -113,13 +113,15 @@ def _received(connection: socket.socket, most: int) -> bytes:
 
 
 def _why_it_ended(status: bytes, sent: list[int]) -> str | None:
-    """Return a sentence on a job that a signal ended, which could say nothing itself; None of one that ended by itself.
+    """Return a sentence on a job that a signal ended, which could say nothing itself; None of one that said so.
 
     Args: its exit status, nothing where its server has gone, with which a job ends; signals that were passed on to it.
     """
     number = status[0] - 128 if status else 0
     if status and not 0 < number < signal.NSIG:
         return None
+    if signal.SIGTERM in sent:
+        return None  # `run_step` says so
     if sent:
         return f"the job was interrupted by {signal.Signals(sent[-1]).name}"
     from thaw.core.process_ends import USUALLY, killed_by

@@ -59,7 +59,7 @@ def run_step(main) -> None:
 
 def _end(number, frame) -> None:
     """Leave what this process is at, with the exit code of a signal that nobody handles."""
-    print("error: ended from outside; nothing half-written was left", file=sys.stderr)
+    print("error: interrupted by SIGTERM; nothing half-written was left", file=sys.stderr)
     sys.exit(128 + number)
 
 
