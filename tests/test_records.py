@@ -180,6 +180,6 @@ def test_a_step_that_a_cluster_ends_leaves_nothing_half_written(tmp_path):
     step.terminate()
     said = step.communicate(timeout=60)[1]
     assert step.returncode == 128 + signal.SIGTERM and said.startswith(
-        "error: ended from outside; nothing half-written"
+        "error: interrupted by SIGTERM; nothing half-written"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["large"]
