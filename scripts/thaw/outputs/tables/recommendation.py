@@ -188,7 +188,8 @@ def _undecided(answer: Recommendation, labels: dict) -> str:
     cheaper = sorted(every, key=lambda one: one.candidate.costs[SHARED])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
-    lacks = [wording.lacking(one.needed, "validation set") if one.needed else wording.TOO_MANY for one in open_]
+    least = "at least " * (len(answer.best.seeds) < FEWEST_OF_INTERVAL)  # then it is all that is known
+    lacks = [least + wording.lacking(one.needed, "validation set") if one.needed else wording.TOO_MANY for one in open_]
     if not taken and open_ and len(set(lacks)) == 1:
         return f"{len(open_)} of {len(every)} strategies ({lacks[0]})"
     names = [f"{_name(one, labels)} ({_bounds(one)}; {what})" for one, what in zip(open_[:MOST], lacks, strict=False)]
