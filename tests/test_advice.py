@@ -193,6 +193,25 @@ def test_trials_of_a_search_are_part_of_the_cost(drawn, tmp_path):
         assert float(before[cost]) == seconds and float(after[cost]) == seconds + 400
 
 
+def test_costs_of_a_busy_machine_are_compared_by_flops(tmp_path):
+    """Seconds that include other work are no comparison; the cell says so itself, as a terminal shows no notes."""
+    frame = runs_of(tmp_path, RATES)
+    frame["flops"] = 1e9 * frame["strategy"].map({"frozen": 1.0, "top_k": 30.0, "full": 120.0})
+    idle = lines_of(table_of(tmp_path, frame))["top_k", "k01"]
+    busy = table_of(tmp_path, frame.assign(device="cpu", total_seconds=20.0, processor_seconds=2.0))
+    assert cells_of(busy)["Cost"].startswith("30\u202fGFLOPs (measured on a busy machine: 22\u202fs (")
+    assert any(note.startswith("Costs are therefore given in FLOPs") for note in busy.notes)
+    lines = lines_of(busy)
+    taken, whole = lines["top_k", "k01"], lines["full", "base"]
+    assert (idle["busy"], taken["busy"], taken["training_flops"]) == ("0", "1", "3e+10")
+    said = recommended._cheaper(taken, whole, list(lines.values()), {})
+    assert said.startswith("30\u202fGFLOPs of training instead of 120\u202fGFLOPs (4.0 times less); ")
+    assert said.endswith("Seconds were measured on a busy machine and cannot be compared: 22\u202fs and 1.5\u202fmin.")
+    assert recommended._cheaper(idle, whole | {"busy": "0"}, list(lines.values()), {}).startswith(
+        "22\u202fs of training"
+    )
+
+
 def test_one_stalled_training_does_not_make_a_strategy_expensive(drawn, tmp_path):
     frame = runs_of(tmp_path, RATES)
     stalled = (frame["variant"] == "k01") & (frame["seed"] == frame["seed"].min())
