@@ -212,6 +212,25 @@ def test_costs_of_a_busy_machine_are_compared_by_flops(tmp_path):
     )
 
 
+def test_what_is_lacking_is_said_with_what_it_decides():
+    """The rows for what is recommended and those for another strategy are no two answers to one question."""
+    common = {"margin": "1", "seeds": "3", "answer": "undecided", "more_seeds": "0", "variant": "base"}
+    taken = common | {"strategy": "all_layers", "rows_needed": "88", "seconds_shared": "9"}
+    other = common | {"strategy": "probe", "rows_needed": "352", "seconds_shared": "5"}
+    labels = {"strategies": {"probe": "Linear probe"}}
+    assert recommended._sure(taken) == (
+        "Provisional: not shown to be within 1 point of the best with 3 seeds. "
+        "To show that it is: a validation set of 88 rows."
+    )
+    assert recommended._open([taken, other], taken, labels) == (
+        "To settle whether another one is within 1 point of the best: Linear probe – a validation set of 352 rows."
+    )
+    shown = taken | {"answer": "not worse"}
+    assert recommended._open([shown, other], shown, labels).startswith(
+        "To settle whether a cheaper one is within 1 point"
+    )
+
+
 def test_one_stalled_training_does_not_make_a_strategy_expensive(drawn, tmp_path):
     frame = runs_of(tmp_path, RATES)
     stalled = (frame["variant"] == "k01") & (frame["seed"] == frame["seed"].min())

@@ -175,11 +175,13 @@ def _sure(taken: dict) -> str:
     margin = wording.points(float(taken["margin"]))
     if taken["answer"] == NOT_WORSE:
         return f"Shown on validation to be within {margin} of the best ({seeds}, 95 % bounds over all strategies)."
-    return f"Provisional: not shown to be within {margin} of the best with {seeds}. To decide: {_lacks(taken)}."
+    return (
+        f"Provisional: not shown to be within {margin} of the best with {seeds}. To show that it is: {_lacks(taken)}."
+    )
 
 
 def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
-    """Return the undecided strategies that may be a better choice, with what would decide them.
+    """Return the undecided strategies that may be a better choice, with what would decide about them, and what.
 
     These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
     """
@@ -197,7 +199,10 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
         rest = len(names) - NAMED
         shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken or len(lacks) > 1 else []
         parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
-    what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
+    what = "To decide"
+    if taken:
+        within = f"within {wording.points(float(taken['margin']))} of the best"
+        what = f"To settle whether {'a cheaper one' if sure else 'another one'} is {within}"
     return f"{what}: {'; '.join(parts)}." if parts else ""
 
 
