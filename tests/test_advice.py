@@ -223,11 +223,11 @@ def test_what_is_lacking_is_said_with_what_it_decides():
         "To show that it is: a validation set of 88 rows."
     )
     assert recommended._open([taken, other], taken, labels) == (
-        "To settle whether another one is within 1 point of the best: Linear probe – a validation set of 352 rows."
+        "To decide whether another one is within 1 point of the best: Linear probe – a validation set of 352 rows."
     )
     shown = taken | {"answer": "not worse"}
     assert recommended._open([shown, other], shown, labels).startswith(
-        "To settle whether a cheaper one is within 1 point"
+        "To decide whether a cheaper one is within 1 point"
     )
 
 

@@ -71,16 +71,16 @@ def _slices(result, frame) -> list[str]:
     texts = corpus.texts or [corpus.words]
     is_distance = result.task["type"] in SCORE_TYPES
     scale, unit = (1, "mean distance, negative") if is_distance else (100, "right, %")
-    found = run_comparison.slices(frame, texts, result.task["target"], bounded=not is_distance)
+    by_slice = run_comparison.slices(frame, texts, result.task["target"], bounded=not is_distance)
     rows = [
         f"| {of} | {name} | {size} | {wording.number(scale * first, 2)} | {wording.number(scale * second, 2)} "
-        f"| {wording.number(scale * (second - first), 2)} {_reach(half, size, scale)} |"
-        for of, name, size, first, second, half in found
+        f"| {wording.number(scale * (second - first), 2)} {_half_interval(half, size, scale)} |"
+        for of, name, size, first, second, half in by_slice
     ]
     return [f"| slice | | examples | first ({unit}) | second | difference |", "|:--|:--|--:|--:|--:|--:|", *rows]
 
 
-def _reach(half: float | None, size: int, scale: int) -> str:
+def _half_interval(half: float | None, size: int, scale: int) -> str:
     """Return half an interval in print, or why there is none. Args: examples; by how much a credit is multiplied."""
     if half is None:
         return "(too few)" if size < run_comparison.FEWEST_EXAMPLES else "(the same for each example)"

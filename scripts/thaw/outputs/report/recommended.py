@@ -202,7 +202,7 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     what = "To decide"
     if taken:
         within = f"within {wording.points(float(taken['margin']))} of the best"
-        what = f"To settle whether {'a cheaper one' if sure else 'another one'} is {within}"
+        what = f"To decide whether {'a cheaper one' if sure else 'another one'} is {within}"
     return f"{what}: {'; '.join(parts)}." if parts else ""
 
 
