@@ -46,7 +46,7 @@ def test_bounds_that_hold_the_margin_are_undecided_and_name_seeds_and_rows():
     assert [one.answer for one in found] == ["undecided", "undecided"], "nor is it known which one is the best"
     assert found[1].needed.rows == pytest.approx(500 * 1.96**2 * 2**2 / 0.5**2, rel=0.1)
     few = analysis.judged([candidate(90, 100, seeds=2), candidate(80, 10, seeds=2)], 1.0)
-    assert [one.answer for one in few] == ["undecided"] * 2 and few[1].needed.seeds == 4, "six are the fewest"
+    assert [one.answer for one in few] == ["undecided"] * 2 and few[1].needed.seeds == 1, "three are the fewest"
 
 
 def alike(rows: int) -> list[Candidate]:
@@ -65,6 +65,26 @@ def test_few_rows_without_a_difference_do_not_show_that_there_is_none():
     nearly = alike(10)
     nearly[0].by_row[0, ::3] -= 1.0
     assert [one.answer for one in analysis.judged(nearly, 10.0)] == ["undecided"] * 3, "one row that differs is no more"
+
+
+def of_seeds(score: float, seconds: float, away: list[float]) -> Candidate:
+    """Return a candidate whose seeds are so far away from its score, on 500 rows that leave it open by two points."""
+    scores, drawn = score + np.array(away), 1.5 * np.random.default_rng(round(seconds)).standard_normal(1000)
+    return Candidate("some", scores, np.add.outer(scores, drawn), 500, {"seconds": seconds}, tuple(range(len(away))))
+
+
+def test_a_strategy_that_is_far_below_asks_for_no_seeds_of_fits_that_all_seeds_share():
+    """Two fits without a deviation over seeds lack rows alone, whatever the seeds of one that cannot be the best do."""
+    pair, far = [of_seeds(90, 10, [0.0] * 3), of_seeds(89.5, 5, [0.0] * 3)], of_seeds(20, 1, [-1.0, 0.0, 1.0])
+    for found in (analysis.judged(pair, 1.0), analysis.judged([*pair, far], 1.0)):
+        assert [one.answer for one in found[:2]] == ["undecided"] * 2
+        assert all(one.needed.seeds == 0 and one.needed.rows > 500 for one in found[:2])
+
+
+def test_more_rows_alone_are_tried_before_more_seeds_with_them():
+    """Three seeds that hardly differ are enough for the bounds of a recommendation: what lacks is rows."""
+    narrow = [of_seeds(90, 10, [-0.05, 0.0, 0.05]), of_seeds(89.5, 5, [0.05, 0.0, -0.05])]
+    assert {one.needed.seeds for one in analysis.judged(narrow, 1.0)} == {0}
 
 
 def promised(draw: int) -> list[str]:
@@ -171,6 +191,44 @@ def test_trials_of_a_search_are_part_of_the_cost(drawn, tmp_path):
     before, after = (lines_of(table)["top_k", "k01"] for table in (drawn, table_of(tmp_path, frame)))
     for cost, seconds in (("seconds_alone", 28.0), ("seconds_shared", 22.0)):
         assert float(before[cost]) == seconds and float(after[cost]) == seconds + 400
+
+
+def test_costs_of_a_busy_machine_are_compared_by_flops(tmp_path):
+    """Seconds that include other work are no comparison; the cell says so itself, as a terminal shows no notes."""
+    frame = runs_of(tmp_path, RATES)
+    frame["flops"] = 1e9 * frame["strategy"].map({"frozen": 1.0, "top_k": 30.0, "full": 120.0})
+    idle = lines_of(table_of(tmp_path, frame))["top_k", "k01"]
+    busy = table_of(tmp_path, frame.assign(device="cpu", total_seconds=20.0, processor_seconds=2.0))
+    assert cells_of(busy)["Cost"].startswith("30\u202fGFLOPs (measured on a busy machine: 22\u202fs (")
+    assert any(note.startswith("Costs are therefore given in FLOPs") for note in busy.notes)
+    lines = lines_of(busy)
+    taken, whole = lines["top_k", "k01"], lines["full", "base"]
+    assert (idle["busy"], taken["busy"], taken["training_flops"]) == ("0", "1", "3e+10")
+    said = recommended._cheaper(taken, whole, list(lines.values()), {})
+    assert said.startswith("30\u202fGFLOPs of training instead of 120\u202fGFLOPs (4.0 times less); ")
+    assert said.endswith("Seconds were measured on a busy machine and cannot be compared: 22\u202fs and 1.5\u202fmin.")
+    assert recommended._cheaper(idle, whole | {"busy": "0"}, list(lines.values()), {}).startswith(
+        "22\u202fs of training"
+    )
+
+
+def test_what_is_lacking_is_said_with_what_it_decides():
+    """The rows for what is recommended and those for another strategy are no two answers to one question."""
+    common = {"margin": "1", "seeds": "3", "answer": "undecided", "more_seeds": "0", "variant": "base"}
+    taken = common | {"strategy": "all_layers", "rows_needed": "88", "seconds_shared": "9"}
+    other = common | {"strategy": "probe", "rows_needed": "352", "seconds_shared": "5"}
+    labels = {"strategies": {"probe": "Linear probe"}}
+    assert recommended._sure(taken) == (
+        "Provisional: not shown to be within 1 point of the best with 3 seeds. "
+        "To show that it is: a validation set of 88 rows."
+    )
+    assert recommended._open([taken, other], taken, labels) == (
+        "To decide whether another one is within 1 point of the best: Linear probe – a validation set of 352 rows."
+    )
+    shown = taken | {"answer": "not worse"}
+    assert recommended._open([shown, other], shown, labels).startswith(
+        "To decide whether a cheaper one is within 1 point"
+    )
 
 
 def test_one_stalled_training_does_not_make_a_strategy_expensive(drawn, tmp_path):

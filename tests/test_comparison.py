@@ -71,10 +71,28 @@ def test_slices_hold_all_examples_and_their_means(pair):
     for of in ("label", "words", "negation", "shared words, %"):
         assert sum(row[0] for (kind, _), row in found.items() if kind == of) == 12
     no = frame[frame["same"] == "no"]
-    size, first, second, error = found["negation", "with"]
-    assert (size, first, second) == (6, no["first"].mean(), no["second"].mean())
-    assert error == pytest.approx(1.96 * np.std(no["second"] - no["first"]) / 6**0.5)
+    assert found["negation", "with"] == [6, no["first"].mean(), no["second"].mean(), None], "too few for an interval"
     assert found["shared words, %", "100"][0] == 6, "texts that are equal share all of their words"
+
+
+def test_a_slice_has_an_interval_of_its_examples_and_of_those_that_were_not_seen():
+    """Ten examples without a difference do not show that there is none; nine say nothing at all."""
+
+    def half(differences, bounded=True) -> float | None:
+        frame = pandas.DataFrame({"text": ["a"] * len(differences), "first": 0.0, "second": differences, "gold": 1.0})
+        (found,) = (row for row in run_comparison.slices(frame, ["text"], "gold", bounded) if row[0] == "negation")
+        return found[-1]
+
+    some = [1.0, 0.0] * 10
+    assert half(some) == pytest.approx(1.96 * np.std(some) / 20**0.5)
+    assert half([0.0] * 10) == pytest.approx(1 - 0.025**0.1) and half([0.0] * 10, bounded=False) is None
+    assert half([-1.0] * 2) is None and half(some[:9]) is None
+
+
+def test_a_result_that_is_compared_with_itself_is_named_as_such(pair):
+    done = forked.run(["thaw.cli.main", "compare", pair[0], pair[0]])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The same result twice: ") and "±" not in done.stdout
 
 
 def test_settings_that_differ_are_named_by_their_path(pair):
@@ -135,6 +153,7 @@ def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "accuracy on test: 87.5 and 66.7 (2 seeds and 1 seed)." in done.stdout
     assert "| phases.1.learning_rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout
+    assert "(too few) |" in done.stdout and "± 0.00" not in done.stdout
     assert len(pandas.read_csv(tmp_path / "flipped.csv")) == 5
 
 

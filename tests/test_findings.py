@@ -210,13 +210,32 @@ def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
 
 def test_the_plan_says_how_many_seeds_a_table_of_findings_needs(home, shared_data):
     """Six, however many claims there are: with Holm, 24 of them needed ten."""
-    comparisons, few = planned(home, "wei2022", shared_data).seeds_of_tables()
+    comparisons, few = (one for one in planned(home, "wei2022", shared_data).seeds_of_tables() if not one.marks)
     assert (few.output, few.needed, few.planned, few.enough) == ("findings", 6, 3, False) and not comparisons.enough
     assert few.sentence.startswith("Warning: Table findings, ") and "nothing in it will be decided" in few.sentence
     whole = planned(home, "lee2019", shared_data).seeds_of_tables()
     assert [(one.needed, one.planned, one.enough) for one in whole if one.output == "findings"] == [(6, 10, True)]
     demo = load_plan(read_config([str(home / "tests/base.yaml")], {}), home).seeds_of_tables()
-    assert [(one.output, one.needed, one.planned) for one in demo] == [("advice", 3, 2)]
+    assert [(one.output, one.needed, one.planned) for one in demo if not one.marks] == [("advice", 3, 2)]
+
+
+def test_the_plan_says_which_number_of_seeds_is_for_what(home):
+    """Three seeds are enough for a recommendation, which reads intervals, and not for the marks of tables of scores."""
+
+    def said(seeds) -> list[tuple[str, bool]]:
+        more = {"seeds": seeds, "outputs": ["main_table", "advice"]}
+        tables = load_plan(read_config([str(home / "tests/base.yaml")], more), home).seeds_of_tables()
+        return [(table.sentence, table.warns) for table in tables]
+
+    marks = (
+        "Table main_table shows scores with any number of seeds; which strategies are below the highest it says by a"
+    )
+    advice = "Table advice can decide with 3 seeds or more, by intervals; {} planned."
+    assert said([1, 2, 3]) == [
+        (f"{marks} test over seeds, with 6 or more; 3 planned.", False),
+        (advice.format(3), False),
+    ]
+    assert said([1, 2, 3, 4, 5, 6]) == [(advice.format(6), False)]
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):

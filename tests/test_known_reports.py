@@ -86,7 +86,7 @@ def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):
     )
     assert re.search(
         r"Next on validation and cheaper: Linear probe \(distance to the best: ?−20\.0 \[.*\] points\); .* "
-        r"To decide: at least 4 more seeds\.",
+        r"To decide: at least 1 more seed\.",
         text,
     )
     assert "contradicted" not in report.page and "undecided, −20.0" in report.page

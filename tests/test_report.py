@@ -260,6 +260,20 @@ def test_other_machines_precisions_and_protocols_are_told_too(invented_frame, in
     assert found["machine"]["others"][0]["anchor"] is None
 
 
+def test_a_fit_that_seeds_share_is_counted_once(invented_frame, invented_results):
+    frame = invented_frame[(invented_frame["kind"] == "run") & (invented_frame["task"] == "odd")].copy()
+    frame = frame[frame["strategy"].isin(["frozen", "full"])].assign(total_seconds=60.0, train_seconds=52.0)
+    made_with = provenance.circumstances(frame, invented_results)
+    lengths = {run["folder"]: (run["ended"] - run["started"]).total_seconds() for run in made_with}
+    fits = [folder for folder in lengths if "/frozen/" in folder]
+    assert len(fits) == 2 and len(lengths) == 4
+    assert provenance.span(made_with)["summed"] == sum(lengths.values()) - lengths[fits[0]]
+    sharing = {line["folder"]: line["sharing"] for line in provenance.listing(frame, str)}
+    assert sharing == {folder: 1 + (folder in fits) for folder in lengths}
+    frame.loc[frame["folder"] == fits[0], "train_seconds"] = 51.0  # a seed that was added later, by a fit of its own
+    assert {line["sharing"] for line in provenance.listing(frame, str)} == {1}
+
+
 def test_the_report_has_the_tables_own_numbers(page, invented_frame):
     for row in scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table")).groups[0].rows:
         for cell in row.cells:

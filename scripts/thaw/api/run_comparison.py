@@ -23,8 +23,10 @@ from thaw.evaluation.result_files import task_with_defaults
 from thaw.evaluation.target_kinds import target_of
 from thaw.schema.keys import documented
 from thaw.schema.phases import PhaseConfig
+from thaw.statistics.bootstrap import LEVEL, unseen_share
 
 PREDICTED = giving("scores")  # steps that write predictions
+FEWEST_EXAMPLES = 10  # of a slice: with fewer an interval by the standard error says nothing
 CHANGES_NO_NUMBER = {"keep"}  # keys of a spec that are no settings of the experiment
 
 
@@ -142,9 +144,13 @@ def flips(frame) -> dict[str, float]:
     return {"first": worse, "second": better, "same": len(frame) - worse - better, "p": float(p)}
 
 
-def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, float, float, float]]:
-    """Return by slice: what it is of, its name, examples, mean credit of both, and 1.96 errors of their difference.
+def slices(
+    frame, texts: list[str], target: str, bounded: bool = True
+) -> list[tuple[str, str, int, float, float, float | None]]:
+    """Return by slice: what it is of, its name, examples, mean credit of both, and half the CI of their difference.
 
+    Half the CI is 1.96 standard errors; where no example differs from the others it is what examples that were not
+    seen allow, or None where credits are not bounded by 0 and 1. None with fewer than FEWEST_EXAMPLES.
     Slices are by label, by length in words, by whether a text has a negation, and, of pairs, by how many of their
     words the texts share (Jaccard); negations are those of English.
     """
@@ -153,7 +159,16 @@ def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, fl
     for of, names in (keys | slice_names(frame, texts)).items():
         for name in in_order(names):
             part = frame[np.array(names) == name]
-            difference = part["second"] - part["first"]
-            error = 1.96 * difference.std(ddof=0) / np.sqrt(len(part))
-            rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
+            half = _half_interval((part["second"] - part["first"]).to_numpy(), bounded)
+            rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), half))
     return rows
+
+
+def _half_interval(differences: np.ndarray, bounded: bool) -> float | None:
+    """Return half the 95 % CI of the mean of N differences; see `slices`."""
+    count = len(differences)
+    if count < FEWEST_EXAMPLES:
+        return None
+    if np.ptp(differences) == 0:
+        return unseen_share(count, (1 + LEVEL) / 2) if bounded else None
+    return 1.96 * float(differences.std()) / count**0.5

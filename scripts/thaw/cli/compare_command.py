@@ -27,14 +27,23 @@ def main(words: list[str]) -> None:
     sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]
     split = arguments.split or sides[0].task["test"][0]
     frame = run_comparison.compared(*sides, split)
-    print("\n".join([*_settings(sides), "", *_scores_and_flips(sides, frame, split), "", *_slices(sides[0], frame)]))
+    print("\n".join([*_settings(sides), "", *_scores_and_flips(sides, frame, split)]))
+    if not _is_same(sides):
+        print("\n".join(["", *_slices(sides[0], frame)]))
     if arguments.out:
         differing = frame[frame["first"] != frame["second"]]
         write_text(arguments.out, differing.to_csv(index=False, lineterminator="\n"))
 
 
+def _is_same(sides) -> bool:
+    """Tell whether a result is compared with itself, of which slices show nothing."""
+    return sides[0].folder == sides[1].folder
+
+
 def _settings(sides) -> list[str]:
     """Return the settings that differ as a table."""
+    if _is_same(sides):
+        return [f"The same result twice: {sides[0].folder}"]
     rows = [f"| {key} | {first} | {second} |" for key, first, second in run_comparison.settings(*sides)]
     heads = [f"first: {sides[0].folder}  ", f"second: {sides[1].folder}", "", "| setting | first | second |"]
     return [*heads, "|:--|:--|:--|", *rows] if rows else [*heads[:2], "", "No setting differs."]
@@ -60,10 +69,19 @@ def _slices(result, frame) -> list[str]:
     """Return the mean credit of both by slice as a table."""
     corpus = result.corpus
     texts = corpus.texts or [corpus.words]
-    scale, unit = (1, "mean distance, negative") if result.task["type"] in SCORE_TYPES else (100, "right, %")
+    is_distance = result.task["type"] in SCORE_TYPES
+    scale, unit = (1, "mean distance, negative") if is_distance else (100, "right, %")
+    by_slice = run_comparison.slices(frame, texts, result.task["target"], bounded=not is_distance)
     rows = [
         f"| {of} | {name} | {size} | {wording.number(scale * first, 2)} | {wording.number(scale * second, 2)} "
-        f"| {wording.number(scale * (second - first), 2)} ± {wording.number(scale * error, 2)} |"
-        for of, name, size, first, second, error in run_comparison.slices(frame, texts, result.task["target"])
+        f"| {wording.number(scale * (second - first), 2)} {_half_interval(half, size, scale)} |"
+        for of, name, size, first, second, half in by_slice
     ]
     return [f"| slice | | examples | first ({unit}) | second | difference |", "|:--|:--|--:|--:|--:|--:|", *rows]
+
+
+def _half_interval(half: float | None, size: int, scale: int) -> str:
+    """Return half an interval in print, or why there is none. Args: examples; by how much a credit is multiplied."""
+    if half is None:
+        return "(too few)" if size < run_comparison.FEWEST_EXAMPLES else "(the same for each example)"
+    return f"± {wording.number(scale * half, 2)}"

@@ -72,7 +72,8 @@ class OutputKind(LazyImport):
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
     needs: what an experiment must have for it. adds: what the plan adds to its spec. seeds: with fewer it decides
-    nothing; 0 where it only shows. use: what else is made of it, if anything.
+    nothing; 0 where it only shows. seeds_of_marks: of one that only shows, with fewer it has no mark of a test. use:
+    what else is made of it, if anything.
     """
 
     about: str
@@ -81,6 +82,7 @@ class OutputKind(LazyImport):
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
     seeds: int = 0
+    seeds_of_marks: int = 0
     use: Use | None = None
 
 

@@ -14,6 +14,7 @@ TABLES = {
         "HTML, as all tables",
         options.ScoresOptions,
         adds=(*RUNS, Addition.DRAWS),
+        seeds_of_marks=FEWEST_SEEDS,
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",

@@ -177,6 +177,11 @@ def charged(shared: float, alone: float) -> str:
     return seconds(shared) + more
 
 
+def operations(value: float) -> str:
+    """Return operations in print: 3.1 TFLOPs."""
+    return f"{short(value)}{'' if value >= 999.5 else ' '}FLOPs"
+
+
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.statistics.bootstrap import LEVEL, Interval, Resampled, joint_reach, resampled, unseen_share
 from thaw.statistics.sample_size import MOST_SEEDS, Needed
 
@@ -100,19 +100,20 @@ def _lacking(contrasts: list, values: np.ndarray, widths: np.ndarray, margin: fl
     """Return for each candidate what would decide it by the same bounds, if means and standard deviations stay.
 
     The bounds stay as many standard errors away, which is more than more seeds need. Seeds alone where MOST_SEEDS or
-    fewer do, else twice, four times ... as many rows too; None where none of them does.
+    fewer do, else twice, four times ... as many rows, with no more seeds where rows alone do; None where none of them
+    does. The bounds are intervals: three seeds are enough for them, and of fewer no more is known than that. Strategies
+    that are no longer possible as the best, or scores without a deviation over seeds, ask for no seeds.
     """
     spreads = [[made.spread for made in row] for row in contrasts]
     seeds, rows = spreads[0][0].seeds, spreads[0][0].rows
     if seeds < FEWEST_OF_INTERVAL:
-        return [Needed(FEWEST_SEEDS - seeds, None)] * len(values)
+        return [Needed(FEWEST_OF_INTERVAL - seeds, None)] * len(values)
     by_seed, by_rows = (
         np.array([[getattr(s, name) for s in row] for row in spreads]) for name in ("by_seed", "by_rows")
     )
     lacking = [None] * len(values)
     for times in 2 ** np.arange(MOST_DOUBLINGS):
-        least = seeds if times > 1 and not by_seed.any() else max(FEWEST_SEEDS, seeds + 1)
-        numbers = np.arange(least, MOST_SEEDS + 1)
+        numbers = np.arange(seeds if times > 1 else seeds + 1, MOST_SEEDS + 1)
         errors = np.sqrt(by_rows / times + by_seed / numbers[:, None, None])
         low, high = _to_best(values, errors, widths, rows * times)
         decided = (low > -margin) | (high < -margin)

@@ -1,6 +1,11 @@
 """Whether the seconds of runs can be compared: on the CPU of a busy machine they are those of its other work too."""
 
 LEAST = 0.5  # share of a run's seconds in which a processor worked for it: about 1 on idle cores, more with threads
+BUSY_SECONDS = "measured on a busy machine"  # what is said of seconds wherever they stand without the sentence
+COSTS_IN_FLOPS = (
+    "Costs are therefore given in FLOPs, of a run and of those that it starts from, without feature extraction and the "
+    "trials of a search; what is cheapest is chosen by seconds as everywhere."
+)
 SHORT = 5.0  # seconds below which starting and reading are most of a run
 
 

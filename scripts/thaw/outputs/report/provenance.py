@@ -1,5 +1,6 @@
 """Versions and machines of a report's runs, differences between them, runs with warnings and missing results."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,8 +17,8 @@ NAMED = 3  # runs named next to their count; longer lists have a section of thei
 def circumstances(present, results) -> list[dict]:
     """Return for each present run what its scores depend on besides its settings.
 
-    Keys: folder, date, started and ended, and `facts`, {kind: value}: the versions of Thaw and of libraries, machine,
-    its size, precision, protocol.
+    Keys: folder, date, started and ended, fit (see `_fit`), and `facts`, {kind: value}: the versions of Thaw and of
+    libraries, machine, its size, precision, protocol.
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
@@ -29,6 +30,7 @@ def circumstances(present, results) -> list[dict]:
             facts[SIZE] = f"{wording.plural(hardware['cores'], 'core')}, {hardware['memory_gib']:g} GiB of memory"
         ended = datetime.fromisoformat(record["date"])
         times = {"started": ended - timedelta(seconds=record["seconds"]["total"]), "ended": ended}
+        times["fit"] = _fit(row)
         rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts} | times)
     return rows
 
@@ -36,10 +38,11 @@ def circumstances(present, results) -> list[dict]:
 def span(runs: list[dict]) -> dict:
     """Return when the first run started and the last one ended, the seconds between, and those of all runs added up.
 
-    A run that shared its job with others notes its share of the seconds, so that the first may have started earlier.
+    A run that shared its job with others notes its share of the seconds, so that the first may have started earlier;
+    a fit that seeds share, of which each notes all seconds, is counted once.
     """
     started, ended = min(run["started"] for run in runs), max(run["ended"] for run in runs)
-    summed = sum((run["ended"] - run["started"]).total_seconds() for run in runs)
+    summed = sum({run["fit"]: (run["ended"] - run["started"]).total_seconds() for run in runs}.values())
     shown = {"started": f"{started:%Y-%m-%d %H:%M}", "ended": f"{ended:%Y-%m-%d %H:%M}"}
     return shown | {"seconds": (ended - started).total_seconds(), "summed": summed}
 
@@ -99,21 +102,29 @@ def missing(runs, labels: dict) -> list[dict]:
 
 
 def listing(present, linked) -> list[dict]:
-    """Return a line per run: folder, link, test score, seconds and digest.
+    """Return a line per run: folder, link, test score, seconds, how many seeds share these seconds, and digest.
 
     Args: linked, from the folder of a run to the link to its record.
     """
     rows = present[present["main"].astype(bool) & (present["role"] == "test")].drop_duplicates(RUN)
+    sharing = Counter(map(_fit, rows.itertuples()))
     return [
         {
             "folder": row.folder,
             "link": linked(row.folder),
             "score": 100 * row.value,
             "seconds": row.train_seconds,
+            "sharing": sharing[_fit(row)],
             "digest": row.digest,
         }
         for row in rows.itertuples()
     ]
+
+
+def _fit(row) -> tuple:
+    """Return what was fitted at once: a run, or the one convex fit of all seeds of a cell, with the same seconds."""
+    shared = row.optimizer == "lbfgs"
+    return (str(Path(row.folder).parent), row.train_seconds, row.total_seconds) if shared else (row.folder,)
 
 
 def _named(row, labels: dict) -> dict:

@@ -14,12 +14,14 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import wording
+from thaw.outputs.frame.busy_machine import BUSY_SECONDS
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.tables.recommendation import NOT_WORSE, UNDECIDED
 from thaw.statistics.significance import TOO_FEW_SEEDS
 
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
+    "training_flops": (wording.operations, 1, "of training"),
     "seconds_shared": (wording.seconds, 1, "of training"),
     "memory_mb": (lambda value: f"{wording.short(value)}B", 1e6, "of memory"),
     "trained_parameters": (wording.short, 1, "trainable parameters"),
@@ -99,11 +101,11 @@ def _anchor(line: dict) -> str:
 
 
 def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
-    """Return the highest on validation of the strategies that train for less time than the highest of all."""
-    seconds = float(best["seconds_shared"])
-    cheaper = [line for line in lines if float(line["seconds_shared"]) < seconds]
+    """Return the highest on validation of the strategies that cost less to train than the highest of all."""
+    column = "training_flops" if _busy(best) else "seconds_shared"  # the cost that is printed
+    cheaper = [line for line in lines if float(line[column]) < float(best[column])]
     if not cheaper:
-        return "No other strategy trains for less time.", "", ""
+        return f"No other strategy trains {'with fewer FLOPs' if _busy(best) else 'for less time'}.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
     text = f"Next on validation and cheaper: {_name(near, labels)} (distance to the best: {away} points);"
@@ -128,16 +130,27 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
     other = best if taken is not best else max(lines, key=lambda line: float(line["trained_parameters"]))
     if other is taken:
         return "No other strategy trains more parameters."
-    parts = []
-    for column, (printed, factor, of) in COSTS.items():
+    parts, busy = [], _busy(taken)
+    for column in (column for column in COSTS if column != ("seconds_shared" if busy else "training_flops")):
+        printed, factor, of = COSTS[column]
         own, theirs = (float(line[column]) * factor for line in (taken, other))
         both = printed(own) == printed(theirs)
         parts.append(
             f"{printed(own)} {of} {'in both' if both else f'instead of {printed(theirs)}'}{_times(own, theirs)}"
         )
-    parts[0] += _whole(taken, other)
     than = "" if other is best else f" Compared with {_name(other, labels)}:"
-    return f"{than} {'; '.join(parts)}.".strip()
+    measured = ""
+    if busy:
+        own, theirs = (wording.seconds(float(line["seconds_shared"])) for line in (taken, other))
+        measured = f" Seconds were {BUSY_SECONDS} and cannot be compared: {own} and {theirs}."
+    else:
+        parts[0] += _whole(taken, other)
+    return f"{than} {'; '.join(parts)}.{measured}".strip()
+
+
+def _busy(line: dict) -> bool:
+    """Tell whether the seconds of a line cannot be compared; tables of before they said so do not know."""
+    return line.get("busy") == "1"
 
 
 def _whole(taken: dict, other: dict) -> str:
@@ -162,11 +175,13 @@ def _sure(taken: dict) -> str:
     margin = wording.points(float(taken["margin"]))
     if taken["answer"] == NOT_WORSE:
         return f"Shown on validation to be within {margin} of the best ({seeds}, 95 % bounds over all strategies)."
-    return f"Provisional: not shown to be within {margin} of the best with {seeds}. To decide: {_lacks(taken)}."
+    return (
+        f"Provisional: not shown to be within {margin} of the best with {seeds}. To show that it is: {_lacks(taken)}."
+    )
 
 
 def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
-    """Return the undecided strategies that may be a better choice, with what would decide them.
+    """Return the undecided strategies that may be a better choice, with what would decide about them, and what.
 
     These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
     """
@@ -184,7 +199,10 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
         rest = len(names) - NAMED
         shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken or len(lacks) > 1 else []
         parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
-    what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
+    what = "To decide"
+    if taken:
+        within = f"within {wording.points(float(taken['margin']))} of the best"
+        what = f"To decide whether {'a cheaper one' if sure else 'another one'} is {within}"
     return f"{what}: {'; '.join(parts)}." if parts else ""
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.outputs.frame.busy_machine import BUSY_SECONDS, COSTS_IN_FLOPS, busy_note
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, StrategyCandidate, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.result_links import row_anchor
@@ -23,7 +23,8 @@ TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "C
 HEADER = (
     "task split subset encoder head strategy variant validation difference low high answer more_seeds rows_needed "
     "seeds seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised test test_low "
-    "test_high papers highest test_difference test_difference_low test_difference_high margin reason"
+    "test_high papers highest test_difference test_difference_low test_difference_high margin reason training_flops "
+    "busy"
 )
 ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
@@ -31,12 +32,16 @@ MOST = 3  # undecided strategies named in a cell; the CSV has all
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What a line of the table is made of: the choice, its candidates as judged, papers' rules with what each takes."""
+    """What a line of the table is made of: the choice, its candidates as judged, papers' rules with what each takes.
+
+    busy: whether seconds cannot be compared, see `busy_machine`.
+    """
 
     given: Choice
     every: list[Judged]
     papers: list[tuple[dict, Judged]]
     column: aggregate.Column
+    busy: bool = False
 
     @cached_property
     def best(self) -> StrategyCandidate:
@@ -70,7 +75,7 @@ def build(data, spec: dict) -> TextTable:
     labels, runs, margin = spec["labels"], data.runs, spec["margin"]
     summary = aggregate.summarise(runs, "test", spec["order"])
     columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    groups, lines, fewest, predicting = [], [], FEWEST_OF_INTERVAL, []
+    groups, lines, fewest, predicting, busy = [], [], FEWEST_OF_INTERVAL, [], busy_note(runs)
     for group, name in names.items():
         rows = []
         for column in columns:
@@ -78,7 +83,8 @@ def build(data, spec: dict) -> TextTable:
             given = choice(mine, runs, group, column.task, column.split, data.predictions)
             if given:
                 every = judged(given.candidates, margin)
-                answer = Recommendation(given, every, _papers(spec["papers"], column.task, group[1], every), column)
+                papers = _papers(spec["papers"], column.task, group[1], every)
+                answer = Recommendation(given, every, papers, column, bool(busy))
                 rows.append(_row(answer, spec))
                 lines += _lines(answer, group, margin)
                 predicting.append(_prediction(answer, labels))
@@ -86,7 +92,7 @@ def build(data, spec: dict) -> TextTable:
         groups.append(Group(name, [], rows))
     titles = _without_dashes(groups)
     notes = _notes(margin, fewest, any(predicting), "Cost" in titles)
-    notes += (busy_note(runs) if "Cost" in titles else []) + _unrun(runs, labels)
+    notes += ([*busy, COSTS_IN_FLOPS] if busy and "Cost" in titles else []) + _unrun(runs, labels)
     notes += undefined_note(runs[runs["role"] == "validation"], labels, "They are no candidates there")
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
 
@@ -126,9 +132,9 @@ def _cells(answer: Recommendation, spec: dict) -> list[str]:
         tested = answer.tested(taken)
         if taken is not best:
             difference = f"{_bounds(answer.taken[0])} on validation; {answer.tested(taken, less=best)} on test"
-        cost = wording.charged(taken.costs[SHARED], taken.costs[ALONE])
+        cost = _cost(taken, answer)
         if taken is not best:
-            cost += f"; the highest {wording.charged(best.costs[SHARED], best.costs[ALONE])}"
+            cost += f"; the highest {_cost(best, answer)}"
         cost += _prediction(answer, labels)
     said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, answer)})" for rule, one in answer.papers]
     return [
@@ -140,6 +146,12 @@ def _cells(answer: Recommendation, spec: dict) -> list[str]:
         _undecided(answer, labels),
         "; ".join(said) or wording.DASH,
     ]
+
+
+def _cost(candidate: StrategyCandidate, answer: Recommendation) -> str:
+    """Return what training a candidate costs: seconds, or FLOPs where seconds cannot be compared."""
+    spent = wording.charged(candidate.costs[SHARED], candidate.costs[ALONE])
+    return f"{wording.operations(candidate.row.flops)} ({BUSY_SECONDS}: {spent})" if answer.busy else spent
 
 
 def _recommended(answer: Recommendation, spec: dict) -> str:
@@ -188,7 +200,8 @@ def _undecided(answer: Recommendation, labels: dict) -> str:
     cheaper = sorted(every, key=lambda one: one.candidate.costs[SHARED])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
-    lacks = [wording.lacking(one.needed, "validation set") if one.needed else wording.TOO_MANY for one in open_]
+    least = "at least " * (len(answer.best.seeds) < FEWEST_OF_INTERVAL)  # then it is all that is known
+    lacks = [least + wording.lacking(one.needed, "validation set") if one.needed else wording.TOO_MANY for one in open_]
     if not taken and open_ and len(set(lacks)) == 1:
         return f"{len(open_)} of {len(every)} strategies ({lacks[0]})"
     names = [f"{_name(one, labels)} ({_bounds(one)}; {what})" for one, what in zip(open_[:MOST], lacks, strict=False)]
@@ -240,6 +253,7 @@ def _lines(answer: Recommendation, group: tuple, margin: float) -> list[list]:
         advised = int(bool(taken) and one is taken[0])
         reason = "" if taken or not is_best else answer.given.refused or TOO_FEW_SEEDS
         lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, margin, reason]
+        lines[-1] += [f"{row.flops:.6g}", int(answer.busy)]
     return lines
 
 
