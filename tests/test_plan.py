@@ -264,6 +264,37 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
 
 
+def test_one_plan_has_several_files_of_a_folder_of_ones_own(home, tmp_path, monkeypatch):
+    """Their paths are relative to the file that names them, else to the working folder."""
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    place = tmp_path / "mine"
+    place.mkdir()
+    for file, name in (("ner", "ner"), ("topics", "topics"), ("copy", "ner")):
+        (place / f"{file}.yaml").write_text(yaml.safe_dump(base | {"experiment": name}))
+
+    def planned(*names):
+        file = place / "both.yaml"
+        file.write_text(yaml.safe_dump({"experiments": list(names), "seeds": [2, 3]}))
+        return load_plan(read_config([str(file)]), home, str(tmp_path / "results"), files=[str(file)])
+
+    plan = planned("ner.yaml", "topics.yaml")
+    assert [one.experiment for one in plan.experiments] == ["ner", "topics"] == list(plan.jobs["report"])
+    assert [one.seeds for one in plan.experiments] == [[2, 3]] * 2 and len(plan.jobs["prepare"]) == len(base["tasks"])
+    monkeypatch.chdir(place)
+    assert load_plan({"experiments": ["topics.yaml"]}, home, "results").runs["topics"]
+    with pytest.raises(UserError, match=r"both\.yaml:\d: experiments: there is no file .*/nor\.yaml$"):
+        planned("ner.yaml", "nor.yaml")
+    with pytest.raises(UserError, match=r"ner\.yaml and .*copy\.yaml have the same experiment: ner, and so one folder"):
+        planned("ner.yaml", "copy.yaml")
+    with pytest.raises(
+        UserError, match=r"zebras is no file of .*; name a file of yours with its suffix, as first\.yaml"
+    ):
+        planned("zebras")
+    for odd in ("ner.yaml", [], {"ner.yaml": 1}):
+        with pytest.raises(UserError, match="experiments: expected a list of experiments"):
+            load_plan({"experiments": odd}, home)
+
+
 def test_what_a_prepared_corpus_lacks_is_said_and_refuses_no_other_run(home, tmp_path):
     """A subset of more rows than train has. F1 of one label is refused where the entry lists more."""
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
