@@ -354,7 +354,7 @@ def test_a_run_for_which_a_shell_ignores_ctrl_c_goes_on():
         assert run.communicate(timeout=60)[1] == "" and run.returncode == 0
 
 
-def test_an_experiment_that_another_one_is_laid_over_does_not_run_and_a_note_says_so(tmp_path, monkeypatch, capsys):
+def test_an_experiment_that_another_one_is_applied_after_does_not_run_and_a_note_says_so(tmp_path, monkeypatch, capsys):
     """An overlay is none, nor one that renames what it changes; neither is a second file of the same experiment."""
     monkeypatch.chdir(tmp_path)
     whole = "tasks: [sentiment]\nencoders: [minilm]\nstrategies: [frozen]\nseeds: [1]\noutputs: [main_table]\n"
@@ -363,8 +363,8 @@ def test_an_experiment_that_another_one_is_laid_over_does_not_run_and_a_note_say
     (tmp_path / "again.yaml").write_text(f"experiment: ner\ntitle: again\n{whole}")
     (tmp_path / "renamed.yaml").write_text("experiment: small\nseeds: [1]\n")
     (tmp_path / "overlay.yaml").write_text("seeds: [1]\n")
-    note = "note: topics.yaml is laid over ner.yaml and has its own experiment:, so ner does not run; run them one "
-    note += "after the other\n"
+    note = "note: topics.yaml is applied after ner.yaml and has its own experiment:, so ner does not run; run them "
+    note += "one after the other\n"
     said = {
         ("ner.yaml", "topics.yaml"): note,
         ("ner.yaml", "overlay.yaml", "topics.yaml"): note,

@@ -159,7 +159,7 @@ def run_in_subprocess(given: argparse.Namespace, further: list[str], results: li
 def _run_in_group(command: list[str], **options) -> int:
     """Run a command as a process group of its own and return its exit code; pass on what would end this process.
 
-    Else Ctrl-C in a terminal, which reaches a whole group, and a signal to this process alone could not be told apart,
+    Else Ctrl-C in a terminal, which reaches a whole group, and a signal to this process alone would look the same,
     and the command would get it twice or never. After a signal this process exits.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -97,7 +97,7 @@ def configuration(files: list[str], given: list[str]) -> dict:
 
 
 def _replaced(files: list[str]) -> Iterator[str]:
-    """Yield a sentence for each file that is an experiment of its own and is laid over another one.
+    """Yield a sentence for each file that is an experiment of its own and is applied after another one.
 
     An overlay may rename the experiment that it changes; it lacks keys that an experiment must have.
     """
@@ -105,11 +105,11 @@ def _replaced(files: list[str]) -> Iterator[str]:
     below: tuple[str, str] | None = None  # the last file that has a name for the experiment, and that name
     for file in files:
         content = read_yaml(file).content
-        name = content.get("experiment") if isinstance(content, dict) else None
+        name = content.get("experiment")
         if below and needed <= content.keys() and name != below[1]:
             yield (
-                f"{file} is laid over {below[0]} and has its own experiment:, so {below[1]} does not run; run them one "
-                "after the other"
+                f"{file} is applied after {below[0]} and has its own experiment:, so {below[1]} does not run; run them "
+                "one after the other"
             )
         below = (file, str(name)) if name else below
 
