@@ -20,6 +20,7 @@ config/*.yaml (catalogues) define what exists, and what is wanted is in config/c
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -61,19 +62,27 @@ if not {"experiment", "experiments"} & set(config):
     configfile: HOME / "config/config.yaml"
 
 
-try:
+@contextlib.contextmanager
+def mistakes():
+    """Print a mistake of the user's as one sentence: `thaw run` alone, Snakemake with the place in this file."""
+    try:
+        yield
+    except UserError as mistake:
+        if os.environ.get("THAW_RUN"):
+            sys.exit(f"error: {mistake}")
+        raise WorkflowError(str(mistake)) from None
+
+
+with mistakes():
     PLAN = load_plan(config, HOME, files=workflow.configfiles)
-except UserError as mistake:
-    if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
-        sys.exit(f"error: {mistake}")
-    raise WorkflowError(str(mistake)) from None
 
 
 EVENTS = WorkflowEvents(PLAN, workflow, logger, CODE)
 
 
 onstart:
-    EVENTS.start()
+    with mistakes():
+        EVENTS.start()
 
 
 onerror:

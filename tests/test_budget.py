@@ -17,7 +17,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame import missing_results
-from thaw.outputs.frame.collection import CollectedResult
+from thaw.outputs.frame.collection import CollectedResult, selected
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import recommendation
 from thaw.planning import time_budget
@@ -63,6 +63,17 @@ def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
     assert names(turns) == first + [name[:-1] + "2" for name in first[1:]], "a fitted head has all seeds at once"
     took = {turn.operations for turn in turns[1:4]}
     assert len(took) == 3 and min(took) > turns[0].operations
+
+
+def test_what_is_missing_is_what_the_report_lists(place, tmp_path, monkeypatch):
+    """Seeds of a head that is fitted in one job, and baselines, of which some train; no trial of a search."""
+    monkeypatch.setitem(place.more, "baselines", ["majority", "bag_of_words", "random_encoder"])
+    plan = planned(place, tmp_path)
+    listed = {result.folder for result in selected(plan.job("collect", "mine").spec)}
+    assert time_budget.missing(plan, "mine") == len(listed) == 8 + 2 + 2
+    for run in plan.runs["mine"][:3]:
+        write(plan, run, 0.5)
+    assert time_budget.missing(plan, "mine") == len(listed) - 3
 
 
 def test_what_is_worse_for_sure_gets_no_further_seed(place, tmp_path):
@@ -196,17 +207,15 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
 def test_the_exit_code_says_that_something_failed(place, monkeypatch, capsys):
     """A slice fails, and tables of what is there are drawn; Snakemake is told that Thaw calls it."""
     monkeypatch.chdir(place.folder)
-    called = []
-
-    def fails_where_runs_are_asked_for(command, env, **_):
-        called.append(env["THAW_RUN"])
-        return subprocess.CompletedProcess(command, 3 if "--" in command else 0)
-
-    monkeypatch.setattr(run_command.subprocess, "run", fails_where_runs_are_asked_for)
+    script = "import os, sys; open('called', 'a').write(os.environ['THAW_RUN']); sys.exit(3 * ('--' in sys.argv))"
+    monkeypatch.setattr(run_command, "snakemake_command", lambda *_: [sys.executable, "-c", script])
     for more, code in (([], 3), (["--config", "budget=0s"], 0)):
         with pytest.raises(SystemExit) as ended:
             budget_command.main(["mine.yaml", *more])
-        assert ended.value.code == code and set(called) == {"1"} and "used of" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert ended.value.code == code and " used of" in said and "; the report lacks 9 results" in said
+        assert ("more than given: a job that has begun is not cut off" in said) == ("budget=0s" in more)
+    assert set((place.folder / "called").read_text()) == {"1"}
 
 
 @pytest.mark.slow
@@ -222,3 +231,5 @@ def test_an_experiment_under_a_budget_has_its_advice_and_says_what_is_missing(pl
     missing = set(runs.loc[runs["missing"] != "", "missing"])
     assert all(reason.startswith("not run: ") for reason in missing)
     assert not missing or "not run: " in page
+    lacks = len(set(runs.loc[runs["missing"] != "", "folder"]))
+    assert f"the report lacks {lacks} result" in done.stdout

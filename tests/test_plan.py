@@ -19,7 +19,7 @@ from thaw.core.files import write_json
 from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.prepared_checks import shortfalls
+from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.shell_words import command
 
 
@@ -264,7 +264,38 @@ def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tm
     assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
 
 
-def test_what_a_prepared_corpus_lacks_is_said_and_refuses_no_other_run(home, tmp_path):
+def test_one_plan_has_several_files_of_a_folder_of_ones_own(home, tmp_path, monkeypatch):
+    """Their paths are relative to the file that names them, else to the working folder."""
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    place = tmp_path / "mine"
+    place.mkdir()
+    for file, name in (("ner", "ner"), ("topics", "topics"), ("copy", "ner")):
+        (place / f"{file}.yaml").write_text(yaml.safe_dump(base | {"experiment": name}))
+
+    def planned(*names):
+        file = place / "both.yaml"
+        file.write_text(yaml.safe_dump({"experiments": list(names), "seeds": [2, 3]}))
+        return load_plan(read_config([str(file)]), home, str(tmp_path / "results"), files=[str(file)])
+
+    plan = planned("ner.yaml", "topics.yaml")
+    assert [one.experiment for one in plan.experiments] == ["ner", "topics"] == list(plan.jobs["report"])
+    assert [one.seeds for one in plan.experiments] == [[2, 3]] * 2 and len(plan.jobs["prepare"]) == len(base["tasks"])
+    monkeypatch.chdir(place)
+    assert load_plan({"experiments": ["topics.yaml"]}, home, "results").runs["topics"]
+    with pytest.raises(UserError, match=r"both\.yaml:\d: experiments: there is no file .*/nor\.yaml$"):
+        planned("ner.yaml", "nor.yaml")
+    with pytest.raises(UserError, match=r"ner\.yaml and .*copy\.yaml have the same experiment: ner, and so one folder"):
+        planned("ner.yaml", "copy.yaml")
+    with pytest.raises(
+        UserError, match=r"zebras is no file of .*; name a file of yours with its suffix, as first\.yaml"
+    ):
+        planned("zebras")
+    for odd in ("ner.yaml", [], {"ner.yaml": 1}):
+        with pytest.raises(UserError, match="experiments: expected a list of experiments"):
+            load_plan({"experiments": odd}, home)
+
+
+def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_missing(home, tmp_path):
     """A subset of more rows than train has. F1 of one label is refused where the entry lists more."""
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
     one = {"tasks": ["acceptability"], "subsets": ["n1000_d1"], "outputs": ["main_table"]}
@@ -272,8 +303,22 @@ def test_what_a_prepared_corpus_lacks_is_said_and_refuses_no_other_run(home, tmp
     (corpus,) = plan.jobs["prepare"]
     card = {"digest": plan.job("prepare", corpus).digest, "splits": {"train": {"rows": 800}}, "labels": {}}
     write_json(tmp_path / f"data/{corpus}/card.json", card)
-    lacks = "acceptability: subset n1000_d1 has 1000 training rows, and train of the corpus has 800"
-    assert shortfalls(load_plan(base | one, home, str(tmp_path))) == [lacks]
+    lacks = f"acceptability: subset n1000_d1 of 1000 rows: train of {corpus} has 800; ask for fewer"
+    plan = load_plan(base | one, home, str(tmp_path))
+    assert shortfalls(plan) == [lacks]
+    with pytest.raises(UserError, match=f"^{lacks}$"):
+        refuse_shortfalls(plan)
+    for missing in ({"allow_missing": True}, {"budget": "2h"}):
+        plan = load_plan(base | one | missing, home, str(tmp_path))
+        assert shortfalls(plan) == [lacks] and refuse_shortfalls(plan) is None
+    (tmp_path / "tasks.yaml").write_text(
+        "subsets: {most: {rows: 700, reserved: 200}, fewer: {rows: 600, reserved: 200}}"
+    )
+    own = {"subsets": ["most", "fewer"], "catalogues": [str(tmp_path)]}
+    kept = (
+        f"acceptability: subset most of 700 rows: train of {corpus} has 800, of which 200 are reserved; ask for fewer"
+    )
+    assert shortfalls(load_plan(base | one | own, home, str(tmp_path))) == [kept]
     write_json(tmp_path / f"data/{corpus}/card.json", card | {"digest": "of another entry"})
     assert shortfalls(load_plan(base | one, home, str(tmp_path))) == []
     own = "corpora: {c: {texts: [text], targets: {mood: label}, labels: {mood: [a, b, c]}, files: {format: csv, "

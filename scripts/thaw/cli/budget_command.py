@@ -4,8 +4,9 @@ thaw budget my.yaml --config budget=2h data_dir=path/to/data
 
 Further options are Snakemake's own, as --cores 4. Cheap cells come first, one seed of each; a cell that is worse on
 validation than the best for sure, by the interval over seeds and rows, gets no further seed: none is given up after a
-single seed. No training is started that would not fit into what is left; one that has begun is not cut off. The report
-and the advice list what was not run. Run it again, with a new budget, and it continues.
+single seed. No training is started that would not fit into what is left; one that has begun is not cut off. Preparing
+data, extracting features, baselines and outputs count once they have run and are not foreseen, so that a short budget
+is overrun. The report and the advice list what was not run. Run it again, with a new budget, and it continues.
 
 Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next. The
 exit code is the last one of Snakemake that says that something failed, else 0.
@@ -23,6 +24,10 @@ from thaw.planning import cost_estimate, time_budget
 from thaw.planning.plan import Plan
 
 SLICES = 10  # so many answers, at least, on the way
+OVER = (
+    "\nmore than given: a job that has begun is not cut off, and preparing data, extracting features, baselines and "
+    "outputs are not foreseen"
+)
 
 
 def main(words: list[str]) -> None:
@@ -58,7 +63,8 @@ def main(words: list[str]) -> None:
     if not tried:
         code = run_in_subprocess(given, further, []) or code
     given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
-    print(f"budget: {seconds(time.monotonic() - begin)} used of {wish}; {plural(len(waiting), 'run')} left{given_up}")
+    used, lacks = time.monotonic() - begin, plural(time_budget.missing(plan, name), "result")
+    print(f"budget: {seconds(used)} used of {wish}; the report lacks {lacks}{given_up}{OVER if used > whole else ''}")
     sys.exit(code)
 
 

@@ -27,6 +27,7 @@ from thaw.outputs.wording import plural
 from thaw.planning import cost_estimate, job_request
 from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
+from thaw.planning.prepared_checks import shortfalls
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
@@ -42,7 +43,9 @@ def main(words: list[str]) -> None:
     given = parsed(selecting("doctor", __doc__), words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
     lines = [
-        line for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)
+        line
+        for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, data, slurm, tex)
+        for line in look(plan)
     ]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:
@@ -201,6 +204,12 @@ def _unreachable() -> str:
     except (OSError, ValueError) as error:
         return f"{address}: {getattr(error, 'reason', error)}"
     return ""
+
+
+def data(plan: Plan) -> Iterator[Line]:
+    """Name what prepared datasets lack of what the runs read."""
+    for sentence in shortfalls(plan):
+        yield PROBLEM, "data", sentence
 
 
 def slurm(plan: Plan) -> Iterator[Line]:

@@ -27,7 +27,7 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
-from thaw.planning.prepared_checks import shortfalls
+from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.run_progress import duration
 
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
@@ -201,3 +201,4 @@ def main(words: list[str]) -> None:
     print_downloads(plan)
     print_store(plan)
     print_time(plan)
+    refuse_shortfalls(plan)

@@ -79,11 +79,16 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
         snakemake(arguments)
 
 
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def graceful_interrupt():
+def graceful_interrupt(first=_interrupt, third=lambda: None):
     """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; only a third one ends it at once.
 
     A second one would interrupt the ending of jobs. Where a shell ignores Ctrl-C, as behind a script, it stays ignored.
+    Args: what the first one does; what the third one does before it ends this process.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
@@ -94,8 +99,9 @@ def graceful_interrupt():
         times.append(number)
         if len(times) == 1:
             print("\nstopping, once the jobs have ended; Ctrl-C twice more does not wait for them", file=sys.stderr)
-            raise KeyboardInterrupt
+            first()
         if len(times) > 2:
+            third()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
@@ -140,13 +146,42 @@ def _environment() -> dict[str, str]:
 def run_in_subprocess(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
     """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
 
-    Args: the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
+    What ends this process ends Snakemake first, as it ends `thaw run`, and this process once its jobs have ended. Args:
+    the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
     for all of them; the open file for what Snakemake prints.
     """
     command = snakemake_command(given.configfile, ["--keep-going"])
     command += [*(["--config", *given.config] if given.config else []), *further]
     command += ["--", *results] if results else []
-    return subprocess.run(command, env=os.environ | _environment(), stdout=output, stderr=output).returncode
+    return _run_in_group(command, env=os.environ | _environment(), stdout=output, stderr=output)
+
+
+def _run_in_group(command: list[str], **options) -> int:
+    """Run a command as a process group of its own and return its exit code; pass on what would end this process.
+
+    Else Ctrl-C in a terminal, which reaches a whole group, and a signal to this process alone would look the same,
+    and the command would get it twice or never. After a signal this process exits.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    ended = []
+
+    def send(number: int) -> None:
+        ended.append(number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, number)
+
+    with subprocess.Popen(command, process_group=0, **options) as process:
+        try:
+            for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
+                signal.signal(number, lambda number, _: send(number))
+            with graceful_interrupt(lambda: send(signal.SIGINT), lambda: send(signal.SIGKILL)):
+                code = process.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    if ended:
+        sys.exit(max(code, 1) if ended[0] == signal.SIGINT else 128 + ended[0])
+    return code
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from thaw.core import fork_server, layout
 from thaw.core.phrases import plural
 from thaw.planning import kept_corpora, run_progress
 from thaw.planning.plan import Plan
+from thaw.planning.prepared_checks import refuse_shortfalls
 
 
 class WorkflowEvents:
@@ -18,7 +19,12 @@ class WorkflowEvents:
         self.progress: run_progress.RunProgress | None = None
 
     def start(self) -> None:
-        """Say what the plan has to say, keep what `prepare` replaces, and count jobs from now on."""
+        """Say what the plan has to say, keep what `prepare` replaces, and count jobs from now on.
+
+        Raises UserError where an experiment is asked for that cannot be finished; --keep-going runs what can be.
+        """
+        if self._is_whole() and not self.workflow.execution_settings.keep_going:
+            refuse_shortfalls(self.plan)
         dag = self.workflow.dag
         kept_corpora.put_back(self.plan.results)  # after a run that was killed
         kept_corpora.set_aside(

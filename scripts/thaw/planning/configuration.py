@@ -65,17 +65,38 @@ def _results_folder(config: dict) -> str:
 
 
 def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:
-    """Return configuration and files of each experiment: those of config/experiments named, under the other keys."""
+    """Return configuration and files of each experiment: those that are named, under the other keys."""
     if SEVERAL not in config:
         return [(config, list(files))]
-    rest, folder = {key: value for key, value in config.items() if key != SEVERAL}, home / "config/experiments"
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
-    for name in config[SEVERAL]:
-        if name not in known:
-            place = SelectionFiles(files, config).place([SEVERAL])
-            raise UserError(f"{place}: {SEVERAL}: {name} is no file of {folder}{suggestion(str(name), known)}")
-    paths = [folder / f"{name}.yaml" for name in config[SEVERAL]]
-    return [(merged(read_yaml(path).content, rest), [path, *files]) for path in paths]
+    place, rest = SelectionFiles(files, config).place([SEVERAL]), {k: v for k, v in config.items() if k != SEVERAL}
+    if not isinstance(config[SEVERAL], list) or not config[SEVERAL]:
+        raise UserError(f"{place}: {SEVERAL}: expected a list of experiments, as [first.yaml, other.yaml]")
+    paths = [_file_of(name, home, files, place) for name in config[SEVERAL]]
+    selections = [(merged(read_yaml(path).content, rest), [path, *files]) for path in paths]
+    named: dict[str, Path] = {}
+    for path, (one, _) in zip(paths, selections, strict=True):
+        first = named.setdefault(str(one.get("experiment")), path)
+        if first is not path:
+            raise UserError(
+                f"{place}: {SEVERAL}: {first} and {path} have the same experiment: {one.get('experiment')}, and so one "
+                "folder of outputs; rename one"
+            )
+    return selections
+
+
+def _file_of(name, home: Path, files, place: str) -> Path:
+    """Return the file of an experiment of several: one next to a file that names it or of here, or a shipped one."""
+    shipped_ones = home / "config/experiments"
+    if Path(str(name)).suffix in (".yaml", ".yml"):
+        near = [Path(file).parent / name for file in reversed(files)]
+        if own := next((path for path in [*near, Path(name)] if path.is_file()), None):
+            return own
+        raise UserError(f"{place}: {SEVERAL}: there is no file {near[0] if near else name}")
+    known = sorted(path.stem for path in shipped_ones.glob("*.yaml"))
+    if name not in known:
+        hint = suggestion(str(name), known, "name a file of yours with its suffix, as first.yaml")
+        raise UserError(f"{place}: {SEVERAL}: {name} is no file of {shipped_ones}{hint}")
+    return shipped_ones / f"{name}.yaml"
 
 
 def _experiment(config: dict, files: list) -> ExperimentConfig:

@@ -11,7 +11,9 @@ from thaw.core.files import read_json
 from thaw.declarations.output_kind import Use
 from thaw.declarations.output_options import AdviceOptions
 from thaw.declarations.outputs import kinds_for
+from thaw.planning.jobs import Result
 from thaw.planning.plan import Plan
+from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan, needed
 from thaw.planning.start_order import operations_of_jobs
 
@@ -58,6 +60,14 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
         counted[run.cell] |= jobs
         pending.append(PendingRun(run, number, sum(own.get(job, 0.0) for job in jobs if not plan.is_current(*job))))
     return sorted(pending, key=lambda turn: (turn.number, turn.operations))
+
+
+def missing(plan: Plan, experiment: str) -> int:
+    """Return how many results a report lacks: runs of every seed, baselines, external predictions, ensembles."""
+    shown = [*plan.shown[experiment], *(run for _, run in plan.baseline_runs[experiment])]
+    wanted = {run.folder: result_of(run) for run in shown}
+    wanted |= {folder: Result(step, key) for folder, (step, key) in plan.extra_results[experiment].items()}
+    return sum(not plan.records.is_made(result) for result in wanted.values())
 
 
 def pruned(plan: Plan, experiment: str) -> dict[str, str]:
