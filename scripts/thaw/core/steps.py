@@ -47,7 +47,7 @@ STEPS = {
     "collect": Step(12, result="output"),
     "table": Step(20, result="output"),
     "figure": Step(18, "plots", result="output"),
-    "report": Step(18, "plots", result="output"),
+    "report": Step(19, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
