@@ -20,13 +20,10 @@ config/*.yaml (catalogues) define what exists, and what is wanted is in config/c
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
 """
 
-import contextlib
 import gc
-import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
@@ -52,8 +49,7 @@ sys.path.insert(0, str(CODE))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
-from thaw.cli.workflow_events import WorkflowEvents
-from thaw.core.errors import UserError
+from thaw.cli.workflow_events import WorkflowEvents, one_sentence
 from thaw.planning.configuration import load_plan
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
@@ -62,18 +58,7 @@ if not {"experiment", "experiments"} & set(config):
     configfile: HOME / "config/config.yaml"
 
 
-@contextlib.contextmanager
-def mistakes():
-    """Print a mistake of the user's as one sentence: `thaw run` alone, Snakemake with the place in this file."""
-    try:
-        yield
-    except UserError as mistake:
-        if os.environ.get("THAW_RUN"):
-            sys.exit(f"error: {mistake}")
-        raise WorkflowError(str(mistake)) from None
-
-
-with mistakes():
+with one_sentence():
     PLAN = load_plan(config, HOME, files=workflow.configfiles)
 
 
@@ -81,7 +66,7 @@ EVENTS = WorkflowEvents(PLAN, workflow, logger, CODE)
 
 
 onstart:
-    with mistakes():
+    with one_sentence():
         EVENTS.start()
 
 

@@ -23,9 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.exporting.text_lines import examples
-
 SCRIPTS = Path(__file__).parents[1] / "scripts"
+sys.path.insert(0, str(SCRIPTS))  # that the server has, too
+
+from thaw.exporting.text_lines import examples  # noqa: E402 - of this checkout
+
 COLUMNS = ("clients", "requests", "median ms", "P95 ms", "P99 ms", "requests/s", "memory MiB")
 
 

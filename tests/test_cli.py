@@ -104,8 +104,8 @@ def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names
 @pytest.mark.parametrize(
     "item, sentence",
     [
-        ("cores=4", "cores: is an option and no key; write --cores 2 after thaw run"),
-        ("device=cuda", "device: no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
+        ("cores=4", "cores: is an option and no key; write --cores N after thaw run"),
+        ("device=cuda", "device: is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
     ],
 )
 def test_what_is_no_key_says_what_decides_it(home, item, sentence):

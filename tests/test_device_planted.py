@@ -46,8 +46,9 @@ def start_as_it_was(plant):
     resume = Progress.resume
 
     def resumed(self, training):
+        start = self._part("start")
         resume(self, training)
-        training.states[0].start = self._part("start")
+        training.states[0].start = start
 
     plant(Progress, "resume", resumed)
 

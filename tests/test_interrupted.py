@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from jobs_of_server import lives, state, until
 from thaw.core.errors import UserError
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers
@@ -42,22 +43,6 @@ def started(folder, *command: str, environment: dict | None = None) -> subproces
     return subprocess.Popen([sys.executable, *command], cwd=folder, env=own, process_group=0, **pipes)
 
 
-def wait_for(exists) -> None:
-    end = time.monotonic() + 60
-    while not exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def is_there(process: int) -> bool:
-    """Return whether a process runs; one that has ended and that nobody has waited for does not."""
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks /proc which processes run")
 @pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["as a terminal does", "to the command alone"])
 @pytest.mark.parametrize(
@@ -67,18 +52,32 @@ def is_there(process: int) -> bool:
 def test_what_ends_a_command_ends_snakemake_and_its_jobs_first(tmp_path, send, signals, status):
     (tmp_path / "snakemake.py").write_text(SNAKEMAKE)
     with started(tmp_path, "-c", WAITING) as command:
-        wait_for(lambda: (tmp_path / "job").exists() and (tmp_path / "job").read_text())
+        until(lambda: (tmp_path / "job").exists() and (tmp_path / "job").read_text())
         for number in signals:
             time.sleep(0.3)
             send(command.pid, number)
         _, said = command.communicate(timeout=60)
     assert command.returncode == status and "Traceback" not in said
-    assert not is_there(int((tmp_path / "job").read_text()))
+    assert not lives(int((tmp_path / "job").read_text()))
     if signals[0] == signal.SIGINT:
         assert said.count("stopping, once the jobs have ended") == 1
     if signals == [signal.SIGINT]:
         assert (tmp_path / "stopped").exists(), "the command has waited for Snakemake"
         assert "stopped; what is finished stays, and the same command goes on from there" in said
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks /proc which processes run")
+def test_ctrl_z_stops_snakemake_and_its_jobs_until_the_command_goes_on(tmp_path):
+    (tmp_path / "snakemake.py").write_text(SNAKEMAKE)
+    with started(tmp_path, "-c", WAITING) as command:
+        until(lambda: (tmp_path / "job").exists() and (tmp_path / "job").read_text())
+        job = int((tmp_path / "job").read_text())
+        command.send_signal(signal.SIGTSTP)
+        until(lambda: state(job) == state(command.pid) == "T")
+        command.send_signal(signal.SIGCONT)
+        until(lambda: state(job) == state(command.pid) == "S")
+        command.terminate()
+        assert command.wait(60) == 143 and not lives(job)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +97,7 @@ def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place, com
     locks = place.folder / ".snakemake/locks"
     words = ("-m", "thaw.cli.main", command, "mine.yaml", "--cores", "1")
     with started(place.folder, *words, environment=place.environment) as stopped:
-        wait_for(lambda: any(locks.glob("*.lock")))
+        until(lambda: any(locks.glob("*.lock")))
         stopped.send_signal(signal.SIGINT)
         said = "".join(stopped.communicate(timeout=100))
     assert stopped.returncode == 1 and "the same command goes on from there" in said

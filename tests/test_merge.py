@@ -278,6 +278,18 @@ def test_nobody_is_told_to_keep_a_run_that_is_refused_then(rooms, tmp_path):
         merge([results / run.relative_to(run.parents[7])], tmp_path / "out")
 
 
+def test_what_is_no_trained_run_is_no_run(runs, tmp_path):
+    """A baseline has metrics.json too, and no head."""
+    baseline = tmp_path / "results/baselines/sings/all/majority"
+    baseline.mkdir(parents=True)
+    shutil.copyfile(runs["sings"] / "metrics.json", baseline / "metrics.json")
+    record = read_json(baseline / "metrics.json")
+    record["spec"].pop("head")
+    write_json(baseline / "metrics.json", record)
+    with pytest.raises(UserError, match="is no finished run: expected a folder of"):
+        merge([baseline], tmp_path / "out")
+
+
 def test_the_summary_counts_layers_by_what_is_read(merged):
     """Four tasks, of which one reads pairs: no text runs all of them."""
     stored, pairs, texts = [line for line in merge_summary(*merged).splitlines() if " layers (" in line]

@@ -12,7 +12,7 @@ from thaw.cli.experiment_file import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
-from thaw.data.label_slips import label_slips
+from thaw.data.label_slips import contradictions, label_slips
 from thaw.data.preparation import prepare
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -470,6 +470,10 @@ def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path
     assert draft_of_file(tmp_path / "mine.csv", set()).guesses["labels"] == (
         "1 text has several labels, the first 'sentence 2'; 1 row is wrong whatever a model predicts"
     )
+
+
+def test_texts_that_are_left_out_have_no_labels():
+    assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == ""
 
 
 @pytest.mark.parametrize("words", [20, 120])

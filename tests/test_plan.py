@@ -284,7 +284,7 @@ def test_one_plan_has_several_files_of_a_folder_of_ones_own(home, tmp_path, monk
     assert load_plan({"experiments": ["topics.yaml"]}, home, "results").runs["topics"]
     with pytest.raises(UserError, match=r"both\.yaml:\d: experiments: there is no file .*/nor\.yaml$"):
         planned("ner.yaml", "nor.yaml")
-    with pytest.raises(UserError, match=r"ner\.yaml and .*copy\.yaml have the same experiment: ner, and so one folder"):
+    with pytest.raises(UserError, match=r"ner\.yaml and .*copy\.yaml, which have the same experiment: ner; rename one"):
         planned("ner.yaml", "copy.yaml")
     with pytest.raises(
         UserError, match=r"zebras is no file of .*; name a file of yours with its suffix, as first\.yaml"
@@ -293,6 +293,22 @@ def test_one_plan_has_several_files_of_a_folder_of_ones_own(home, tmp_path, monk
     for odd in ("ner.yaml", [], {"ner.yaml": 1}):
         with pytest.raises(UserError, match="experiments: expected a list of experiments"):
             load_plan({"experiments": odd}, home)
+
+
+@pytest.mark.parametrize(
+    ("more", "names", "said"),
+    [
+        ({"pathvars": {"results": "other"}}, ["one.yaml"], "one.yaml: pathvars: is a key of the file that names"),
+        ({}, ["one.yaml", "one.yaml"], "experiments: names .*one.yaml twice"),
+        ({"experiments": ["demo"]}, ["one.yaml"], "one.yaml: experiments: is a key of this file too"),
+    ],
+)
+def test_what_several_experiments_cannot_say_each_is_refused(home, tmp_path, monkeypatch, more, names, said):
+    monkeypatch.chdir(tmp_path)
+    base = yaml.safe_load((home / "config/config.yaml").read_text()) | {"experiment": "one"}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(base | more))
+    with pytest.raises(UserError, match=said):
+        load_plan({"experiments": names}, home)
 
 
 def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_missing(home, tmp_path):

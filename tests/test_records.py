@@ -3,10 +3,10 @@
 import hashlib
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from subprocess import PIPE
 
 import pandas as pd
@@ -132,7 +132,8 @@ def test_tensors_with_a_note_are_the_same_bytes_in_each_process(tmp_path):
 
 
 def test_tensors_are_the_bytes_that_the_library_writes(tmp_path):
-    made = {str(dtype): torch.arange(6).reshape(2, 3).to(dtype) for dtype in map(partial(getattr, torch), DTYPES)}
+    known = [getattr(torch, name) for name in DTYPES]
+    made = {str(dtype): torch.arange(6).reshape(2, 3).to(dtype) for dtype in known}
     made |= {"scalar": torch.tensor(3.0), "nothing": torch.empty(0, 4), "ö": torch.ones(2), "a": torch.ones(2)}
     save_tensors(tmp_path / "file", made, {"note": "é"})
     assert (tmp_path / "file").read_bytes() == save(made, {"note": "é"})
@@ -169,6 +170,31 @@ def main():
 
 run_step(main)
 """
+
+
+FORKS = """
+import time
+from pathlib import Path
+from thaw.core.processes import Processes
+from thaw.core.runtime import run_step
+
+def work(share):
+    Path(f"fork{share}").touch()
+    time.sleep(60)
+
+run_step(lambda: Processes(1, 2).run(work, 2))
+"""
+
+
+def test_a_step_says_once_that_it_was_ended_whatever_forks_it_has(tmp_path):
+    """A cluster, and the server of a job, send SIGTERM to all of its processes."""
+    words = [sys.executable, "-c", FORKS]
+    step = subprocess.Popen(words, stderr=PIPE, text=True, env=CODE, cwd=tmp_path, process_group=0)
+    while len(list(tmp_path.glob("fork*"))) < 2:
+        assert step.poll() is None
+    os.killpg(step.pid, signal.SIGTERM)
+    assert step.communicate(timeout=60)[1] == "error: interrupted by SIGTERM; nothing half-written was left\n"
+    assert step.returncode == 128 + signal.SIGTERM
 
 
 def test_a_step_that_a_cluster_ends_leaves_nothing_half_written(tmp_path):

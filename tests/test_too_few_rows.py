@@ -5,8 +5,10 @@ import os
 import pytest
 
 import forked
-from thaw.core.files import write_json
+from thaw.core.files import read_json, write_json
 from thaw.planning.configuration import load_plan
+from thaw.planning.prepared_checks import _lacks
+from thaw.schema.corpora import SubsetConfig, TaskConfig
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -41,3 +43,15 @@ def test_each_command_says_so_and_runs_nothing(place, command):
         assert done.stderr.splitlines()[-1] == f"error: {SENTENCE}"
     assert [path.name for path in (place.folder / "results").iterdir()] == ["data"]
     assert not list(place.folder.glob(".snakemake/locks/*"))
+
+
+def test_of_train_no_more_than_half_is_reserved(place):
+    """As `Corpus.reserved` has it: 24 of 48 rows are left, whatever was asked for."""
+    card = read_json(place.folder / "results/data/things/card.json")
+    task = TaskConfig.model_validate(
+        {"corpus": "things", "target": "colour", "type": "classification", "metrics": ["mcc"]}
+    )
+    fits, more = ({"s": SubsetConfig(rows=rows, reserved=40)} for rows in (24, 25))
+    assert list(_lacks(task, card, fits)) == []
+    (said,) = _lacks(task, card, more)
+    assert said.endswith("train of things has 48, of which 24 are reserved; ask for fewer")

@@ -18,6 +18,7 @@ from thaw.core.files import read_json
 from thaw.core.steps import giving
 from thaw.core.yaml_values import yaml_value
 from thaw.data.corpus import Corpus, scored_part
+from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.evaluation.example_slices import in_order, slice_names
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.evaluation.target_kinds import target_of
@@ -27,7 +28,6 @@ from thaw.statistics.bootstrap import LEVEL, unseen_share
 
 PREDICTED = giving("scores")  # steps that write predictions
 FEWEST_EXAMPLES = 10  # of a slice: with fewer an interval by the standard error says nothing
-CHANGES_NO_NUMBER = {"keep"}  # keys of a spec that are no settings of the experiment
 
 
 @dataclass
@@ -93,9 +93,13 @@ class ComparedRun:
 def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, str]]:
     """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
     sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
-    keys = sorted((set(sides[0]) | set(sides[1])) - CHANGES_NO_NUMBER)
-    rows = [(key, *(yaml_value(side[key]) if key in side else "–" for side in sides)) for key in keys]
+    keys = sorted((set(sides[0]) | set(sides[1])) - set(EXTRA_FILES))
+    rows = [(key, *(_printed(side[key]) if key in side else "–" for side in sides)) for key in keys]
     return [row for row in rows if row[1] != row[2]]
+
+
+def _printed(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else yaml_value(value)
 
 
 def _flat(value, path: str = "") -> dict[str, object]:

@@ -19,7 +19,7 @@ def given_plan(command: str, description: str, words: list[str]) -> tuple[Plan, 
     """
     files, rest = leading_experiment(command, words)
     given, further = with_flags(parser_of(command, description)).parse_known_args(rest)
-    given.configfile = [*files, *given.configfile] or [default_file()]
+    given.configfile = files or given.configfile or [default_file()]
     plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     refuse_shortfalls(plan)
     refuse_locked(plan, given.configfile, further)

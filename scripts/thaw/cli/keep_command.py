@@ -9,8 +9,9 @@ takes it. Everything else stays as it is. Best is by validation, among seeds.
 
 from pathlib import Path
 
-from thaw.cli.selection import SUFFIXES, parser_of
+from thaw.cli.selection import parser_of
 from thaw.cli.show_command import page_of
+from thaw.planning.config_files import SUFFIXES
 
 
 def main(words: list[str]) -> None:

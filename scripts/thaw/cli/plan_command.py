@@ -15,7 +15,7 @@ from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
 from thaw.cli.refused_words import parsed
-from thaw.cli.selection import SUFFIXES, files_of, selected, selecting
+from thaw.cli.selection import files_of, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
@@ -23,6 +23,7 @@ from thaw.core.steps import COMPUTING, STEPS
 from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
+from thaw.planning.config_files import SUFFIXES
 from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of

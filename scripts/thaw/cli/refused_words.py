@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import get_origin
 
-from thaw.cli.selection import FILE_OPTIONS, KEY_OPTIONS, SUFFIXES, leading_files, misspelt, names_files
+from thaw.cli.selection import FILE_OPTIONS, KEY_OPTIONS, leading_files, misspelt, names_files
 from thaw.core.errors import UserError
+from thaw.planning.config_files import SUFFIXES
 from thaw.schema.experiment import ExperimentConfig
 
 

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from thaw.cli.refused_words import leading_experiment
 from thaw.cli.selection import DEFAULT, FILE_OPTIONS, KEY_OPTIONS, configuration, names_files, parser_of, with_flags
 from thaw.core import fork_server
+from thaw.core.fork_client import stop_with
 from thaw.core.home import HOME, PACKAGE
 from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig
@@ -58,7 +59,7 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
     """Run Snakemake in this process, which ends with its exit code: another one would import all this again."""
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
-    config = configuration([*files, *given.configfile], given.config)
+    config = configuration(files or given.configfile, given.config)
     os.environ.update(_environment())
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
@@ -84,7 +85,7 @@ def _interrupt() -> None:
 
 
 @contextlib.contextmanager
-def graceful_interrupt(first=_interrupt, third=lambda: None):
+def graceful_interrupt(on_first=_interrupt, on_third=lambda: None):
     """Let the first Ctrl-C stop Snakemake, which ends its jobs, and say what is next; only a third one ends it at once.
 
     A second one would interrupt the ending of jobs. Where a shell ignores Ctrl-C, as behind a script, it stays ignored.
@@ -99,9 +100,9 @@ def graceful_interrupt(first=_interrupt, third=lambda: None):
         times.append(number)
         if len(times) == 1:
             print("\nstopping, once the jobs have ended; Ctrl-C twice more does not wait for them", file=sys.stderr)
-            first()
+            on_first()
         if len(times) > 2:
-            third()
+            on_third()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
@@ -162,19 +163,24 @@ def _run_in_group(command: list[str], **options) -> int:
     Else Ctrl-C in a terminal, which reaches a whole group, and a signal to this process alone would look the same,
     and the command would get it twice or never. After a signal this process exits.
     """
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)}
     ended = []
 
-    def send(number: int) -> None:
-        ended.append(number)
+    def pass_on(number: int) -> None:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, number)
+
+    def end(number: int) -> None:
+        ended.append(number)
+        pass_on(number)
+
+    stop = stop_with(pass_on, signal.SIGTSTP)  # of which its jobs hear from Snakemake's group
 
     with subprocess.Popen(command, process_group=0, **options) as process:
         try:
             for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
-                signal.signal(number, lambda number, _: send(number))
-            with graceful_interrupt(lambda: send(signal.SIGINT), lambda: send(signal.SIGKILL)):
+                signal.signal(number, stop if number == signal.SIGTSTP else lambda number, _: end(number))
+            with graceful_interrupt(lambda: end(signal.SIGINT), lambda: end(signal.SIGKILL)):
                 code = process.wait()
         finally:
             for number, handler in before.items():

@@ -9,12 +9,11 @@ import yaml
 
 from thaw.core.errors import UserError, nearest
 from thaw.core.home import HOME
-from thaw.planning.config_files import read_config
+from thaw.planning.config_files import SUFFIXES, read_config
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.yaml_files import read_yaml
 
 DEFAULT = Path("config/config.yaml")
-SUFFIXES = (".yaml", ".yml", ".json")
 # Snakemake's options for files and single keys, by each of their names.
 FILE_OPTIONS, KEY_OPTIONS = ("--configfile", "--configfiles"), ("--config", "-C")
 

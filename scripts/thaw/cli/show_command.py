@@ -9,10 +9,11 @@ import re
 import webbrowser
 from pathlib import Path
 
-from thaw.cli.selection import SUFFIXES, configuration, parser_of
+from thaw.cli.selection import configuration, parser_of
 from thaw.core import layout
 from thaw.core.advice_tables import advice_tables
 from thaw.core.errors import UserError, suggestion
+from thaw.planning.config_files import SUFFIXES
 
 
 def main(words: list[str]) -> None:

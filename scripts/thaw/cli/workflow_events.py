@@ -1,13 +1,30 @@
 """What happens when the workflow starts, fails and succeeds: what onstart, onerror and onsuccess do."""
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 
 from thaw.cli.show_command import summary
 from thaw.core import fork_server, layout
+from thaw.core.errors import UserError
 from thaw.core.phrases import plural
 from thaw.planning import kept_corpora, run_progress
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls
+
+
+@contextlib.contextmanager
+def one_sentence():
+    """Print a mistake of the user's as one sentence: `thaw run` alone, Snakemake with the place in the Snakefile."""
+    from snakemake.exceptions import WorkflowError
+
+    try:
+        yield
+    except UserError as mistake:
+        if os.environ.get("THAW_RUN"):
+            sys.exit(f"error: {mistake}")
+        raise WorkflowError(str(mistake)) from None
 
 
 class WorkflowEvents:

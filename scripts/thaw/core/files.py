@@ -73,13 +73,19 @@ DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fn": "F8_E4M3",
     "int16": "I16",
+    "uint16": "U16",
     "float16": "F16",
     "bfloat16": "BF16",
     "int32": "I32",
+    "uint32": "U32",
     "float32": "F32",
+    "complex64": "C64",
     "float64": "F64",
     "int64": "I64",
+    "uint64": "U64",
 }
 
 

@@ -88,20 +88,30 @@ def _pass_signals_on(connection: socket.socket) -> tuple[list[int], dict]:
         sent.append(number)
         send(number)
 
-    def stop(number, _) -> None:
-        """Stop the job, and this process as it would stop by default: not where no shell could let it go on."""
-        send(signal.SIGSTOP)
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)  # which returns once SIGCONT has come
-        signal.signal(number, stop)
-        send(signal.SIGCONT)
-
+    stop = stop_with(send, signal.SIGSTOP)
     before = {
         number: signal.signal(number, stop if number == signal.SIGTSTP else pass_on)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)  # the last is Ctrl-Z
         if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
     }
     return sent, before
+
+
+def stop_with(send, first: int):
+    """Return a handler of Ctrl-Z (SIGTSTP) by which others stop and go on with this process.
+
+    It stops as it would by default: not where no shell could let it go on. Args: what sends them a signal; which one
+    stops them.
+    """
+
+    def stop(number, _) -> None:
+        send(first)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # which returns once SIGCONT has come
+        signal.signal(number, stop)
+        send(signal.SIGCONT)
+
+    return stop
 
 
 def _received(connection: socket.socket, most: int) -> bytes:
@@ -120,7 +130,7 @@ def _why_it_ended(status: bytes, sent: list[int]) -> str | None:
     number = status[0] - 128 if status else 0
     if status and not 0 < number < signal.NSIG:
         return None
-    if signal.SIGTERM in sent:
+    if number == signal.SIGTERM:
         return None  # `run_step` says so
     if sent:
         return f"the job was interrupted by {signal.Signals(sent[-1]).name}"

@@ -1,7 +1,5 @@
 """The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
-import re
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from thaw.data.label_slips import contradictions, label_slips
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
-from thaw.schema.entry import free_id
+from thaw.schema.entry import free_id, id_of
 
 FEWEST_ROWS = 20
 SHOWN_LABELS = 6
@@ -113,7 +111,7 @@ def draft_of_hub(
     splits = {ours: theirs for ours, theirs in splits.items() if ours not in withheld}
     entry = _entry(profile, roles, "hub", splits, [split for split in SHARES if split not in splits])
     CorpusConfig.model_validate(entry)
-    name = wishes.name or _id("_".join(filter(None, [id.rpartition("/")[2], config])))
+    name = wishes.name or id_of("_".join(filter(None, [id.rpartition("/")[2], config])), "corpus")
     return _draft(name, taken, profile, roles, entry)
 
 
@@ -181,12 +179,7 @@ def _id_of_file(path: Path) -> str:
     """Return an id after the file's name, or after its folder's too where that says little."""
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
-    return _id(stem)
-
-
-def _id(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()  # größe: grosse
-    return re.sub("[^a-z0-9]+", "_", plain).strip("_")[:50] or "corpus"
+    return id_of(stem, "corpus")
 
 
 def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:

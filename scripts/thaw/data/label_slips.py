@@ -26,7 +26,8 @@ def contradictions(texts: list[tuple], labels: list) -> str:
     """
     by_text: dict[tuple, Counter] = defaultdict(Counter)
     for row, label in zip(texts, labels, strict=True):
-        by_text[row][label] += 1
+        if all(text not in (None, "") for text in (*row, label)):
+            by_text[row][label] += 1
     several = {row: counts for row, counts in by_text.items() if len(counts) > 1}
     if not several:
         return ""

@@ -151,12 +151,14 @@ def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield the rows of a file with one JSON object per line; blank lines are passed over."""
+    first = True
     for line, text in read_lines(path, source.encoding):
         if not text.strip():
             continue
-        if line == 1 and text.lstrip().startswith("["):
+        if first and text.lstrip().startswith("["):
             written = f'pandas.read_json("{path.name}").to_json("{path.stem}.jsonl", orient="records", lines=True)'
             raise UserError(f"{path}: is one JSON list; expected an object in each line, as {written} writes them")
+        first = False
         try:
             record = json.loads(text)
         except json.JSONDecodeError as error:

@@ -1,13 +1,12 @@
 """The first draft of an encoder's catalogue entry: layers and width of its config, case of its tokenizer."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.yaml_values import yaml_value
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
-from thaw.schema.entry import free_id
+from thaw.schema.entry import free_id, id_of
 
 
 @dataclass
@@ -77,5 +76,5 @@ def _draft(name: str, taken: set[str], entry: dict, model_type: str) -> EncoderD
 
 
 def _id(source: str) -> str:
-    name = re.sub("[^a-z0-9]+", "_", Path(source).name.lower()).strip("_")[:50] or "encoder"
+    name = id_of(Path(source).name, "encoder")
     return name if name[0].isalpha() else f"my_{name}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from thaw.core import layout
 from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -116,7 +117,7 @@ def check_may_be_branch(run: Path) -> None:
 
     This comes before the tensors are asked for: nobody should train a run again to keep what is refused then.
     """
-    if not (run / "metrics.json").is_file():
+    if layout.results_folder(run.absolute(), ("train",)) is None or not (run / "metrics.json").is_file():
         return  # open_run says so
     metrics = read_json(run / "metrics.json")
     spec = metrics["spec"]

@@ -4,6 +4,8 @@ from copy import deepcopy
 
 from thaw.schema.yaml_files import read_yaml
 
+SUFFIXES = (".yaml", ".yml", ".json")
+
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:
     """Merge configuration files from left to right as Snakemake does: mappings deeply, lists replaced."""

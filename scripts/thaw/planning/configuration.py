@@ -8,7 +8,7 @@ from pathlib import Path
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.planning.compatibility import check_heads
-from thaw.planning.config_files import merged
+from thaw.planning.config_files import SUFFIXES, merged
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
@@ -72,22 +72,30 @@ def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:
     if not isinstance(config[SEVERAL], list) or not config[SEVERAL]:
         raise UserError(f"{place}: {SEVERAL}: expected a list of experiments, as [first.yaml, other.yaml]")
     paths = [_file_of(name, home, files, place) for name in config[SEVERAL]]
-    selections = [(merged(read_yaml(path).content, rest), [path, *files]) for path in paths]
+    selections = [(merged(_selection(path, config), rest), [path, *files]) for path in paths]
     named: dict[str, Path] = {}
     for path, (one, _) in zip(paths, selections, strict=True):
-        first = named.setdefault(str(one.get("experiment")), path)
-        if first is not path:
-            raise UserError(
-                f"{place}: {SEVERAL}: {first} and {path} have the same experiment: {one.get('experiment')}, and so one "
-                "folder of outputs; rename one"
-            )
+        name = one.get("experiment")
+        if name and (first := named.setdefault(str(name), path)) is not path:
+            both = f"{first} and {path}, which have the same experiment: {name}; rename one"
+            raise UserError(f"{place}: {SEVERAL}: names {f'{path} twice' if first == path else both}")
     return selections
+
+
+def _selection(path: Path, config: dict) -> dict:
+    """Return what a file among several experiments says; keys of a whole plan are those of the file that names it."""
+    content = read_yaml(path).content
+    if SEVERAL in content:
+        raise UserError(f"{path}: {SEVERAL}: is a key of this file too; list its experiments where it is named")
+    if content.get("pathvars", config.get("pathvars")) != config.get("pathvars"):
+        raise UserError(f"{path}: pathvars: is a key of the file that names the experiments; move it there")
+    return content
 
 
 def _file_of(name, home: Path, files, place: str) -> Path:
     """Return the file of an experiment of several: one next to a file that names it or of here, or a shipped one."""
     shipped_ones = home / "config/experiments"
-    if Path(str(name)).suffix in (".yaml", ".yml"):
+    if Path(str(name)).suffix in SUFFIXES:
         near = [Path(file).parent / name for file in reversed(files)]
         if own := next((path for path in [*near, Path(name)] if path.is_file()), None):
             return own

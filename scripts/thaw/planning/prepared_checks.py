@@ -45,7 +45,7 @@ def _lacks(task: TaskConfig, card: dict, subsets: dict[str, SubsetConfig]) -> It
     if "f1" in task.metrics and len(labels) > 2:
         yield no_f1(task.target, len(labels))
     for name, subset in subsets.items():
-        reserved = subset.reserved or 0
+        reserved = min(subset.reserved or 0, rows // 2)  # as `Corpus.reserved` takes them
         if subset.rows is not None and subset.rows > rows - reserved:
             kept = f", of which {reserved} are reserved" if reserved else ""
             yield f"subset {name} of {subset.rows} rows: train of {task.corpus} has {rows}{kept}; ask for fewer"

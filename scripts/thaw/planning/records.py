@@ -9,8 +9,8 @@ from pathlib import Path
 
 from thaw.core.digests import digest
 from thaw.core.files import read_json
+from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.planning.jobs import JobTable, Result
-from thaw.planning.run_plan import KEPT
 
 
 class Records:
@@ -59,7 +59,7 @@ class Records:
         """Return what the finished run of a spec kept beyond what that asks for; nothing for one of another spec."""
         record = self._record(self.table.paths.file("train", key))
         made = record.get("spec", {})
-        more = [name for name in KEPT if made.get(name) and not spec.get(name)]
+        more = [name for name in EXTRA_FILES if made.get(name) and not spec.get(name)]
         return more if more and _identity(made) == _identity(spec) else []
 
     def _record(self, file: str) -> dict:
@@ -75,7 +75,7 @@ class Records:
 
 def _identity(spec: dict) -> str:
     """Return a digest of all that a run's numbers depend on."""
-    return digest({name: value for name, value in spec.items() if name not in KEPT})
+    return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})
 
 
 def _renamed(value, digests: dict[str, str]):

@@ -4,13 +4,14 @@ from thaw.core import layout
 from thaw.core.boundaries import coral_targets, stored_parts_read, taught_parts
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
+from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.auxiliary import auxiliary_tasks
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, TeachPlan, pair_views
+from thaw.planning.run_plan import Need, RunPlan, SearchPlan, TeachPlan, pair_views
 from thaw.planning.run_specs import run_spec, spec_of_cell
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
@@ -56,7 +57,8 @@ class RunJobs:
         """
         known, own = self.table.job(run.step, run.key).spec, self._spec(run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
-        wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
+        own = {name: value for name, value in own.items() if value or name not in EXTRA_FILES}
+        wanted = {name: value for name, value in own.items() if name not in shared}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
             self.table.changes.setdefault(run.key, {}).update(more)
 

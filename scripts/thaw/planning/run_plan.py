@@ -14,7 +14,6 @@ from thaw.planning.initial_weights import InitialWeights
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
 
-KEPT = ("keep", "gradients")  # keys of a run's spec by which it leaves more files; no number depends on them
 TAUGHT = "taught"  # the role of the run whose outputs a teacher gives
 TRIAL = "trial"  # the role of what a search chooses among; no run needs it itself
 

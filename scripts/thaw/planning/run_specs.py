@@ -5,11 +5,12 @@ from thaw.adaptation.stages import phases_to_spec
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS, kind_version
+from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import KEPT, RunPlan
+from thaw.planning.run_plan import RunPlan
 from thaw.schema.entry import spec_of
 
 
@@ -90,7 +91,7 @@ def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
     keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
-    return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
+    return {name for name, asked in zip(EXTRA_FILES, (keep, gradients), strict=True) if asked}
 
 
 def _parts(planner: RunPlanner, run: RunPlan) -> dict:

@@ -1,6 +1,7 @@
 """What all entries share: ids, words, numbers, display keys, and the form of an entry in a spec."""
 
 import re
+import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
@@ -38,6 +39,15 @@ def one_of(kind: str, words: tuple[str, ...]):
         return word
 
     return Annotated[str, AfterValidator(known), WithJsonSchema({"enum": list(words)})]
+
+
+def id_of(name: str, otherwise: str) -> str:
+    """Return an id that reads like a name; letters lose their marks, so that größe is grosse.
+
+    Args: otherwise, the id where nothing of the name is left.
+    """
+    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    return re.sub("[^a-z0-9]+", "_", plain).strip("_")[:50] or otherwise
 
 
 def free_id(name: str, taken) -> str:

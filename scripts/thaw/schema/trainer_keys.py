@@ -75,9 +75,9 @@ EXPERIMENT_HINTS = {
     "max_train_samples": "write subsets: [name]; config/tasks.yaml lists them, each with its number of rows",
     "num_workers": "write compute: {threads: 2}",
     "dataloader_num_workers": "write compute: {threads: 2}",
-    "cores": "is an option and no key; write --cores 2 after thaw run",
-    "jobs": "is an option and no key; write --jobs 2 after thaw run",
-    "device": "no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before the command hides them",
+    "cores": "is an option and no key; write --cores N after thaw run",
+    "jobs": "is an option and no key; write --jobs N after thaw run",
+    "device": "is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before the command hides them",
 }
 
 # for an insert
