@@ -3,8 +3,10 @@
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import listing, plural, rate
+from thaw.data.corpus import scored_part, subset_rows
 from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.splits import HELD_OUT
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.results_by_digest import result_with
 from thaw.schema.distillation import say_distil, say_replace
@@ -47,9 +49,10 @@ def _dataset(card: dict) -> str:
 
 
 def _rows(source: FinishedRun) -> str:
-    """Return how many rows were trained on."""
+    """Return how many rows of train its subset drew: no reserved ones, and those that it was chosen by among them."""
     subset = source.spec["subset"]
-    rows, share = subset.get("rows") or source.corpus.card["splits"]["train"]["rows"], subset.get("validation")
+    rows, share = len(subset_rows(source.corpus, source.task, subset)), subset.get("validation")
+    rows += len(scored_part(source.corpus, HELD_OUT, source.task, subset)) if share else 0
     return f"{plural(rows, 'row')} of train" + (f", {share:.0%} of them to choose by" if share else "")
 
 
