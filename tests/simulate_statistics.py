@@ -121,7 +121,7 @@ def verdict_errors(rng, number: int) -> list[dict]:
             drawn = [_difference(rng, seeds, 1.0, mean) for _ in range(number)]
             alone = [sign_flips.adjusted([by_seed])[0][1] <= 0.05 for by_seed, _ in drawn]
             both = [verdicts([by_seed], [made], [{"above": 0.0}])[0].answer != "undecided" for by_seed, made in drawn]
-            words = [answer(made.value, made.draws, seeds, 1.0, SIDES["adaptation"]) != UNDECIDED for _, made in drawn]
+            words = [answer(made.ci, seeds, 1.0, SIDES["adaptation"]) != UNDECIDED for _, made in drawn]
             rates |= {f"test_{name}": _rate(alone), f"both_{name}": _rate(both), f"word_{name}": _rate(words)}
         lines.append({"seeds": seeds} | rates)
     return lines

@@ -212,6 +212,22 @@ def test_costs_of_a_busy_machine_are_compared_by_flops(tmp_path):
     )
 
 
+def test_cheaper_is_by_seconds_in_every_sentence(tmp_path):
+    """On a busy machine the probe trains for less time than the full model and counts more FLOPs."""
+    frame = runs_of(tmp_path, {("frozen", "base"): 0.60, ("full", "base"): 0.90})
+    frame["flops"] = 1e9 * frame["strategy"].map({"frozen": 9.0, "full": 3.0})
+    lines = lines_of(table_of(tmp_path, frame.assign(device="cpu", total_seconds=20.0, processor_seconds=2.0)))
+    probe, full = lines["frozen", "base"], lines["full", "base"]
+    assert (probe["busy"], full["highest"]) == ("1", "1")
+    said, _, _ = recommended._near([probe, full], full, {})
+    assert said.startswith("Next on validation and cheaper: frozen (")
+    assert "9\u202fGFLOPs of training instead of 3\u202fGFLOPs (3.0 times more)" in said
+    said, _, _ = recommended._near([probe, full], probe, {})
+    assert said == "No other strategy trains for less time (measured on a busy machine)."
+    open_ = [line | {"answer": "undecided", "rows_needed": "900", "more_seeds": "0"} for line in (probe, full)]
+    assert recommended._open(open_, full | {"answer": "not worse"}, {}).startswith("To decide whether a cheaper one is")
+
+
 def test_what_is_lacking_is_said_with_what_it_decides():
     """The rows for what is recommended and those for another strategy are no two answers to one question."""
     common = {"margin": "1", "seeds": "3", "answer": "undecided", "more_seeds": "0", "variant": "base"}

@@ -40,6 +40,21 @@ def test_files_of_all_splits_are_the_datasets_and_rows_of_train_were_trained_on(
     assert said["dataset"] == "mine (files test.jsonl, train.jsonl, validation.jsonl)"
 
 
+@pytest.mark.parametrize(
+    "subset, due",
+    [
+        ({"reserved": 6}, "18 rows of train"),
+        ({"rows": 10, "reserved": 6}, "10 rows of train"),
+        ({"rows": 12, "validation": 0.25}, "12 rows of train, 25% of them to choose by"),
+        ({"reserved": 6, "validation": 0.25}, "18 rows of train, 25% of them to choose by"),
+    ],
+)
+def test_rows_that_a_subset_reserves_were_not_trained_on(houses, subset, due):
+    run = houses("bert", "classification").run("full", FULL, keep=True)
+    other = changed(run, f"rows_{'_'.join(subset)}", {"subset": {"draw": 1, **subset}}, {})
+    assert rows(other)["training data"] == due
+
+
 def test_what_was_given_was_not_chosen(houses):
     house = houses("bert", "classification")
     fixed = house.run("full", FULL, keep=True)

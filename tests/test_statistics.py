@@ -383,3 +383,5 @@ def test_a_score_that_no_drawn_row_changes_has_the_interval_of_rows_that_were_no
     assert (made.ci.low, made.ci.high) == pytest.approx((100 * exact.low, 100 * exact.high))
     equal = bootstrap.resampled(np.zeros(3), np.zeros((3, 1000)), 50, paired=True).ci
     assert (equal.low, equal.high) == pytest.approx((100 * exact.low - 100, 100 - 100 * exact.low))
+    far = bootstrap.resampled(np.full(3, -2029.5), np.full((3, 1000), -2029.5), 50).ci
+    assert far.low == pytest.approx(far.value) and far.value < far.high < -2000, "R2, which has no least value"

@@ -163,12 +163,12 @@ def slices(
     for of, names in (keys | slice_names(frame, texts)).items():
         for name in in_order(names):
             part = frame[np.array(names) == name]
-            half = _half_interval((part["second"] - part["first"]).to_numpy(), bounded)
+            half = _half_width((part["second"] - part["first"]).to_numpy(), bounded)
             rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), half))
     return rows
 
 
-def _half_interval(differences: np.ndarray, bounded: bool) -> float | None:
+def _half_width(differences: np.ndarray, bounded: bool) -> float | None:
     """Return half the 95 % CI of the mean of N differences; see `slices`."""
     count = len(differences)
     if count < FEWEST_EXAMPLES:

@@ -3,7 +3,10 @@
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import listing, plural, rate
+from thaw.data.corpus import scored_part, subset_rows
+from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.splits import HELD_OUT
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.results_by_digest import result_with
 from thaw.schema.distillation import say_distil, say_replace
@@ -16,13 +19,6 @@ from thaw.schema.student import RANDOM
 ROLES = {"after": "started from", "towards": "teacher"}  # rows by how a need is said in a list of runs
 OF_THE_RUN = {"trial", "epochs", "stopped", "no_answer_threshold"}  # what `chosen` has besides searched settings
 NOTHING = "nothing; settings and length of the training were given"
-WORDS = {
-    "l2": "L2 penalty",
-    "layer": "layer",
-    "features": "number of features",
-    "pairs": "pairs read",
-    "no_answer_threshold": "threshold of no answer",
-}
 
 
 def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
@@ -53,9 +49,10 @@ def _dataset(card: dict) -> str:
 
 
 def _rows(source: FinishedRun) -> str:
-    """Return how many rows were trained on."""
+    """Return how many rows of train its subset drew: no reserved ones, and those that it was chosen by among them."""
     subset = source.spec["subset"]
-    rows, share = subset.get("rows") or source.corpus.card["splits"]["train"]["rows"], subset.get("validation")
+    rows, share = len(subset_rows(source.corpus, source.task, subset)), subset.get("validation")
+    rows += len(scored_part(source.corpus, HELD_OUT, source.task, subset)) if share else 0
     return f"{plural(rows, 'row')} of train" + (f", {share:.0%} of them to choose by" if share else "")
 
 
@@ -140,7 +137,7 @@ def _chosen(source: FinishedRun, phases: list[PhaseConfig], searched: dict) -> s
         "pairs": isinstance(spec["features"], list),
         "no_answer_threshold": True,
     }
-    said += [f"{WORDS[key]} {_value(chosen[key])}" for key, many in offered.items() if many and key in chosen]
+    said += [f"{CHOSEN[key].name} {_value(chosen[key])}" for key, many in offered.items() if many and key in chosen]
     for number, (phase, last) in enumerate(zip(phases, chosen.get("epochs", []), strict=False), 1):
         unit = "epoch" if phase.updates is None else "evaluation"
         of = f" of phase {number}" if len(phases) > 1 else ""

@@ -167,7 +167,7 @@ class StrategyConfig(CatalogueEntry):
             "l2": len(first.l2),
             "pairs": 2 if pairs and self.pairs == "best" else 1,
             "layer": layers + 1 if self.reads and self.reads.searched else 1,  # 0 too
-            "fraction": len(first.select.fractions) if first.select else 1,
+            "features": len(first.select.fractions) if first.select else 1,
         }
         return {key: count for key, count in tried.items() if count > 1}
 

@@ -126,7 +126,8 @@ class Resampled:
         if self.spread.error != 0:
             return ci
         away = 100 * unseen_share(self.spread.rows, (1 + LEVEL) / 2)
-        return Interval(ci.value, max(-100.0, ci.low - away), min(100.0, ci.high + away), ci.undefined)
+        low, high = max(-100.0, ci.low - away), min(100.0, ci.high + away)  # R2 may be below -100
+        return Interval(ci.value, min(ci.low, low), max(ci.high, high), ci.undefined)
 
 
 def unseen_share(rows: int, level: float) -> float:

@@ -9,7 +9,6 @@ from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord
 from thaw.outputs.frame.runs_frame import CELL, head_alone
-from thaw.statistics.bootstrap import interval
 
 # by kind of probe: the score of the pretrained encoder that says how near, and the axis
 MEASURES = {
@@ -88,7 +87,7 @@ def gains(runs, whole: str, predictions: PredictionFiles):
     for (*cell, metric, split), _ in head_alone(tested).groupby([*CELL, "metric", "split"], sort=False):
         contrast = contrasts.between((*cell[:4], whole, "base"), tuple(cell), split)
         if contrast:
-            ci = interval(contrast.mean, contrast.draws)
+            ci = contrast.resampled.ci
             gain = {"metric": metric, "split": split, "gain": ci.value, "low": ci.low, "high": ci.high}
             rows.append(dict(zip(CELL, cell, strict=True)) | gain | {"seeds": len(contrast.differences)})
     return pandas.DataFrame(rows, columns=[*CELL, "metric", "split", "gain", "low", "high", "seeds"])

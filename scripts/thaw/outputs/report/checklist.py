@@ -1,19 +1,12 @@
 """checklist.md: what Thaw knows of the questions that ACL's Responsible NLP checklist and NeurIPS' checklist ask."""
 
+from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.schema.strategy import StrategyConfig
 
 OPEN = "Thaw does not know: answer it yourself."
-CHOSEN = {  # what validation chooses within a run
-    "l2": "The L2 penalty",
-    "pairs": "Cross-encoder or bi-encoder",
-    "layer": "The layer that the head reads",
-    "fraction": "The fraction of the features",
-    "end": "The epoch or evaluation at which training ends, or whose weights are kept,",
-    "rate": "When the learning rate is halved",
-}
 
 
 def checklist(content: dict, command: str) -> str:
@@ -96,7 +89,9 @@ def _tried(spec: dict) -> list[str]:
         of_run = {"end": strategy.ends_by_validation, "rate": strategy.rate_by_validation}
         for what in [*strategy.tried_on_validation(pairs, deepest), *(name for name, does in of_run.items() if does)]:
             chosen.setdefault(what, []).append(wording.label(spec["labels"], "strategies", id))
-    return [f"{CHOSEN[what]} is chosen on validation: {wording.listing(names)}." for what, names in chosen.items()]
+    return [
+        f"{CHOSEN[what].subject} is chosen on validation: {wording.listing(names)}." for what, names in chosen.items()
+    ]
 
 
 def _sizes(task: dict) -> str:

@@ -101,11 +101,13 @@ def _anchor(line: dict) -> str:
 
 
 def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
-    """Return the highest on validation of the strategies that cost less to train than the highest of all."""
-    column = "training_flops" if _busy(best) else "seconds_shared"  # the cost that is printed
-    cheaper = [line for line in lines if float(line[column]) < float(best[column])]
+    """Return the highest on validation of the strategies that train for less time than the highest of all.
+
+    Cheaper is by seconds wherever the report says it; on a busy machine FLOPs are printed as well.
+    """
+    cheaper = [line for line in lines if float(line["seconds_shared"]) < float(best["seconds_shared"])]
     if not cheaper:
-        return f"No other strategy trains {'with fewer FLOPs' if _busy(best) else 'for less time'}.", "", ""
+        return f"No other strategy trains for less time{f' ({BUSY_SECONDS})' if _busy(best) else ''}.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
     text = f"Next on validation and cheaper: {_name(near, labels)} (distance to the best: {away} points);"

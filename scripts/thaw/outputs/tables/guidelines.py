@@ -16,7 +16,7 @@ from thaw.outputs.frame.paired_differences import Contrast, Contrasts
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
-from thaw.statistics.bootstrap import interval
+from thaw.statistics.bootstrap import Interval, interval
 
 SIDES = {"adaptation": ("fine-tuned", "frozen"), "features": ("large head", "small head")}
 SIDES["tuning"] = SIDES["features"]
@@ -25,6 +25,7 @@ QUESTIONS = {
     "features": "head on the frozen encoder",
     "tuning": "head under fine-tuning",
 }
+ENDS = "low", "high"
 EITHER, UNDECIDED = "either", "undecided"
 TITLES = ("This study", "Difference", "By task", "Papers")
 HEADER = "encoder question types task split subset difference low high seeds answer first second papers"
@@ -49,6 +50,14 @@ class Answered:
         return self._over_tasks([contrast.draws for contrast, *_ in self.contrasts.values()])
 
     @property
+    def ci(self) -> Interval:
+        """The 95 % CI of the mean; where no drawn example changes any difference, the mean of the tasks' own CIs."""
+        made = [contrast.resampled for contrast, *_ in self.contrasts.values()]
+        if any(one.spread.error != 0 for one in made):
+            return interval(self.mean, self.draws)
+        return Interval(self.mean, *(float(self._over_tasks([getattr(one.ci, end) for one in made])) for end in ENDS))
+
+    @property
     def seeds(self) -> int:
         """The fewest seeds of a task."""
         return min(len(contrast.by_seed) for contrast, *_ in self.contrasts.values())
@@ -61,20 +70,19 @@ class Answered:
 
     def answer(self, margin: float) -> str:
         """Return what to do over all its tasks."""
-        return answer(self.mean, self.draws, self.seeds, margin, SIDES[self.question])
+        return answer(self.ci, self.seeds, margin, SIDES[self.question])
 
     def answer_of(self, contrast: Contrast, margin: float) -> str:
         """Return what to do on one task."""
-        return answer(contrast.mean, contrast.draws, len(contrast.by_seed), margin, SIDES[self.question])
+        return answer(contrast.resampled.ci, len(contrast.by_seed), margin, SIDES[self.question])
 
 
-def answer(mean: float, draws: np.ndarray, seeds: int, margin: float, sides: tuple[str, str]) -> str:
+def answer(ci: Interval, seeds: int, margin: float, sides: tuple[str, str]) -> str:
     """Return which side the 95 % CI of a difference favours.
 
     "either" if the CI is within the margin, the first side if it is above 0, the second if below, else undecided; with
     fewer than three seeds, whose CI says nothing of seeds, undecided too.
     """
-    ci = interval(mean, draws)
     if seeds < FEWEST_OF_INTERVAL:
         return UNDECIDED
     if -margin < ci.low and ci.high < margin:
@@ -153,7 +161,7 @@ def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
         name += f", {wording.label(labels, 'subsets', subset)}" if len(subsets) > 1 else ""
         by_task.append(f"{name}: {one.answer_of(contrast, spec['margin'])} ({contrast.text})")
     papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
-    difference = paired_differences.printed(interval(one.mean, one.draws))
+    difference = paired_differences.printed(one.ci)
     return [ours, difference, "; ".join(by_task), "; ".join(papers) or wording.DASH]
 
 
@@ -184,7 +192,7 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
         cells = ["/".join(cell[3:]) for cell in (first, second)]
         numbers = paired_differences.plain(contrast.resampled.ci)
         lines.append([*common, *place, *numbers, len(contrast.by_seed), one.answer_of(contrast, margin), *cells, ""])
-    numbers = paired_differences.plain(interval(one.mean, one.draws))
+    numbers = paired_differences.plain(one.ci)
     return [*lines, [*common, "", "", "", *numbers, one.seeds, one.answer(margin), "", "", papers]]
 
 

@@ -120,11 +120,13 @@ class Measured:
         if not all(len(side) for side in sides):
             return _combined([first, second], np.subtract)
         times = float(_scaled(np.array(1.0), scale) - _scaled(np.array(0.0), scale))
-        made = self.predictions.resampled([(times, sides[0]), (-times, sides[1])], *first.rows[1:])
-        ci = interval(made.value, made.draws)
+        of_points = abs(times) / 100  # a CI is in points
+        weighted = [(times / of_points, sides[0]), (-times / of_points, sides[1])]
+        made = self.predictions.resampled(weighted, *first.rows[1:])
+        value, low, high = (of_points * number for number in (made.value, made.ci.low, made.ci.high))
         scores = [np.asarray(AGGREGATIONS[self.comparison["aggregation"]](side["value"].tolist())) for side in sides]
         by_rule = float(_scaled(scores[0], scale) - _scaled(scores[1], scale))
-        numbers = (made.value, by_rule, ci.low, ci.high, made.spread.seeds, made.draws)
+        numbers = (value, by_rule, low, high, made.spread.seeds, of_points * made.draws)
         return Reproduced(*numbers, behind=first.behind | second.behind)
 
     def _least(self, cell: dict, share: float) -> Reproduced | None:
