@@ -42,8 +42,8 @@ class ComparedRun:
     def open(cls, folder) -> "ComparedRun":
         """Return the result in a folder below results; raises UserError where there is none."""
         if not Path(folder).is_dir():
-            there = f"is a file; name its folder, {Path(folder).parent}" if Path(folder).is_file() else "no such folder"
-            raise UserError(f"{folder}: {there}")
+            wrong = f"is a file; name its folder, {Path(folder).parent}" if Path(folder).is_file() else "no such folder"
+            raise UserError(f"{folder}: {wrong}")
         folder = Path(folder).resolve()
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]

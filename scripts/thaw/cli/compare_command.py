@@ -36,7 +36,7 @@ def main(words: list[str]) -> None:
 
 
 def _is_same(sides) -> bool:
-    """Tell whether a result is compared with itself, of which slices show nothing."""
+    """Return whether a result is compared with itself, of which slices show nothing."""
     return sides[0].folder == sides[1].folder
 
 

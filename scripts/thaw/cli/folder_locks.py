@@ -18,6 +18,8 @@ def refuse_locked(plan: Plan, files: list[str], further: list[str]) -> None:
     if {"--nolock", "--unlock"} & set(further) or not LOCKS.is_dir():
         return
     read, written = _locked("input"), _locked("output")
+    if not read | written:
+        return
     own = {file for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
     if written & own or any(not Path(file).exists() for file in read & own):
         raise UserError(

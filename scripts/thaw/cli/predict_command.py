@@ -36,8 +36,8 @@ def main(words: list[str]) -> None:
     if not (arguments.folder / "thaw.json").is_file():
         raise UserError(f"{arguments.folder} is not an exported model (no thaw.json); create one with thaw export")
     if arguments.file and not arguments.file.is_file():
-        folder = "is a folder; name a file of lines" if arguments.file.is_dir() else "no such file"
-        raise UserError(f"{arguments.file}: {folder}")
+        wrong = "is a folder; name a file of lines" if arguments.file.is_dir() else "no such file"
+        raise UserError(f"{arguments.file}: {wrong}")
     if "reads" not in read_json(arguments.folder / "thaw.json"):
         raise UserError(f"{arguments.folder} holds several tasks; use thaw serve, or Model of its model.py")
     from thaw.exporting.standalone_model import Model

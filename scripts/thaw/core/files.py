@@ -68,7 +68,7 @@ def finite(value):
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-# Data types as safetensors names them; a file has those of the last one first, and names in alphabetical order.
+# Data types as safetensors names them, in the order of its enum Dtype: a file has the last one first, then by name.
 DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
@@ -98,7 +98,8 @@ def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) 
     import torch
 
     dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
-    order = sorted(tensors, key=lambda name: (-list(DTYPES).index(dtypes[name]), name))
+    rank = {dtype: -place for place, dtype in enumerate(DTYPES)}
+    order = sorted(tensors, key=lambda name: (rank[dtypes[name]], name))
     header, end = {"__metadata__": dict(sorted(note.items()))} if note else {}, 0
     for name in order:
         place = [end, end := end + tensors[name].nbytes]

@@ -97,15 +97,15 @@ def _pass_signals_on(connection: socket.socket) -> tuple[list[int], dict]:
     return sent, before
 
 
-def stop_with(send, first: int):
+def stop_with(send, stopping: int):
     """Return a handler of Ctrl-Z (SIGTSTP) by which others stop and go on with this process.
 
     It stops as it would by default: not where no shell could let it go on. Args: what sends them a signal; which one
-    stops them.
+    stops them, SIGTSTP where they pass it on to others.
     """
 
     def stop(number, _) -> None:
-        send(first)
+        send(stopping)
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # which returns once SIGCONT has come
         signal.signal(number, stop)

@@ -73,7 +73,9 @@ class Processes:
     def _work(self, work: Callable[[int], Result], share: int, pipe: Connection) -> None:
         """Send what a share gives and its seconds, or what it raised."""
         die_with_parent()
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # what it means says the job, once
+        signal.signal(
+            signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+        )  # the job says why, once for all of its processes
         begin = time.monotonic()
         if share:
             hide_progress()

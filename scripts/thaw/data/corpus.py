@@ -45,7 +45,8 @@ class Corpus:
         """Return one column of what `frame` returns, as a pandas series; it alone is read, once."""
         key = self._stored(split), name
         if key not in self._columns:
-            self._columns[key] = self._read(key[0], [name])[name]
+            frame = self._frames.get(key[0])  # where all columns were read
+            self._columns[key] = (self._read(key[0], [name]) if frame is None else frame)[name]
         return self._columns[key]
 
     def size(self, split: str) -> int:

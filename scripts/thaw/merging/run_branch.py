@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from thaw.adaptation.selectors import trains_embeddings
 from thaw.core import layout
 from thaw.core.branch_counts import BranchSize
 from thaw.core.errors import UserError
@@ -127,7 +128,7 @@ def check_may_be_branch(run: Path) -> None:
             f"{run}: its head reads several layers ({entry.combine}); a branch ends in one. thaw export writes this "
             "run as a model of its own"
         )
-    if any(name.partition(":")[0] == "embeddings" for phase in spec["phases"] for name in phase["components"]):
+    if any(trains_embeddings(phase["components"]) for phase in spec["phases"]):
         raise UserError(EMBEDDINGS_TRAINED.format(run=run))
 
 

@@ -17,17 +17,18 @@ def refuse_shortfalls(plan) -> None:
 
     Args: a Plan. An experiment whose results may be missing (`allow_missing`, `budget`) goes on without these runs.
     """
-    lacks = list(dict.fromkeys(said for one in plan.experiments if not one.partial for said in _of(plan, one)))
+    lacks = shortfalls(plan, whole_alone=True)
     if lacks:
         raise UserError("; ".join(lacks[:MOST]) + (f"; and {len(lacks) - MOST} more" if len(lacks) > MOST else ""))
 
 
-def shortfalls(plan) -> list[str]:
+def shortfalls(plan, whole_alone: bool = False) -> list[str]:
     """Return a sentence for each thing that a prepared corpus lacks: rows for a subset, two labels for `f1`.
 
-    Args: a Plan. Such a run fails; the others do not.
+    Args: a Plan; whether to leave out experiments whose results may be missing. Such a run fails; the others do not.
     """
-    return list(dict.fromkeys(sentence for one in plan.experiments for sentence in _of(plan, one)))
+    asked = [one for one in plan.experiments if not (whole_alone and one.partial)]
+    return list(dict.fromkeys(sentence for one in asked for sentence in _of(plan, one)))
 
 
 def _of(plan, experiment: ExperimentConfig) -> Iterator[str]:

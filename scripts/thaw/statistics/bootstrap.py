@@ -116,7 +116,7 @@ class Resampled:
     draws: np.ndarray
     spread: Spread
 
-    @property
+    @functools.cached_property
     def ci(self) -> Interval:
         """The 95 % CI of a score, or of a difference of scores, in points.
 

@@ -134,15 +134,13 @@ def _parameters_of_heads(record: dict) -> int:
 
 def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
     """Return the branches, one a task, that a merge could have taken of a strategy; none where a task has none."""
-    offered = {
-        task: [p for p in points if (p["strategy"], p["variant"]) == (strategy, variant)]
-        for task, points in record["spec"]["tasks"].items()
-    }
-    return (
-        [BranchSize(points[0]["frozen"], points[0]["own"]) for points in offered.values()]
-        if all(offered.values())
-        else []
-    )
+    sizes = [
+        BranchSize(point["frozen"], point["own"])
+        for points in record["spec"]["tasks"].values()
+        for point in points
+        if (point["strategy"], point["variant"]) == (strategy, variant)
+    ]
+    return sizes if len(sizes) == len(record["spec"]["tasks"]) else []  # a task offers a strategy's point once
 
 
 def _stored_merged(record: dict, branches: list[BranchSize]) -> int:
@@ -189,7 +187,7 @@ def _names(axis, lines: dict[str, list[float]]) -> None:
 
 
 def _time_lines(axis, lines: dict) -> None:
-    looks = dict(zip(MEASURED, zip(MEASURED.values(), _colours(), strict=False), strict=True))
+    looks = {way: (name, colour) for (way, name), colour in zip(MEASURED.items(), _colours(), strict=False)}
     for (way, kind), points in lines.items():
         style = "-" if kind == "median" else ":"
         name, colour = looks[way]
