@@ -52,7 +52,8 @@ def _rows(source: FinishedRun) -> str:
     """Return how many rows of train its subset drew: no reserved ones, and those that it was chosen by among them."""
     subset = source.spec["subset"]
     rows, share = len(subset_rows(source.corpus, source.task, subset)), subset.get("validation")
-    rows += len(scored_part(source.corpus, HELD_OUT, source.task, subset)) if share else 0
+    every = subset | {"scored": None}  # of the rows held out for validation, and not of those that are scored alone
+    rows += len(scored_part(source.corpus, HELD_OUT, source.task, every)) if share else 0
     return f"{plural(rows, 'row')} of train" + (f", {share:.0%} of them to choose by" if share else "")
 
 
