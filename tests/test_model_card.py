@@ -47,7 +47,7 @@ def test_files_of_all_splits_are_the_datasets_and_rows_of_train_were_trained_on(
         ({"rows": 10, "reserved": 6}, "10 rows of train"),
         ({"rows": 12, "validation": 0.25}, "12 rows of train, 25% of them to choose by"),
         ({"reserved": 6, "validation": 0.25}, "18 rows of train, 25% of them to choose by"),
-        ({"rows": 12, "validation": 0.25, "scored": 1}, "12 rows of train, 25% of them to choose by"),
+        ({"rows": 12, "validation": 0.25, "scored": 2}, "12 rows of train, 25% of them to choose by"),
     ],
 )
 def test_rows_that_a_subset_reserves_were_not_trained_on(houses, subset, due):
