@@ -39,12 +39,12 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs.report import provenance
 from thaw.outputs.tables.protocol_notes import MARKS as OF_PAPERS
 from thaw.outputs.tables.table_model import ALIKE, HIGHEST
 from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.statistics.bootstrap import student_interval
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
@@ -145,10 +145,9 @@ def part(experiment: str, table: str, kind: str) -> str:
 
 
 def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) -> str:
-    """Return strategies by tasks as Markdown: test scores × 100 with their 95 % CI over draws and seeds, and the costs.
+    """Return strategies by tasks as Markdown: test scores × 100 with their standard deviation over draws, and the costs.
 
-    The interval is Student's t over the runs of a cell. Costs are means over the tasks' runs. Nothing is bold: the
-    intervals say what differs.
+    Costs are medians over the runs of a task, averaged over the tasks. Nothing is bold: nothing is tested here.
     """
     frame = pd.read_csv(RECORDS / experiment / "runs.csv")
     frame = frame[frame["task"].isin(tasks)]
@@ -157,8 +156,8 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
     for point, label in strategies.items():
         strategy, _, variant = point.partition(" ")
         rows = frame[(frame["strategy"] == strategy) & (frame["variant"] == (variant or "base"))]
-        scores = [_interval(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
-        costs = [rows[key].mean() for key in COSTS]
+        scores = [_spread(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
+        costs = rows.groupby("task")[COSTS].median().mean()
         shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]
         lines.append([label, *scores, *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -208,11 +207,11 @@ def all_records() -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _interval(scores) -> str:
-    if scores.isna().any() or len(scores) < 2:
+def _spread(scores) -> str:
+    """Return a mean with its standard deviation; with too few scores, or where one is undefined, a dash."""
+    if scores.isna().any() or len(scores) < FEWEST_OF_INTERVAL:
         return "–"
-    mean, _, high = student_interval(scores.to_numpy())
-    return f"{mean:.1f} ± {high - mean:.1f}"
+    return f"{scores.mean():.1f} ± {scores.std():.1f}"
 
 
 def main() -> None:
