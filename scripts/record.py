@@ -145,7 +145,7 @@ def part(experiment: str, table: str, kind: str) -> str:
 
 
 def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) -> str:
-    """Return strategies by tasks as Markdown: test scores × 100 with their standard deviation over draws, and the costs.
+    """Return strategies by tasks as Markdown: test scores × 100 with their deviation over draws, and the costs.
 
     Costs are medians over the runs of a task, averaged over the tasks. Nothing is bold: nothing is tested here.
     """

@@ -60,7 +60,12 @@ TABLES = {
         "bias": "Too high",
         "bias_of_maximum": "Highest on test, too high",
     },
-    "components": {"levels": "Levels", "mean": "Mean", "coverage": "Coverage"},
+    "components": {"draws": "Draws"}
+    | {
+        f"{key}_{name}": f"{title}: {key}"
+        for name, title in (("subset", "Draws"), ("seed", "Seeds"))
+        for key in ("mean", "coverage")
+    },
     "shares": {"seeds": "Seeds"}
     | {
         f"{key}_{way}": f"{way} points: {title}"

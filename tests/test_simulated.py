@@ -26,7 +26,8 @@ def keeps_its_promises(record: dict, slack: float) -> None:
     assert all(line["joint"] <= 0.05 + slack and line["power"] > 0.7 for line in record["tables_of_rows"])
     assert record["tables_of_rows"][-1]["own"] > 0.2, "what each test's own interval would do"
     assert all(line["below"] <= 0.05 + slack for line in record["winners"] if line["sd"] == 1)
-    assert all(abs(line["mean"] - 1) < 0.3 for line in record["components"])
+    assert all(abs(line[f"mean_{name}"] - 1) < 0.1 for line in record["components"] for name in ("subset", "seed"))
+    assert all(line[f"coverage_{name}"] >= 0.95 - slack for line in record["components"] for name in ("subset", "seed"))
     assert all(abs(line["lasting"] - 4) < abs(line["first"] - 4) for line in record["layers"] if line["sd"] >= 1)
     assert all(abs(line["corrected"] - 1) < 0.1 for line in record["effects"])
 
