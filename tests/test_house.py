@@ -34,6 +34,7 @@ LAYERS = [
     {"data", "encoders", "compute_cost"},
     {"heads", "features", "adaptation", "evaluation"},
     {"statistics"},
+    {"decision"},
     {"training"},
     {"probes", "outputs", "exporting"},
     {"merging"},
