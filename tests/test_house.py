@@ -36,6 +36,7 @@ LAYERS = [
     {"statistics"},
     {"decision"},
     {"training"},
+    {"words"},
     {"probes", "outputs", "exporting"},
     {"merging"},
     {"steps"},

@@ -25,7 +25,7 @@ class Judged:
 
     estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
     that it is expected to lose to the best. listed: whether it is on the price list, cheaper than what is taken and on
-    the front of price and loss. price, encoder and flags are the arm's.
+    the front of price and loss. price, encoder, converged and flags are the arm's.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Judged:
     price: float
     listed: bool
     encoder: bool
+    converged: bool
     flags: tuple[str, ...]
 
 
@@ -104,7 +105,7 @@ class Draws:
 
 
 def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> Decision:
-    """Return what to take: the arm with the least expected loss plus `price_weight` times its price; a tie goes by price.
+    """Return what to take: the arm with the least expected loss plus `price_weight` times its price.
 
     With `within` it is the cheapest arm whose expected loss is at most so many points, or the least there is. A
     collapsed arm is taken only where all are. Args: arms with the same validation rows; points; points for a unit of
@@ -119,7 +120,7 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     contrasts = _to(taken, arms, drawn)
     listed = _front(price, loss, sound) & (price < price[taken])
     judged = [
-        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.flags)
+        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
         for arm, on, *numbers in zip(
             arms, listed, of.scores.mean(1).tolist(), contrasts, chance.tolist(), loss.tolist(), strict=True
         )
