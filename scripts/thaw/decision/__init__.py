@@ -1,0 +1,1 @@
+"""The one place that compares strategies: from validation results and costs to an answer. Formulas: `decide.py`."""

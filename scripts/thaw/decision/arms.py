@@ -1,0 +1,83 @@
+"""What a decision is between: strategies with their validation results and prices, and baselines without an encoder.
+
+S seeds, D draws of validation rows, which are the same rows for all arms. Scores are in points (x 100).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.core.errors import UserError
+
+UNDERTRAINED, COLLAPSED, BELOW_BASELINE = "undertrained", "collapsed", "below_baseline"
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Out-of-fold scores of a cross-validated arm, on the rows of training and validation together.
+
+    score: on all of them; by_row [D]: on draws of them, which draw validation rows as elsewhere; rows: how many.
+    """
+
+    score: float
+    by_row: np.ndarray
+    rows: int
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way to solve the task: a strategy at a point of its sweep, or a baseline that uses no encoder.
+
+    name: its id. scores [S] by seed; by_row [S, D] on resampled validation rows; rows: how many there are. price: what
+    its training costs, in one unit for all arms. converged: all its seeds have one fit. encoder: False for a baseline.
+    flags: what is wrong with its runs. folds: its out-of-fold scores; None for an arm that was trained once.
+    """
+
+    name: str
+    scores: np.ndarray
+    by_row: np.ndarray
+    rows: int
+    price: float
+    converged: bool = True
+    encoder: bool = True
+    flags: tuple[str, ...] = ()
+    folds: Folds | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Arms on one scale: scores [K, S] and, on draws of rows, by_row [K, S, D]; converged [K]."""
+
+    scores: np.ndarray
+    by_row: np.ndarray
+    converged: np.ndarray
+
+
+def placed(arms: list[Arm]) -> Placed:
+    """Return the scores of all arms as if on the same rows.
+
+    A cross-validated arm has its out-of-fold scores. The best of those anchors the others: an arm that was trained once
+    differs from it by what it differs on the validation rows, which both have. An undefined score counts as 0, on a
+    draw as the score on all rows. Raises UserError where arms have other rows of validation or other seeds.
+    """
+    if not arms:
+        raise UserError("there is nothing to decide between: no strategy has a score on validation")
+    seeds = max(len(arm.scores) for arm in arms)
+    for arm in arms:
+        if arm.rows != arms[0].rows:
+            both = f"{arm.name} has {arm.rows} rows of validation and {arms[0].name} {arms[0].rows}"
+            raise UserError(f"{both}; run both on one subset")
+        if len(arm.scores) not in (1, seeds):
+            raise UserError(f"{arm.name} has {len(arm.scores)} seeds and others {seeds}; name the same seeds for all")
+    scores = np.stack([np.broadcast_to(np.nan_to_num(arm.scores), seeds) for arm in arms])
+    shape = (seeds, arms[0].by_row.shape[1])
+    by_row = np.stack([np.broadcast_to(arm.by_row, shape) for arm in arms])
+    by_row = np.where(np.isnan(by_row), scores[..., None], by_row)
+    folded = [place for place, arm in enumerate(arms) if arm.folds]
+    if folded:
+        anchor = max(folded, key=lambda place: arms[place].folds.score)
+        wide = arms[anchor].folds
+        scores, by_row = scores - scores[anchor] + wide.score, by_row - by_row[anchor] + wide.by_row
+        for place in folded:
+            scores[place], by_row[place] = arms[place].folds.score, arms[place].folds.by_row
+    return Placed(scores, by_row, np.array([arm.converged for arm in arms]))

@@ -1,0 +1,191 @@
+"""Which arm to take: the one with the least expected loss; and what each cheaper arm would lose.
+
+K arms, S seeds, D draws. All of it is on validation: test is for what was taken. Scores are in points.
+
+Draws. Validation rows are drawn with replacement, the same for all arms. The mean over seeds moves by a multivariate t
+with the covariance of the seeds' scores, shrunk towards SEED_DEVIATION, which counts for PRIOR_SEEDS seeds. So one seed
+is no special case: few seeds and few rows make expected losses large and leave no question without an answer.
+"""
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+
+from thaw.decision.arms import COLLAPSED, Arm, Placed, placed
+from thaw.decision.contrasts import TIE, Difference, simultaneous
+
+SEED_DEVIATION = 0.6  # points, by another seed, of what is not fitted to convergence
+PRIOR_SEEDS = 4  # seeds that this deviation counts for
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is said of an arm.
+
+    estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
+    that it is expected to lose to the best. listed: whether it is on the price list, cheaper than what is taken and on
+    the front of price and loss. price, encoder, converged and flags are the arm's.
+    """
+
+    name: str
+    estimate: float
+    difference: Difference
+    chance: float
+    loss: float
+    price: float
+    listed: bool
+    encoder: bool
+    converged: bool
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer about one task: the name of the arm to take, and all arms from cheap to dear.
+
+    resolution: the smallest difference to the dearest other arm that these rows and seeds can show; 0 with one arm.
+    rows: of validation; within and price_weight as `decide` has them.
+    """
+
+    taken: str
+    arms: tuple[Judged, ...]
+    resolution: float
+    rows: int
+    seeds: int
+    within: float
+    price_weight: float
+
+    @property
+    def answer(self) -> Judged:
+        """The arm that is taken."""
+        return next(arm for arm in self.arms if arm.name == self.taken)
+
+    @property
+    def price_list(self) -> list[Judged]:
+        """The cheaper arms on the front of price and expected loss, from cheap to dear."""
+        return [arm for arm in self.arms if arm.listed]
+
+    @property
+    def promising(self) -> Judged | None:
+        """The dearer arm that may gain most over what is taken; None where none may gain."""
+        dearer = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
+        return max(dearer, key=lambda arm: arm.difference.high, default=None)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken."""
+
+    values: np.ndarray
+    draws: np.ndarray
+    sound: np.ndarray
+
+    @property
+    def losses(self) -> np.ndarray:
+        """By arm the mean over draws of how far it lies below the best arm of the draw."""
+        return (self._best - self.draws).mean(0)
+
+    @property
+    def chances(self) -> np.ndarray:
+        """By arm the share of draws in which it is the best; equals share a draw."""
+        best = (self.draws >= self._best - TIE) & self.sound
+        return (best / best.sum(1, keepdims=True)).mean(0)
+
+    @property
+    def gains(self) -> np.ndarray:
+        """By arm the points to gain on average if its true score were known; another run of it brings no more."""
+        means = np.where(self.sound, self.draws.mean(0), -np.inf)
+        others = np.array([np.delete(means, place).max(initial=-np.inf) for place in range(len(means))])
+        return np.maximum(self.draws, others).mean(0) - means.max()
+
+    @property
+    def _best(self) -> np.ndarray:
+        return self.draws[:, self.sound].max(1, keepdims=True)
+
+
+def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> Decision:
+    """Return what to take: the arm with the least expected loss plus `price_weight` times its price.
+
+    With `within` it is the cheapest arm whose expected loss is at most so many points, or the least there is. A
+    collapsed arm is taken only where all are. Args: arms with the same validation rows; points; points for a unit of
+    price. Raises UserError without arms, or where arms cannot be compared.
+    """
+    of, price = placed(arms), np.array([arm.price for arm in arms])
+    drawn = draws_of(arms, of)
+    loss, chance, sound = drawn.losses, drawn.chances, drawn.sound
+    cost = np.where(sound, loss if within else loss + price_weight * price, np.inf)
+    near = np.flatnonzero(cost <= max(within, cost.min()) + TIE)
+    taken = min(near.tolist(), key=lambda place: (price[place], loss[place]))
+    contrasts = _to(taken, arms, drawn)
+    listed = _front(price, loss, sound) & (price < price[taken])
+    judged = [
+        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
+        for arm, on, *numbers in zip(
+            arms, listed, of.scores.mean(1).tolist(), contrasts, chance.tolist(), loss.tolist(), strict=True
+        )
+    ]
+    others = [place for place in range(len(arms)) if place != taken]
+    dearest = contrasts[max(others, key=lambda place: price[place])] if others else contrasts[taken]
+    return Decision(
+        taken=arms[taken].name,
+        arms=tuple(sorted(judged, key=lambda one: (one.price, one.loss))),
+        resolution=(dearest.high - dearest.low) / 2,
+        rows=arms[0].rows,
+        seeds=of.scores.shape[1],
+        within=within,
+        price_weight=price_weight,
+    )
+
+
+def draws_of(arms: list[Arm], of: Placed) -> Draws:
+    """Return the joint draws of arms. Args: the arms; the same as `placed`.
+
+    What differs by seed and row at once is both between seeds and between drawn rows; it is counted once (Owen 2007).
+    """
+    first = int(of.scores.mean(1).argmax())
+    scores, by_row = of.scores - of.scores[first], of.by_row - of.by_row[first]
+    values, away, seeds = scores.mean(1), by_row - scores[..., None], scores.shape[1]
+    rows = away.mean(1)
+    if seeds > 1:
+        by_rows = rows.var(1)
+        both = (away.var(2).mean(1) - by_rows) / (seeds - 1)
+        left = (by_rows - both.clip(min=0)).clip(min=0)
+        rows = rows * np.sqrt(np.divide(left, by_rows, out=np.zeros_like(left), where=by_rows > 0))[:, None]
+    moved = _seeds_moved([arm.name for arm in arms], of, by_row.shape[2])
+    sound = np.array([COLLAPSED not in arm.flags for arm in arms])
+    return Draws(values, (values[:, None] + rows + moved - moved[first]).T, sound | ~sound.any())
+
+
+def _seeds_moved(names: list[str], of: Placed, draws: int) -> np.ndarray:
+    """Return by how much other seeds may move the mean of each arm, [K, D]; an arm's numbers follow from its name."""
+    seeds = of.scores.shape[1]
+    free = PRIOR_SEEDS + seeds - 1
+    covariance = PRIOR_SEEDS * np.diag(np.where(of.converged, 0.0, SEED_DEVIATION**2))
+    if seeds > 1:
+        covariance = covariance + (seeds - 1) * np.atleast_2d(np.cov(of.scores))
+    values, vectors = np.linalg.eigh(covariance / free / seeds)
+    root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
+    normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(draws) for name in names])
+    return root @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+
+
+def _to(taken: int, arms: list[Arm], drawn: Draws) -> list[Difference]:
+    """Return each arm less the one that is taken, which is 0 from itself."""
+    others = [place for place in range(len(arms)) if place != taken]
+    against = drawn.draws - drawn.draws[:, [taken]]
+    rows = [
+        min(arms[place].rows if arms[place].folds is None else arms[place].folds.rows for place in (n, taken))
+        for n in others
+    ]
+    values = drawn.values[others] - drawn.values[taken]
+    made = simultaneous(values, against[:, others], against[:, others].std(0), np.array(rows))
+    made.insert(taken, Difference(0.0, 0.0, 0.0))
+    return made
+
+
+def _front(price: np.ndarray, loss: np.ndarray, sound: np.ndarray) -> np.ndarray:
+    """Return which sound arms no other one beats: as good in price and expected loss, and better in one of them."""
+    as_good = (price[:, None] <= price) & (loss[:, None] <= loss + TIE) & sound[:, None]
+    better = (price[:, None] < price) | (loss[:, None] < loss - TIE)
+    return sound & ~(as_good & better).any(0)

@@ -1,0 +1,67 @@
+"""The answers of an experiment as one file of values, which report, command line and model card read."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.files import read_json, write_json
+from thaw.decision.contrasts import Difference
+from thaw.decision.decide import Decision, Judged
+
+NO_PREDICTIONS, UNDEFINED, OTHER_ROWS, OTHER_SEEDS = "no_predictions", "undefined", "other_rows", "other_seeds"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one task in one group of runs: those that share subset, encoder and head.
+
+    title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
+    a baseline. test: by split the score of what is taken with its 95 % CI, None where it is undefined. left_out: (arm,
+    why). single_class: whether validation has one class alone.
+    """
+
+    task: str
+    subset: str
+    encoder: str
+    head: str
+    title: str
+    metric: str
+    decision: Decision
+    names: dict[str, str]
+    points: dict[str, tuple[str, str]]
+    test: dict[str, Difference | None]
+    left_out: tuple[tuple[str, str], ...] = ()
+    single_class: bool = False
+
+    def cell_of(self, arm: str) -> dict[str, str] | None:
+        """Return the cell of an arm's runs; None of a baseline."""
+        point = self.points.get(arm)
+        place = {"task": self.task, "subset": self.subset, "encoder": self.encoder, "head": self.head}
+        return place | {"strategy": point[0], "variant": point[1]} if point else None
+
+
+def write(path, answers: list[Answer]) -> None:
+    """Write answers as JSON."""
+    write_json(path, {"answers": [asdict(answer) for answer in answers]})
+
+
+def read(folder: Path) -> list[Answer]:
+    """Return the answers of an experiment, none where it asks for none. Args: the folder of its outputs."""
+    files = sorted(layout.output(folder, "table", "any").parent.glob("*.json"))
+    return [_answer(entry) for file in files for entry in read_json(file)["answers"]]
+
+
+def _answer(entry: dict) -> Answer:
+    arms = [
+        Judged(**arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])})
+        for arm in entry["decision"]["arms"]
+    ]
+    return Answer(
+        **entry
+        | {
+            "decision": Decision(**entry["decision"] | {"arms": tuple(arms)}),
+            "points": {name: tuple(point) for name, point in entry["points"].items()},
+            "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
+            "left_out": tuple(map(tuple, entry["left_out"])),
+        }
+    )
