@@ -45,7 +45,8 @@ def build(data, spec: dict) -> TextTable:
     for (index, test, _), verdict in zip(kept, decided, strict=True):
         by_entry.setdefault(index, []).append((test, verdict))
     rows = [_row(entry, by_entry.get(index, []), names) for index, entry in enumerate(entries)]
-    lines = [line for index, entry in enumerate(entries) for line in _lines(entry, by_entry.get(index, []))]
+    shown = [by_task.on_shown_splits(by_entry.get(index, []), spec) for index in range(len(entries))]
+    lines = [line for entry, own in zip(entries, shown, strict=True) for line in _lines(entry, own)]
     encoders = dict.fromkeys(entry["encoder"] for entry in entries)
     groups = [
         Group(

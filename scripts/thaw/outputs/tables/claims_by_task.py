@@ -14,7 +14,7 @@ def columns(tested: list[Tested], order: list[str], spec: dict) -> tuple[list[st
     Args: by claim its tests with their verdicts; tasks in their order; spec of the output, whose `by_task` is `test` or
     `reserved`.
     """
-    shown = [[(test, verdict) for test, verdict in one if _is_shown(test, spec)] for one in tested]
+    shown = [on_shown_splits(one, spec) for one in tested]
     tasks = sorted({test["task"] for one in shown for test, _ in one}, key=order.index)
     titles = [wording.task_name(spec["labels"], task) for task in tasks]
     return titles, [[_cell([pair for pair in one if pair[0]["task"] == task]) for task in tasks] for one in shown]
@@ -29,8 +29,10 @@ def note(spec: dict) -> str:
     )
 
 
-def _is_shown(test: dict, spec: dict) -> bool:
-    return (test["split"] == RESERVED) == (spec["by_task"] == RESERVED)
+def on_shown_splits(tested: Tested, spec: dict) -> Tested:
+    """Return those of some tests that are on the splits that a table shows, which are all without `by_task`."""
+    reserved, every = spec.get("by_task") == RESERVED, not spec.get("by_task")
+    return [(test, verdict) for test, verdict in tested if every or (test["split"] == RESERVED) == reserved]
 
 
 def _cell(tested: Tested) -> TextCell:
