@@ -53,7 +53,7 @@ KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
 COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
-FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
+FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds", "price_seconds"]
 MARKS = {HIGHEST, ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -166,8 +166,8 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
 def times(experiment: str, strategy: str) -> str:
     """Return as Markdown, by task, how many times as much full fine-tuning takes as a strategy.
 
-    Of training alone and of memory from runs.csv; with the extraction of features, shared and whole, from the table of
-    the way to full fine-tuning (draws_way).
+    Of training alone and of memory from runs.csv; of the price from the table of the way to full fine-tuning
+    (draws_way), where a record from before 28 November calls it cost_shared, and has test rows in it.
     """
     runs = pd.read_csv(RECORDS / experiment / "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
     runs = runs.pivot_table(index="task", columns="strategy", values=["train_seconds", "peak_memory_mb"])
@@ -175,13 +175,12 @@ def times(experiment: str, strategy: str) -> str:
     way = way[way["strategy"] == strategy].drop_duplicates("task").set_index("task")
     columns = {
         "Head alone": runs["train_seconds"]["grid_full"] / runs["train_seconds"][strategy],
-        "With a share of the features": 100 / way["cost_shared"],
-        "With all features": 100 / way["cost_alone"],
+        "Price": 100 / way["cost" if "cost" in way else "cost_shared"],
         "Peak memory": runs["peak_memory_mb"]["grid_full"] / runs["peak_memory_mb"][strategy],
     }
     lines = [["Full fine-tuning takes this many times as much", *columns], [":--", *["--:"] * len(columns)]]
     labels = Catalogue(shipped(HOME))
-    for task in sorted(way.index, key=lambda task: -columns["With a share of the features"][task]):
+    for task in sorted(way.index, key=lambda task: -columns["Price"][task]):
         numbers = [
             f"{values[task]:,.0f}" if values[task] >= 10 else f"{values[task]:.1f}" for values in columns.values()
         ]

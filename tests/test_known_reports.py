@@ -122,7 +122,6 @@ def test_the_counts_are_the_plans(winner):
 
 NUMBER = re.compile(r"(?<![\w.])−?\d[\d\u202f]*(?:\.\d+)?(?:\u202f(?:s|min|h)\b|\u202f?[kMGT]B?\b)?")
 CONSTANTS = {
-    f"{wording.MUCH:g}",
     "95",
     "100",
     "1",
@@ -145,13 +144,10 @@ def known_numbers(report: KnownReport) -> set[str]:
                 values = {key: float(v) for key, v in line.items() if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", v)}
                 numbers += values.values()
                 costs += [[values[name] for name in values if name in COSTS]] if path.stem == "advice" else []
-    frame = report.frame.assign(
-        percent=100 * report.frame["value"],
-        seconds=report.frame["train_seconds"] + report.frame["after_seconds"] + report.frame["extraction_seconds"],
-    )
+    frame = report.frame.assign(percent=100 * report.frame["value"])
     main = frame[frame["main"].astype(bool)]
     means = main.groupby(["strategy", "split"])[["percent", "flops", "trained_parameters"]].mean()
-    medians = main.groupby(["strategy", "split"])["seconds"].median()
+    medians = main.groupby(["strategy", "split"])["price_seconds"].median()
     numbers += [
         *main["percent"],
         *medians,

@@ -20,19 +20,16 @@ from thaw.statistics.bootstrap import Interval
 
 FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")
 RATES = {FROZEN: 0.6, TOP: 0.8, FULL: 0.9}
-SECONDS = {FROZEN: 1.0, TOP: 7.0, FULL: 100.0}
+SECONDS = {FROZEN: 1.0, TOP: 8.0, FULL: 100.0}
 
 
 def runs_of(folder, rates: dict):
-    """Return the frame of runs that predict right at these rates, each with the seconds of its point."""
+    """Return the frame of runs that predict right at these rates, each with the price of its point."""
     frame = scored_runs.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
     numbers = ("after_seconds", "flops", "after_flops", "peak_memory_mb", "trained_parameters", "thawed")
     frame = frame.assign(**dict.fromkeys(numbers, 0.0), embeddings=False)
     points = list(zip(frame["strategy"], frame["variant"], strict=True))
-    frame["train_seconds"] = [SECONDS[point] for point in points]
-    frame["extraction_seconds"] = [1.0 * (point != FULL) for point in points]
-    frame["extraction_whole_seconds"] = 5 * frame["extraction_seconds"]
-    return frame
+    return frame.assign(price_seconds=[SECONDS[point] for point in points])
 
 
 def drawn(folder, frame, first=None):
@@ -56,23 +53,22 @@ def test_share_and_costs_by_hand(tmp_path):
     assert float(line["share"]) == pytest.approx(100 * (top - start) / (full - start), abs=1e-3)
     assert 40 < float(line["low"]) < float(line["share"]) < float(line["high"]) < 95
     assert [float(line[name]) for name in ("score", "start", "full")] == pytest.approx([top, start, full], abs=1e-3)
-    assert (float(line["seconds_alone"]), float(line["seconds_shared"])) == (12, 8)
-    assert (float(line["cost_alone"]), float(line["cost_shared"]), line["inference"]) == (12, 8, "")
+    assert (float(line["price"]), float(line["cost"]), line["inference"]) == (8, 8, "")
     (row,) = table.groups[0].rows
     ends = f"[{float(line['low']):.1f}, {float(line['high']):.1f}]"
-    share, cost = f"{float(line['share']):.1f} %", "cost 12.0 % (8.0 %)"
+    share, cost = f"{float(line['share']):.1f} %", "cost 8.0 %"
     assert parts(row.cells[0]) == [share, ends, cost] and parts(row.cells[1]) == [share, "over 1 task", cost]
     assert f"| {share} {ends}; {cost} | {share} over 1 task; {cost} |" in writers.to_markdown(table)
     assert f"<small>{ends}</small><small>{cost}</small>" in writers.to_html(table)
     small = [text for text in writers.to_tex(table).splitlines() if text.startswith(r" & \scriptsize")]
-    assert len(small) == 2 and ends in small[0] and r"cost 12.0 \% (8.0 \%)" in small[1]
+    assert len(small) == 2 and ends in small[0] and r"cost 8.0 \%" in small[1]
 
 
 def test_a_run_on_a_stalled_machine_makes_no_strategy_cheap(tmp_path):
     frame = runs_of(tmp_path, RATES)
-    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "train_seconds"] = 999.0
+    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "price_seconds"] = 999.0
     _, (line,) = drawn(tmp_path, frame)
-    assert (float(line["cost_alone"]), float(line["cost_shared"])) == (12, 8)
+    assert float(line["cost"]) == 8
 
 
 def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
@@ -86,13 +82,11 @@ def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
         for task, split in shares
     ]
     ways = {
-        at: share_of_way.Way(row, 3, (0.0, 1.0, 0.5), Interval(share, 0.0, 100.0), share, 1.0, 1.0)
+        at: share_of_way.Way(row, 3, (0.0, 1.0, 0.5), Interval(share, 0.0, 100.0), share, 1.0)
         for at, (row, share) in enumerate(zip(rows, shares.values(), strict=True))
     }
     row = share_of_way._row(ways, len(ways), {"strategies": {"top_k": "Top"}})
-    assert parts(row.cells[-1]) == ["40.0 %", "over 3 tasks", "cost 40.0 % (1.0 %)"], (
-        "30, 40 and 90, where four splits have 45"
-    )
+    assert parts(row.cells[-1]) == ["40.0 %", "over 3 tasks", "cost 40.0 %"], "30, 40 and 90, where four splits have 45"
 
 
 def test_pairs_of_seeds_and_examples_make_the_interval(tmp_path):
@@ -116,7 +110,7 @@ def test_there_is_no_share_where_full_fine_tuning_is_not_clearly_better(tmp_path
     table, (line,) = drawn(tmp_path, runs_of(tmp_path, RATES | {FULL: 0.61}))
     assert (line["far_enough"], line["share"], line["low"]) == ("0", "", "")
     (row,) = table.groups[0].rows
-    assert parts(row.cells[0]) == ["–", "", "cost 12.0 % (8.0 %)"] and row.cells[1] is None
+    assert parts(row.cells[0]) == ["–", "", "cost 8.0 %"] and row.cells[1] is None
     with pytest.raises(UserError, match="needs runs of frozen, full and of other strategies"):
         drawn(tmp_path, runs_of(tmp_path, {TOP: 0.8, FULL: 0.9}))
 

@@ -22,20 +22,16 @@ CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared s
 CI = f"Student's t over seeds, {CI_OF_ROWS}"
 CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
 TOO_MANY = "more than 100 seeds or 500 times the rows"  # beyond what non_inferiority tries
-MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
+PRICE = (
+    "its training, the runs that it starts from, its share of the search that chose its settings, and its share of the "
+    "feature extraction of the rows that training and choosing read"
+)
 COST_RULE = (
-    "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
-    "the rows that it reads. Where its seconds with the whole extraction are "
-    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds: "
-    "other work on the machine makes them too high. "
-    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from, "
-    "without the encoder's pass that stored the hidden states. "
-    "Recommendations add the trials of the search that chose a strategy's settings."
+    f"The price of a run, in seconds: {PRICE}. Seconds are those of the processor or device, medians over seeds; older "
+    "results have seconds by the clock. FLOPs are counted by formula, forward and backward, for training and the runs "
+    "that it starts from."
 )
-COST_NOTE = (
-    "Costs: means over the tasks of the table; time of training, the median over seeds, with the runs that it starts "
-    "from and its share of feature extraction."
-)
+COST_NOTE = f"Costs: means over the tasks of the table. Price: the median over seeds of {PRICE}."
 MISSING = "‡"
 WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
@@ -123,12 +119,6 @@ def lacking(needed, rows: str = "test set") -> str:
     if needed.rows is None:
         return seeds
     return f"{rows} too small: {count(needed.rows)} rows" + (f" and {seeds}" if needed.seeds else "")
-
-
-def charged(shared: float, alone: float) -> str:
-    """Return the seconds of training by `COST_RULE`. Args: with a share of the feature extraction, and with it all."""
-    more = f" ({seconds(alone)} with the whole feature extraction)" if alone >= MUCH * shared > 0 else ""
-    return seconds(shared) + more
 
 
 _TEX = {

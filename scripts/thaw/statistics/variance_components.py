@@ -73,7 +73,7 @@ def _component(parts: list[tuple[float, int]], level: float = 0.95) -> Component
 
     total, below, above = 0.0, 0.0, 0.0
     for value, freedom in parts:
-        # how far the expected mean square may lie below and above what was found
+        # how far the expected mean square may be below and above what was found
         less, more = (abs(freedom / chi2.ppf(p, freedom) - 1) for p in ((1 + level) / 2, (1 - level) / 2))
         if value < 0:
             less, more = more, less

@@ -122,8 +122,7 @@ class TaskArms:
             scores, by_row = np.nan_to_num(scores).mean(keepdims=True), np.nan_to_num(by_row).mean(0)[None]
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
-        searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
-        return [Arm(name, scores, by_row, rows, row.seconds + searched, row.optimizer == "lbfgs", True, flags)]
+        return [Arm(name, scores, by_row, rows, row.price, row.optimizer == "lbfgs", True, flags)]
 
     def _baselines(self) -> list[Arm]:
         arms = []

@@ -79,6 +79,6 @@ def _text(row: dict, labels: dict) -> str:
     name = wording.strategy_name(labels, row["strategy"], row["variant"])
     mean, sd = (float(row[column] or "nan") for column in ("mean", "sd"))
     score = wording.number(mean) + (f" ± {wording.number(sd)}" if sd == sd else "")
-    costs = [wording.seconds(float(row["seconds"] or "nan")), f"{wording.short(float(row['flops'] or 'nan'))} FLOPs"]
+    costs = [wording.seconds(float(row["price"] or "nan")), f"{wording.short(float(row['flops'] or 'nan'))} FLOPs"]
     front = "; on the Pareto front" if row.get("pareto") == "True" else ""
     return f"{name}, {wording.task_name(labels, row['task'])}: {score}; {', '.join(costs)}{front}"

@@ -40,8 +40,7 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
-from thaw.outputs.frame import aggregate, draws
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
@@ -114,7 +113,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
-        "cost_rule": " ".join([wording.COST_RULE, *busy_note(present)]),
+        "cost_rule": " ".join([wording.COST_RULE, *price.note(present)]),
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }

@@ -4,8 +4,7 @@ from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.outputs.frame import aggregate, price
 
 BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy."
 
@@ -22,7 +21,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     bold = [f"Bold: the highest mean on validation of each column{within}."]
     short = [_numbers(columns, fitted, role), *(marks or bold), *_synthetic(columns)]
     short += [wording.COST_NOTE] * bool(spec.get("costs"))
-    short += busy_note(runs) if "seconds" in spec.get("costs", []) else []
+    short += price.note(runs) if "seconds" in spec.get("costs", []) else []
     lines = [*short, *shared_fits(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary, spec), *_undefined(summary)]

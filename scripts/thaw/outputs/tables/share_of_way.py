@@ -21,26 +21,24 @@ from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 HEADER = (
     "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
-    "seconds_alone seconds_shared cost_alone cost_shared inference"
+    "price cost inference"
 )
 MEDIAN = "Median"
-COSTS = ("alone", "shared")  # of a Way, which a cell shows
 
 
 @dataclass(frozen=True)
 class Way:
     """How far a strategy gets on a task: its row of the summary, three mean scores, the share in % with its interval.
 
-    The share is None where full fine-tuning is not clearly above the start. Costs are in % of full fine-tuning's: of
-    training with the whole extraction and with a share of it, and of one prediction (NaN where it is not known).
+    The share is None where full fine-tuning is not clearly above the start. Costs are in % of full fine-tuning's: the
+    price, and the operations of one prediction (NaN where they are not known).
     """
 
     row: object
     seeds: int
     scores: tuple[float, float, float]
     share: Interval | None
-    alone: float
-    shared: float
+    cost: float
     inference: float
 
 
@@ -91,11 +89,7 @@ def _way(row, full, sides: list[Resampled]) -> Way:
 
     Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
     """
-    costs = [
-        100 * row.seconds_alone / full.seconds_alone,
-        100 * row.seconds / full.seconds,
-        100 * row.inference / full.inference,
-    ]
+    costs = [100 * row.price / full.price, 100 * row.inference / full.inference]
     start, whole, score = (side.value for side in sides)
     return Way(row, sides[0].spread.seeds, (start, whole, score), share(*sides), *costs)
 
@@ -126,24 +120,22 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     """
     cells: list[TextCell | None] = [None] * (columns + 1)
     for at, way in ways.items():
-        costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
-        ends = "" if share is None else wording.interval(share.low, share.high)
-        cells[at] = _cell(share and share.value, ends, costs, row_anchor(way.row))
+        share, ends = way.share, "" if way.share is None else wording.interval(way.share.low, way.share.high)
+        cells[at] = _cell(share and share.value, ends, way.cost, row_anchor(way.row))
     far: dict[str, list[Way]] = {}
     for way in ways.values():
         if way.share is not None:
             far.setdefault(way.row.task, []).append(way)
     if far:
         share = median(mean(way.share.value for way in splits) for splits in far.values())
-        costs = tuple(median(mean(getattr(way, cost) for way in splits) for splits in far.values()) for cost in COSTS)
-        cells[-1] = _cell(share, f"over {wording.plural(len(far), 'task')}", costs)
+        cost = median(mean(way.cost for way in splits) for splits in far.values())
+        cells[-1] = _cell(share, f"over {wording.plural(len(far), 'task')}", cost)
     return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
 
 
-def _cell(share: float | None, more: str, costs: tuple[float, float], link: str = "") -> TextCell:
-    alone, shared = map(wording.number, costs)
+def _cell(share: float | None, more: str, cost: float, link: str = "") -> TextCell:
     text = wording.DASH if share is None else f"{wording.number(share)} %"
-    return TextCell(text, share, interval=more, link=link, below=f"cost {alone} % ({shared} %)")
+    return TextCell(text, share, interval=more, link=link, below=f"cost {wording.number(cost)} %")
 
 
 def _line(way: Way) -> list:
@@ -151,10 +143,9 @@ def _line(way: Way) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric, way.seeds]
     start, whole, score = way.scores
     ends = ["", "", ""] if share is None else [f"{value:.4f}" for value in (share.value, share.low, share.high)]
-    seconds = [f"{row.seconds_alone:.6g}", f"{row.seconds:.6g}"]
-    costs = [f"{way.alone:.4f}", f"{way.shared:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
+    costs = [f"{row.price:.6g}", f"{way.cost:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
     scores = [f"{value:.4f}" for value in (score, start, whole)]
-    return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]
+    return [*cell, *scores, int(share is not None), *ends, *costs]
 
 
 def _notes(spec: dict, fewest: int) -> list[str]:
@@ -163,6 +154,5 @@ def _notes(spec: dict, fewest: int) -> list[str]:
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
         "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
-        f"Cost: seconds of training, medians over seeds, in % of those of {whole}, with the whole feature extraction, "
-        "and in brackets with a share of it.",
+        f"Cost: the price, the median over seeds, in % of that of {whole}.",
     ] + wording.few_seeds(fewest)
