@@ -14,7 +14,7 @@ the same runs (docs/explanation/statistics.md). What was trained stays, and `tha
 import time
 from pathlib import Path
 
-from thaw.cli.finished_runs import answers, decided
+from thaw.cli.finished_runs import current_answers, decided
 from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import parser_of
@@ -25,7 +25,7 @@ from thaw.decision.record import ADVISED, Answer
 from thaw.planning import time_budget
 from thaw.planning.plan import Plan
 from thaw.planning.time_budget import Pace, PendingRun
-from thaw.words import recommendation
+from thaw.words import answer_text
 
 
 def main(words: list[str]) -> None:
@@ -46,7 +46,7 @@ def main(words: list[str]) -> None:
     while targets:
         with open(log, "ab") as file:
             run_in_subprocess(given, further, targets, file)
-        made = answers(plan, name)
+        made = current_answers(plan, name)
         _print_new(made, said)
         turns = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
@@ -56,7 +56,7 @@ def main(words: list[str]) -> None:
     if not made:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
-    print("\n" + "\n\n".join(map(recommendation.in_terminal, made)), flush=True)
+    print("\n" + "\n\n".join(map(answer_text.in_terminal, made)), flush=True)
 
 
 def next_turns(turns: list[PendingRun], decided: set[str], pace: Pace, left: float | None) -> list[PendingRun]:
@@ -92,4 +92,4 @@ def _print_new(made: list[Answer], said: set[tuple]) -> None:
             key = (answer.title, arm.name, answer.decision.seeds)
             if key not in said:
                 said.add(key)
-                print(recommendation.score_line(answer, arm), flush=True)
+                print(answer_text.score_line(answer, arm), flush=True)

@@ -13,14 +13,14 @@ from thaw.planning.plan import Plan
 LEAST_GAIN = 0.1  # points: a further seed that may bring less on average is not trained
 
 
-def answers(plan: Plan, name: str, logs: str = "logs") -> list[Answer]:
+def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[Answer]:
     """Return the answers of an experiment by what is there, as its table of recommendations would have them.
 
     None where no run is there. Args: the experiment; the folder of logs, which says why a result is missing.
     """
     import pandas
 
-    from thaw.outputs.frame import arms, collection
+    from thaw.outputs.frame import collection, task_arms
     from thaw.outputs.frame.output_data import OutputData
     from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
 
@@ -31,7 +31,7 @@ def answers(plan: Plan, name: str, logs: str = "logs") -> list[Answer]:
     table = io.StringIO(pandas.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
     spec = _spec(plan, name)
     data = OutputData(Path(plan.results), read_runs(table), first=spec.get("first_draws"))
-    return arms.answers(data, spec)
+    return task_arms.answers(data, spec)
 
 
 def decided(made: list[Answer]) -> dict[str, str]:
@@ -46,7 +46,7 @@ def decided(made: list[Answer]) -> dict[str, str]:
 
 def given_up(plan: Plan, name: str) -> dict[str, str]:
     """Return the same for a report, in which what is taken has all its seeds."""
-    made = answers(plan, name)
+    made = current_answers(plan, name)
     taken = [cell for answer in made if (cell := answer.cell_of(answer.decision.taken))]
     kept = set(map(layout.cell, taken))
     return {cell: why for cell, why in decided(made).items() if cell not in kept}

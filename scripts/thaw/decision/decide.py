@@ -70,9 +70,9 @@ class Decision:
 
     @property
     def promising(self) -> Judged | None:
-        """The dearer arm that may gain most over what is taken; None where none may gain."""
-        dearer = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
-        return max(dearer, key=lambda arm: arm.difference.high, default=None)
+        """The more expensive arm that may gain most over what is taken; None where none may gain."""
+        above = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
+        return max(above, key=lambda arm: arm.difference.high, default=None)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from thaw.exporting.origin import origin
 from thaw.schema.head import as_list
 from thaw.schema.keys import Context
 from thaw.schema.layers import LAST_LAYER, layers_text
-from thaw.words import recommendation
+from thaw.words import answer_text
 
 EXAMPLES = {
     "text": '["a text", "another"]',
@@ -55,7 +55,7 @@ def _compared(source: FinishedRun) -> list[str]:
         for answer in record.read(page.parent):
             taken = answer.cell_of(answer.decision.taken)
             if taken and all(cell[name] == value for name, value in taken.items()):
-                said = " ".join([recommendation.headline(answer), *recommendation.reasons(answer)])
+                said = " ".join([answer_text.headline(answer), *answer_text.reasons(answer)])
                 parts.append(f"## Compared with other strategies\n\n{said} ({page.parent.name})")
     return parts
 

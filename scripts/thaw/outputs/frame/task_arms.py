@@ -116,7 +116,7 @@ class TaskArms:
         if self.seeds <= set(validated["seed"]) and not shared:
             kept = validated["seed"].isin(self.seeds).to_numpy()
             scores, by_row = scores[kept], by_row[kept]
-        else:  # a shared fit, a baseline, a strategy without some of the seeds: the mean stands for all
+        else:  # a shared fit, a baseline, a strategy without some of the seeds: the mean represents all
             scores, by_row = np.nan_to_num(scores).mean(keepdims=True), np.nan_to_num(by_row).mean(0)[None]
         if row is None:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]

@@ -28,7 +28,7 @@ def headline(answer: Answer) -> str:
 
 
 def reasons(answer: Answer) -> list[str]:
-    """Return what a dearer arm may gain, what the data can show, and what keeps the answer provisional."""
+    """Return what a more expensive arm may gain, what the data can show, and what keeps the answer provisional."""
     decision, lines = answer.decision, []
     if (other := decision.promising) is not None:
         gain = f"{answer.names[other.name]} may gain up to {number(other.difference.high)} points"
@@ -97,7 +97,7 @@ def in_terminal(answer: Answer) -> str:
 
 
 def _for_times(taken: Judged, other: Judged) -> str:
-    """Return what a dearer arm costs, as a multiple where what is taken costs anything."""
+    """Return what a more expensive arm costs, as a multiple where what is taken costs anything."""
     if not taken.price > 0:
         return f" for {price(other.price)}"
     ratio = other.price / taken.price
