@@ -160,6 +160,7 @@ def draws_of(arms: list[Arm], of: Placed) -> Draws:
     scores, by_row = of.scores - of.scores[first], of.by_row - of.by_row[first]
     values, away, seeds = scores.mean(1), by_row - scores[..., None], scores.shape[1]
     rows = away.mean(1)
+    rows = rows - rows.mean(1, keepdims=True)  # so that arms of equal scores have equal losses
     if seeds > 1:
         by_rows = rows.var(1)
         both = (away.var(2).mean(1) - by_rows) / (seeds - 1)
@@ -179,8 +180,10 @@ def _seeds_moved(names: list[str], of: Placed, draws: int) -> np.ndarray:
         covariance = covariance + (seeds - 1) * np.atleast_2d(np.cov(of.scores))
     values, vectors = np.linalg.eigh(covariance / free / seeds)
     root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
-    normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(draws) for name in names])
-    return root @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+    half = draws // 2  # and their negatives: the mean does not move
+    normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(half) for name in names])
+    moved = root @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, half) / free)
+    return np.concatenate([moved, -moved, np.zeros((len(names), draws - 2 * half))], axis=1)
 
 
 def _to(taken: int, arms: list[Arm], drawn: Draws) -> list[Difference]:
