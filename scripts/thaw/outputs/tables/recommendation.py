@@ -2,10 +2,10 @@
 
 from thaw.decision.record import Answer
 from thaw.outputs.frame import price
-from thaw.outputs.frame.arms import answers
 from thaw.outputs.frame.result_links import cell_anchor
+from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.words import recommendation as words
+from thaw.words import answer_text as words
 from thaw.words.numbers import number
 
 TITLES = ("Validation", "Difference", "Best", "Expected loss", "Price")
