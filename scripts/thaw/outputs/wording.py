@@ -19,7 +19,7 @@ BASELINE_LABELS = {
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
-CI = f"Student's t over seeds, {CI_OF_ROWS}"
+CI = f"Student's t over seeds or draws, {CI_OF_ROWS}"
 CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
 TOO_MANY = "more than 100 seeds or 500 times the rows"  # beyond what non_inferiority tries
 PRICE = (
@@ -103,9 +103,23 @@ def ci_over(fewest: int, most: int) -> str:
     return CI + f"; with fewer than {FEWEST_OF_INTERVAL} seeds, over test rows alone" * (fewest < FEWEST_OF_INTERVAL)
 
 
-def seed_range(fewest: int, most: int) -> str:
-    """Return over how many seeds means are: 1 seed, 8 seeds, 1 to 8 seeds."""
-    return plural(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+def seed_range(fewest: int, most: int, unit: str = "seed") -> str:
+    """Return over how many runs means are: 1 seed, 8 draws, 1 to 8 seeds. Args: unit, see `draws.unit`."""
+    return plural(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"
+
+
+def means_over(fewest: int, most: int, unit: str = "seed") -> str:
+    """Return what the numbers of a table are, with their standard deviation, if any. Args: see `seed_range`."""
+    if most < FEWEST_OF_INTERVAL:
+        over = f"one {unit}" if most == 1 else f"mean over {seed_range(fewest, most, unit)}"
+        return f"{over}, hence no standard deviation"
+    more = f", from {FEWEST_OF_INTERVAL} on" * (fewest < FEWEST_OF_INTERVAL)
+    return f"mean ± standard deviation (n − 1) over {seed_range(fewest, most, unit)}{more}"
+
+
+def spread(sd: float, seeds: int, digits: int = 1) -> str:
+    """Return ± and a standard deviation over seeds or draws; nothing of fewer than three, where it says little."""
+    return f" ± {number(sd, digits)}" if seeds >= FEWEST_OF_INTERVAL and sd == sd else ""
 
 
 def seed(value: float) -> str:

@@ -132,13 +132,13 @@ def seeds_of(summary) -> dict[str, int | bool]:
     return {"fewest": fewest, "most": most, "tested": most >= FEWEST_SEEDS}
 
 
-def caution(summary) -> str:
-    """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`."""
+def caution(summary, unit: str = "seed") -> str:
+    """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`; `draws.unit`."""
     seeds = seeds_of(summary)
     fewest, most = seeds["fewest"], seeds["most"]
     if most <= 1:
-        return "One seed per run: differences between strategies may be noise."
-    means = f"Means are over {wording.seed_range(fewest, most)}"
+        return f"One {unit} per run: differences between strategies may be noise."
+    means = f"Means are over {wording.seed_range(fewest, most, unit)}"
     if fewest >= FEWEST_SEEDS:
         return f"{means}; a difference that is not tested may be noise."
     few = f"fewer than {FEWEST_SEEDS}" if seeds["tested"] else "so few"

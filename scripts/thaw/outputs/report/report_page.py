@@ -82,7 +82,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "columns": columns,
         "synthetic_tasks": synthetic,
-        "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
+        "counts": (counts := _counts(summary, fitted, present, spec)),
         "draws": draws.notes(each_run, first),
         "missing": provenance.missing(each_run, labels_of_runs),
         "differences": provenance.differences(made_with),
@@ -100,7 +100,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "baselines": _baselines(summary, labels),
         "answers": [_said(answer) for answer in answers],
         "claims": _claims(spec["outputs"], folder),
-        "caution": methods.caution(summary),
+        "caution": methods.caution(summary, counts["unit"]),
         "shown": _with_first(numbered(spec["outputs"], folder, bool(synthetic), tables, labels), bool(answers)),
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
@@ -237,11 +237,13 @@ def _baselines(summary, labels: dict) -> list[str]:
     return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
 
 
-def _counts(summary, fitted, present) -> dict:
+def _counts(summary, fitted, present, spec: dict) -> dict:
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
-    return axes | methods.seeds_of(summary) | {"seeds": seeds, "planned": planned, "runs": there}
+    over = methods.seeds_of(summary)
+    over["unit"] = draws.unit(spec.get("first_draws", {}), over["most"])
+    return axes | over | {"seeds": seeds, "planned": planned, "runs": there, "preparatory": spec.get("preparatory", 0)}
 
 
 def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:
