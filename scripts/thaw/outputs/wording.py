@@ -100,7 +100,7 @@ def ci_over(fewest: int, most: int) -> str:
     """Return what the 95 % CI of means is made by. Args: the fewest and the most seeds of such a mean."""
     if most < FEWEST_OF_INTERVAL:
         return CI_OF_ROWS
-    return CI + f"; with fewer than {FEWEST_OF_INTERVAL} seeds, over test rows alone" * (fewest < FEWEST_OF_INTERVAL)
+    return CI + f"; with fewer than {FEWEST_OF_INTERVAL} of them, over test rows alone" * (fewest < FEWEST_OF_INTERVAL)
 
 
 def seed_range(fewest: int, most: int, unit: str = "seed") -> str:

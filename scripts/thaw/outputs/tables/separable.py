@@ -65,8 +65,8 @@ def notes(rows: list[Row], columns, fewest: int) -> list[str]:
 
     Args: rows of all groups; the fewest seeds of a run.
     """
-    lines = [" ".join([f"In brackets the 95 % CI ({wording.CI}).", *wording.few_seeds(fewest)])]
     cells = [cell for row in rows for cell in row.cells if cell]
+    lines = [f"In brackets the 95 % CI ({wording.ci_over(fewest, max(cell.seeds for cell in cells))})."]
     if any(cell.best for cell in cells):
         lines.append(
             f"Bold: the highest on validation, where another strategy is shown to be below it. {ALIKE}: not shown to "
