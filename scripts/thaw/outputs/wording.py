@@ -99,6 +99,12 @@ def few_seeds(fewest: int, more: str = "") -> list[str]:
     return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
 
 
+def joint_ci(count: int) -> str:
+    """Return what the brackets of a table of differences are. Args: how many differences it has."""
+    of = f"one 95 % interval that holds all {count} differences of the table together" if count > 1 else "its 95 % CI"
+    return f"In brackets {of} ({CI})."
+
+
 def ci_over(fewest: int, most: int) -> str:
     """Return what the 95 % CI of means is made by. Args: the fewest and the most seeds of such a mean."""
     if most < FEWEST_OF_INTERVAL:
@@ -192,7 +198,6 @@ _TEX = {
     "ρ": r"$\rho$",
     "²": r"$^2$",
     "≈": r"$^\approx$",
-    "ᵛ": r"$^v$",
     "ⁿ": r"$^n$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
