@@ -5,12 +5,12 @@ by both. `python tests/statistics_page.py` writes docs/explanation/statistics.md
 """
 
 import numpy as np
-
 from thaw.outputs.tables.guidelines import SIDES, UNDECIDED, answer
 from thaw.outputs.tables.share_of_way import share
+from thaw.statistics.verdicts import verdicts
+
 from thaw.statistics import bootstrap, non_inferiority, sign_flips, significance, variance_components
 from thaw.statistics.aggregation import least, least_lasting
-from thaw.statistics.verdicts import verdicts
 
 # Variances of a row's difference: of one seed 0.055, of two seeds' mean 0.03, near what two real tasks have.
 BY_ROW, BY_BOTH = 0.01, 0.045

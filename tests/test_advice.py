@@ -13,8 +13,6 @@ from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.report import recommended
 from thaw.outputs.tables import recommendation, writers
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.statistics import non_inferiority as analysis
 from thaw.statistics.non_inferiority import Candidate
 
@@ -354,24 +352,3 @@ def test_two_seeds_recommend_nothing(tmp_path):
     table = table_of(tmp_path, runs_of(tmp_path, RATES, seeds=(1, 2)))
     assert cells_of(table)["Recommended"].startswith("None with 2 seeds; highest on validation: ")
     assert "of the test rows alone" in table.notes[-1]
-
-
-def test_the_plan_finds_what_papers_would_take(home):
-    more = {"outputs": ["main_table", "advice"]}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], more), home)
-    found = plan.job("table", "demo/advice").spec["papers"]
-    said = {(rule["task"], rule["paper"]): (rule["strategy"], rule["variant"]) for rule in found}
-    assert said["entities", "Lee et al. 2019"] == ("top_k", "k02"), "a quarter of six layers, halves rounded up"
-    assert said["acceptability", "Wang et al. 2019"] == ("stack_then_finetune", "base")
-    assert ("acceptability", "Peters et al. 2019") not in said, (
-        "it is about pairs, and this encoder is trained on others"
-    )
-    assert plan.advice() == ["results/outputs/demo/tables/advice.md"]
-
-
-def test_every_piece_of_advice_is_about_strategies_that_exist(catalogue):
-    for name in catalogue.ids("advice"):
-        rule = catalogue.get("advice", name, "advice")
-        for strategy in rule.strategies:
-            swept = bool(catalogue.get("strategies", strategy, name).sweep)
-            assert not swept or rule.depth is not None, (name, strategy)

@@ -37,7 +37,7 @@ def simultaneous(values: np.ndarray, draws: np.ndarray, errors: np.ndarray, rows
     """Return differences with intervals that hold all of them together in 95 % of the draws (max-|t|).
 
     Where no draw changes a difference, its interval is as wide as rows that were not seen allow. The ends are NaN where
-    it is undefined on all draws. Args: values [K]; draws [D, K]; standard errors [K]; the number of rows [K] behind each.
+    it is undefined on all draws. Args: values [K]; draws [D, K]; standard errors [K]; the rows [K] behind each.
     """
     moves = ~(errors <= TIE)
     reach = 0.0

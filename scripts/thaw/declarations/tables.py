@@ -48,8 +48,8 @@ TABLES = {
     ),
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
-        "the claims of config/findings.yaml that the experiment's runs can test: on how many tasks the difference is higher, "
-        "lower or open",
+        "the claims of config/findings.yaml that the experiment's runs can test: on how many tasks the difference is "
+        "higher, lower or open",
         options.FindingOptions,
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),

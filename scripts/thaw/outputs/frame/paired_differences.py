@@ -16,8 +16,8 @@ from thaw.statistics.bootstrap import Interval, Resampled
 COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings", "flags"]
 FLAGS = {
     UNDERTRAINED: "Undertrained: half of the runs of a strategy, or more, are on their training rows more than a point "
-    "below the linear probe of the same head or, with less than 99 there, still improving when they ended. The difference "
-    "is one of lengths of training too.",
+    "below the linear probe of the same head or, with less than 99 there, still improving when they ended. The "
+    "difference is one of lengths of training too.",
     COLLAPSED: "Collapsed: a run diverged or predicts a single class.",
 }
 

@@ -22,7 +22,7 @@ NO_SEED = "no seed has all scores"
 
 @dataclass(frozen=True)
 class Tested:
-    """A test of a claim and what came of it; without a difference, where no seed has all scores, the answer is empty."""
+    """A test of a claim and what came of it; where no seed has all scores there is no difference and no answer."""
 
     test: dict
     answer: str = ""
@@ -164,8 +164,8 @@ def notes_of(every: list[Tested]) -> list[str]:
     drawn = [one for one in every if one.difference]
     flags = dict.fromkeys(flag for one in drawn for flag in one.flags)
     return [
-        "Of each task the mean difference over seeds in points, the side that is claimed to be higher less the other; for "
-        f"a share, the first less that share of the second. {wording.joint_ci(len(drawn))}",
+        "Of each task the mean difference over seeds in points, the side that is claimed to be higher less the other; "
+        f"for a share, the first less that share of the second. {wording.joint_ci(len(drawn))}",
         "Higher or lower: the interval is above or below the margin of the claim, which is 0 unless the claim names "
         "another; within: it is inside of the margin; open: it holds the margin. A claim is about the paper's encoder, "
         "rows and splits, the answer about these runs.",

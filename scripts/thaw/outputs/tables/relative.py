@@ -15,8 +15,8 @@ from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, tex
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 HEADER = (
-    "task split subset encoder head strategy variant metric value low high answer seeds flags share share_low share_high "
-    "price price_share"
+    "task split subset encoder head strategy variant metric value low high answer seeds flags share share_low "
+    "share_high price price_share"
 )
 
 
@@ -74,9 +74,9 @@ def _compared(fitted, contrasts: Contrasts, spec: dict) -> list[Compared]:
     known = {(cells[0], row.split): difference for (row, cells, _), difference in zip(kept, differences, strict=True)}
     compared = []
     for (row, cells, mean), difference in zip(kept, differences, strict=True):
-        first, share = _cell(row, start), None
-        way = known.get((first, row.split))
-        if way and way.answer == LOWER and row.strategy != start:
+        share, first = None, _cell(row, start)
+        way = known.get((first, row.split)) if start and row.strategy != start else None
+        if way and way.answer == LOWER:
             share = _share(*contrasts.sides([first, *reversed(cells)], row.split))
         flags = contrasts.flags(cells, row.split)
         both = prices[cells[0]], prices[cells[1]]
@@ -84,9 +84,9 @@ def _compared(fitted, contrasts: Contrasts, spec: dict) -> list[Compared]:
     return compared
 
 
-def _cell(row, strategy: str | None = "") -> tuple:
+def _cell(row, strategy: str | None = None) -> tuple:
     """Return the cell of a row of the summary, or that of another strategy in its place."""
-    point = (row.strategy, row.variant) if strategy == "" else (strategy, "base")
+    point = (strategy, "base") if strategy else (row.strategy, row.variant)
     return (row.task, row.subset, row.encoder, row.head, *point)
 
 
@@ -100,7 +100,7 @@ def _share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | N
 
 
 def _row(own: list[Compared], columns, marks: dict[str, str], labels: dict) -> Row:
-    """Return the line of a strategy: a cell for each column, and its price in % of the reference's on the same tasks."""
+    """Return the line of a strategy: a cell for each column, and its price in % of the reference's on its tasks."""
     line = Row({}, aggregate.row_name(own[0].row, labels), [None] * (len(columns) + 1))
     for one in own:
         at, value, share = aggregate.column_index(columns, one.row.task, one.row.split), one.difference, one.share

@@ -58,7 +58,7 @@ def notes(rows: list[Row], fewest: int) -> list[str]:
         lines.append("Bold: the highest on validation.")
     if any(cell.mark for cell in cells):
         lines[-1] += (
-            f" {ALIKE}: open against it, since the 95 % interval of their difference on validation, one for the column, "
-            "holds 0."
+            f" {ALIKE}: open against it, since the 95 % interval of their difference on validation, one for the "
+            "column, holds 0."
         )
     return lines
