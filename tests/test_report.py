@@ -104,7 +104,7 @@ def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invent
         (
             [8, 8],
             "Means are over 8 seeds.",
-            "Means over 8 seeds (1, 2), standard deviation (n − 1), 95 % CI (Student's t",
+            "Means over 8 seeds (1, 2), standard deviation (n − 1), 95 % CI (Stu",
         ),
     ],
 )
