@@ -40,9 +40,9 @@ def test_of_one_difference_of_seeds_it_is_students():
 
 def test_what_no_draw_changes_is_as_wide_as_rows_that_were_not_seen():
     still, moves = resampled(np.zeros(3), np.zeros((3, 1000)), 50, True), scores_of(np.random.default_rng(3), 3)
-    alone, beside = jointly([still])[0], jointly([still, resampled(*moves, ROWS, paired=True)])[0]
+    alone, other = jointly([still])[0], jointly([still, resampled(*moves, ROWS, paired=True)])[0]
     exact = binomtest(0, 50).proportion_ci(0.9).high  # one-sided at 0.95
-    assert (alone.low, alone.high) == (beside.low, beside.high) == pytest.approx((-100 * exact, 100 * exact))
+    assert (alone.low, alone.high) == (other.low, other.high) == pytest.approx((-100 * exact, 100 * exact))
     assert alone.answer == "open" and jointly([]) == []
 
 
@@ -67,7 +67,7 @@ def test_a_difference_that_no_draw_defines_has_no_interval_and_spoils_none():
 )
 def test_the_words_are_read_off_the_interval(low, high, answer, within_one, above_two):
     difference = Difference((low + high) / 2, low, high)
-    assert (difference.answer, difference.beside(-1.0, 1.0), difference.beside(2.0, 2.0)) == (
+    assert (difference.answer, difference.compared_with(-1.0, 1.0), difference.compared_with(2.0, 2.0)) == (
         answer,
         within_one,
         above_two,

@@ -24,9 +24,9 @@ class Difference:
     @property
     def answer(self) -> str:
         """Higher or lower where the interval is on one side of 0, else open."""
-        return self.beside(0.0, 0.0)
+        return self.compared_with(0.0, 0.0)
 
-    def beside(self, low: float, high: float) -> str:
+    def compared_with(self, low: float, high: float) -> str:
         """Within where the interval is between two numbers, higher or lower where it is beyond both, else open."""
         if low < self.low and self.high < high:
             return WITHIN

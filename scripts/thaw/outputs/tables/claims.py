@@ -65,7 +65,7 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     """
     runs = data.runs[data.runs["kind"] == "run"]
     places = list(runs[["task", "subset", "split"]].drop_duplicates().itertuples(index=False, name=None))
-    found, means = [], []
+    cases, means = [], []
     for index, entry in enumerate(entries):
         for test in (test | {"subset": subset} for test in entry.get("tests", []) for subset in subsets):
             if (test["task"], test["subset"], test["split"]) in places:
@@ -73,9 +73,9 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
                 scored = [(times, rows[rows["value"].notna()]) for times, rows in sides]
                 mean = combined(scored, data.predictions)
                 means += [mean] if mean else []
-                found.append((index, test, mean, tuple(flags_of([rows for _, rows in sides]))))
+                cases.append((index, test, mean, tuple(flags_of([rows for _, rows in sides]))))
     differences, results = iter(jointly(means)), [[] for _ in entries]
-    for index, test, mean, flags in found:
+    for index, test, mean, flags in cases:
         one = Tested(test)
         if mean:
             difference = next(differences)
@@ -92,9 +92,9 @@ def _sides(runs, encoder: str, test: dict) -> list[tuple[float, object]]:
 
 
 def _answer(difference: Difference, entry: dict) -> str:
-    """Return how a difference lies to the margin of a claim, {above: points} or {within: points}."""
-    margin = entry.get("within")
-    return difference.beside(entry["above"], entry["above"]) if margin is None else difference.beside(-margin, margin)
+    """Compare a difference with the margin of a claim, {above: points} or {within: points}."""
+    low, high = (-entry["within"], entry["within"]) if "within" in entry else (entry["above"], entry["above"])
+    return difference.compared_with(low, high)
 
 
 def count(answers: Iterable[str]) -> str:
