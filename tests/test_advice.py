@@ -49,7 +49,7 @@ def table_of(results, frame, **options):
     return recommendation.build(OutputData(results, frame), spec)
 
 
-def answer_of(results, frame, **options) -> record.Answer:
+def answer_of(results, frame, **options) -> record.TaskAnswer:
     (answer,) = table_of(results, frame, **options).answers
     return answer
 

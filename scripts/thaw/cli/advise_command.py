@@ -21,7 +21,7 @@ from thaw.cli.selection import parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.decision import record
-from thaw.decision.record import ADVISED, Answer
+from thaw.decision.record import ADVISED, TaskAnswer
 from thaw.planning import time_budget
 from thaw.planning.plan import Plan
 from thaw.planning.time_budget import Pace, PendingRun
@@ -85,7 +85,7 @@ def _first(plan: Plan, name: str) -> list[str]:
     return files + [plan.table.paths.result(run.folder) for run in fitted or plan.shown[name][:1]]
 
 
-def _print_new(made: list[Answer], said: set[tuple]) -> None:
+def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:
     """Print the score and the price of each arm that was not printed yet."""
     for answer in made:
         for arm in answer.decision.arms:

@@ -79,7 +79,7 @@ class Decision:
 class Draws:
     """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
 
-    moved [D, K]: the part of the draws that further seeds would tell; rows are the same for all seeds.
+    moved [D, K]: the part of the draws that further seeds would change; rows are the same for all seeds.
     """
 
     values: np.ndarray
@@ -89,7 +89,7 @@ class Draws:
 
     @property
     def losses(self) -> np.ndarray:
-        """By arm the mean over draws of how far it lies below the best arm of the draw."""
+        """By arm the mean over draws of how far it is from the best arm of the draw."""
         return (self._best - self.draws).mean(0)
 
     @property

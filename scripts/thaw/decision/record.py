@@ -15,7 +15,7 @@ ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an expe
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAnswer:
     """The answer for one task in one group of runs: those that share subset, encoder and head.
 
     title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
@@ -43,12 +43,12 @@ class Answer:
         return place | {"strategy": point[0], "variant": point[1]} if point else None
 
 
-def write(path, answers: list[Answer]) -> None:
+def write(path, answers: list[TaskAnswer]) -> None:
     """Write answers as JSON."""
     write_json(path, {"answers": [asdict(answer) for answer in answers]})
 
 
-def read(folder: Path) -> list[Answer]:
+def read(folder: Path) -> list[TaskAnswer]:
     """Return the answers of an experiment: of its tables, else those of `thaw advise`, else none.
 
     Args: the folder of its outputs.
@@ -58,12 +58,12 @@ def read(folder: Path) -> list[Answer]:
     return [_answer(entry) for file in files + advised for entry in read_json(file)["answers"]]
 
 
-def _answer(entry: dict) -> Answer:
+def _answer(entry: dict) -> TaskAnswer:
     arms = [
         Judged(**arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])})
         for arm in entry["decision"]["arms"]
     ]
-    return Answer(
+    return TaskAnswer(
         **entry
         | {
             "decision": Decision(**entry["decision"] | {"arms": tuple(arms)}),

@@ -3,7 +3,7 @@
 from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
 from thaw.words.numbers import count, number, seconds
 
 FLAGS = {
@@ -19,7 +19,7 @@ LEFT_OUT = {
 }
 
 
-def headline(answer: Answer) -> str:
+def headline(answer: TaskAnswer) -> str:
     """Return what to take, in one sentence."""
     taken = answer.decision.answer
     if taken.encoder:
@@ -27,7 +27,7 @@ def headline(answer: Answer) -> str:
     return f"Take no encoder: {answer.names[taken.name]} is the best choice."
 
 
-def reasons(answer: Answer) -> list[str]:
+def reasons(answer: TaskAnswer) -> list[str]:
     """Return what a more expensive arm may gain, what the data can show, and what keeps the answer provisional."""
     decision, lines = answer.decision, []
     if (other := decision.promising) is not None:
@@ -48,7 +48,7 @@ def reasons(answer: Answer) -> list[str]:
     return lines
 
 
-def cheaper(answer: Answer) -> list[str]:
+def cheaper(answer: TaskAnswer) -> list[str]:
     """Return a sentence on the cheaper arm of the price list that loses least, if there is one."""
     taken = answer.decision.answer
     return [
@@ -63,7 +63,7 @@ def price(value: float) -> str:
     return seconds(value) if value else "nothing"
 
 
-def tested(answer: Answer) -> str:
+def tested(answer: TaskAnswer) -> str:
     """Return what is taken on test, with its 95 % CI; empty where it has no score there."""
     parts = [
         f"{number(made.value)} [{number(made.low)}, {number(made.high)}] on {split.replace('_', ' ')}"
@@ -73,12 +73,12 @@ def tested(answer: Answer) -> str:
     return ", ".join(parts)
 
 
-def score_line(answer: Answer, arm: Judged) -> str:
+def score_line(answer: TaskAnswer, arm: Judged) -> str:
     """Return an arm's score on validation and its price as one line."""
     return f"{answer.title}: {answer.names[arm.name]} {number(arm.estimate)}, {price(arm.price)}"
 
 
-def in_terminal(answer: Answer) -> str:
+def in_terminal(answer: TaskAnswer) -> str:
     """Return an answer as lines of a terminal: its arms from cheap to dear, then what to take and why."""
     decision, rows = answer.decision, []
     for arm in decision.arms:

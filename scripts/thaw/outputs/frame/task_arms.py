@@ -6,7 +6,7 @@ from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -16,7 +16,7 @@ WITHOUT_ENCODER = ("majority", "bag_of_words", "cosine")
 FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "below_majority": COLLAPSED, "diverged": COLLAPSED}
 
 
-def answers(data, spec: dict) -> list[Answer]:
+def answers(data, spec: dict) -> list[TaskAnswer]:
     """Return the answer for each task and group of runs that has a run with a score on validation.
 
     Args: OutputData; the spec of an advice_table, or what of it is read: labels, order, within, price_weight.
@@ -37,13 +37,13 @@ def answers(data, spec: dict) -> list[Answer]:
     return made
 
 
-def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> Answer:
+def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer:
     labels = spec["labels"]
     decision = decide(of.arms, spec.get("within", 0.0), spec.get("price_weight", 0.0))
     names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
     names |= {arm.name: wording.BASELINE_LABELS[arm.name] for arm in of.arms if not arm.encoder}
     title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
-    return Answer(
+    return TaskAnswer(
         of.task,
         *of.group,
         f"{title}, {group}" if group else title,

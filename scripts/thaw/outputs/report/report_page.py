@@ -131,7 +131,7 @@ def _linked(results, folder: Path, run: str) -> str:
     return relative(Path(results, run, "metrics.json"), folder)
 
 
-def _said(answer: record.Answer) -> dict:
+def _said(answer: record.TaskAnswer) -> dict:
     """Return an answer in print: title, metric, headline, score on test with its anchor, sentences."""
     cell = answer.cell_of(answer.decision.taken)
     return {
