@@ -1,5 +1,6 @@
 """Fixtures that several tests share: real data and the real encoder where they are available, else a clear skip."""
 
+import contextlib
 import gc
 import json
 import os
@@ -34,7 +35,7 @@ def pytest_configure(config):
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # a pool of threads for 50 tiny tensors takes a fifth of a loading
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    plugins.set_folders(config.getoption("catalogues"))
+    plugins.set_folders([Path(folder).absolute() for folder in config.getoption("catalogues")])  # tests run elsewhere
 
 
 def pytest_collection_modifyitems(config, items):
@@ -59,6 +60,13 @@ def pytest_collection_finish():
     """Let no collection of garbage look through what is imported and collected by now."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def working_folder(tmp_path_factory):
+    """Let all tests run in one empty folder: `results`, `logs` and `.snakemake` of the checkout are not theirs."""
+    with contextlib.chdir(tmp_path_factory.mktemp("empty")):
+        yield
 
 
 @pytest.fixture
@@ -128,7 +136,7 @@ def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedP
     """Run a step as a rule does, in a process of its own."""
     environment = {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
     environment |= {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}
-    done = forked.run([f"thaw.steps.{step}", *arguments], HOME, environment)
+    done = forked.run([f"thaw.steps.{step}", *arguments], environment=environment)
     assert not check or done.returncode == 0, done.stderr
     return done
 

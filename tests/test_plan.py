@@ -223,8 +223,8 @@ def test_what_is_drawn_already_is_no_record_that_the_plan_reads(home, tmp_path):
         assert re.search(r"  collect +1 +1 to run\n", printed)
 
 
-def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
-    done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"], home)
+def test_a_wrong_key_on_the_command_line_is_one_sentence():
+    done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"])
     assert done.returncode == 1 and done.stderr == "error: --config: sedes: unknown key; did you mean 'seeds'?\n"
 
 
