@@ -26,7 +26,8 @@ DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried
 def pytest_addoption(parser):
     """Let `thaw check` name the part that it tries, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
-    parser.addoption("--catalogues", nargs="*", default=[], help="folders in which it lies")
+    # absolute, since tests run in a folder of their own
+    parser.addoption("--catalogues", nargs="*", type=os.path.abspath, default=[], help="folders in which it lies")
 
 
 def pytest_configure(config):
@@ -35,7 +36,7 @@ def pytest_configure(config):
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # a pool of threads for 50 tiny tensors takes a fifth of a loading
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    plugins.set_folders([Path(folder).absolute() for folder in config.getoption("catalogues")])  # tests run elsewhere
+    plugins.set_folders(config.getoption("catalogues"))
 
 
 def pytest_collection_modifyitems(config, items):
