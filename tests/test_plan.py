@@ -194,9 +194,7 @@ def test_the_comment_of_outputs_is_that_of_their_declarations(home):
 
 
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
-    printed = forked.run(
-        ["thaw.cli.main", "plan", home / "tests/base.yaml", "--runs", "--config", "seeds=[1]"], home
-    ).stdout
+    printed = forked.run(["thaw.cli.main", "plan", home / "tests/base.yaml", "--runs", "--config", "seeds=[1]"]).stdout
     assert "runs 26: frozen: 3, frozen_all_layers: 3, ladder: 3, top_k: 6, full: 3, frozen_sgd: 3, " in printed
     assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
     assert "after frozen_sgd: from text, trains head embeddings" in printed
@@ -223,8 +221,8 @@ def test_what_is_drawn_already_is_no_record_that_the_plan_reads(home, tmp_path):
         assert re.search(r"  collect +1 +1 to run\n", printed)
 
 
-def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
-    done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"], home)
+def test_a_wrong_key_on_the_command_line_is_one_sentence():
+    done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"])
     assert done.returncode == 1 and done.stderr == "error: --config: sedes: unknown key; did you mean 'seeds'?\n"
 
 
