@@ -205,6 +205,10 @@ class ExperimentConfig(ConfigModel):
                     return False
         return True
 
+    def with_ids(self, catalogue) -> "ExperimentConfig":
+        """Return the experiment with the ids of a catalogue in the place of its aliases."""
+        return type(self).model_validate(catalogue.with_ids(self._written.content)).written_in(self._written)
+
     def place(self, *keys: str, item: str | None = None) -> str:
         """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""
         return f"{self._written.place([*keys, item] if item else keys)}: {'.'.join(keys)}"
