@@ -19,7 +19,10 @@ IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
-RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", RANDOM_TWIN)}
+RUN_BASELINES = {
+    "cosine": ("cosine", "frozen_separate", ""),
+    "random_encoder": ("linear", "linear_probe", RANDOM_TWIN),
+}
 
 
 class StoreConfig(BaseModel):
