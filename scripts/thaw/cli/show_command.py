@@ -13,7 +13,7 @@ from thaw.core import layout
 from thaw.core.errors import UserError, suggestion
 from thaw.decision import record
 from thaw.planning.config_files import SUFFIXES
-from thaw.words import recommendation
+from thaw.words import answer_text
 
 
 def main(words: list[str]) -> None:
@@ -31,7 +31,7 @@ def main(words: list[str]) -> None:
 
 def summary(page: Path) -> str:
     """Return the answers of an experiment, where it has any, and where its report is. Args: the report."""
-    said = [recommendation.in_terminal(answer) for answer in record.read(page.parent)]
+    said = [answer_text.in_terminal(answer) for answer in record.read(page.parent)]
     return "\n\n".join([*said, f"report: {page}"])
 
 

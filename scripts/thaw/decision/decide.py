@@ -24,8 +24,9 @@ class Judged:
     """What is said of an arm.
 
     estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
-    that it is expected to lose to the best. listed: whether it is on the price list, cheaper than what is taken and on
-    the front of price and loss. price, encoder, converged and flags are the arm's.
+    that it is expected to lose to the best. gain: points that further seeds of it may bring on average. listed: whether
+    it is on the price list, cheaper than what is taken and on the front of price and loss. price, encoder, converged
+    and flags are the arm's.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Judged:
     difference: Difference
     chance: float
     loss: float
+    gain: float
     price: float
     listed: bool
     encoder: bool
@@ -68,17 +70,21 @@ class Decision:
 
     @property
     def promising(self) -> Judged | None:
-        """The dearer arm that may gain most over what is taken; None where none may gain."""
-        dearer = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
-        return max(dearer, key=lambda arm: arm.difference.high, default=None)
+        """The more expensive arm that may gain most over what is taken; None where none may gain."""
+        above = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
+        return max(above, key=lambda arm: arm.difference.high, default=None)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken."""
+    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
+
+    moved [D, K]: the part of the draws that further seeds would tell; rows are the same for all seeds.
+    """
 
     values: np.ndarray
     draws: np.ndarray
+    moved: np.ndarray
     sound: np.ndarray
 
     @property
@@ -94,10 +100,10 @@ class Draws:
 
     @property
     def gains(self) -> np.ndarray:
-        """By arm the points to gain on average if its true score were known; another run of it brings no more."""
-        means = np.where(self.sound, self.draws.mean(0), -np.inf)
+        """By arm the points to gain on average if its mean over all seeds were known: the value of that information."""
+        means = np.where(self.sound, self.values, -np.inf)
         others = np.array([np.delete(means, place).max(initial=-np.inf) for place in range(len(means))])
-        return np.maximum(self.draws, others).mean(0) - means.max()
+        return np.maximum(self.values + self.moved, others).mean(0) - means.max()
 
     @property
     def _best(self) -> np.ndarray:
@@ -122,7 +128,14 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     judged = [
         Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
         for arm, on, *numbers in zip(
-            arms, listed, of.scores.mean(1).tolist(), contrasts, chance.tolist(), loss.tolist(), strict=True
+            arms,
+            listed,
+            of.scores.mean(1).tolist(),
+            contrasts,
+            chance.tolist(),
+            loss.tolist(),
+            drawn.gains.tolist(),
+            strict=True,
         )
     ]
     others = [place for place in range(len(arms)) if place != taken]
@@ -154,7 +167,7 @@ def draws_of(arms: list[Arm], of: Placed) -> Draws:
         rows = rows * np.sqrt(np.divide(left, by_rows, out=np.zeros_like(left), where=by_rows > 0))[:, None]
     moved = _seeds_moved([arm.name for arm in arms], of, by_row.shape[2])
     sound = np.array([COLLAPSED not in arm.flags for arm in arms])
-    return Draws(values, (values[:, None] + rows + moved - moved[first]).T, sound | ~sound.any())
+    return Draws(values, (values[:, None] + rows + moved - moved[first]).T, moved.T, sound | ~sound.any())
 
 
 def _seeds_moved(names: list[str], of: Placed, draws: int) -> np.ndarray:

@@ -8,7 +8,10 @@ from thaw.core.files import read_json, write_json
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import Decision, Judged
 
-NO_PREDICTIONS, UNDEFINED, OTHER_ROWS, OTHER_SEEDS = "no_predictions", "undefined", "other_rows", "other_seeds"
+# why an arm is left out
+NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
+
+ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,13 @@ def write(path, answers: list[Answer]) -> None:
 
 
 def read(folder: Path) -> list[Answer]:
-    """Return the answers of an experiment, none where it asks for none. Args: the folder of its outputs."""
+    """Return the answers of an experiment: of its tables, else those of `thaw advise`, else none.
+
+    Args: the folder of its outputs.
+    """
     files = sorted(layout.output(folder, "table", "any").parent.glob("*.json"))
-    return [_answer(entry) for file in files for entry in read_json(file)["answers"]]
+    advised = [file for file in [folder / ADVISED] if not files and file.exists()]
+    return [_answer(entry) for file in files + advised for entry in read_json(file)["answers"]]
 
 
 def _answer(entry: dict) -> Answer:

@@ -46,7 +46,7 @@ from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
 from thaw.outputs.tables import writers
-from thaw.words import recommendation
+from thaw.words import answer_text
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 
@@ -137,16 +137,16 @@ def _said(answer: record.Answer) -> dict:
     return {
         "title": answer.title,
         "metric": answer.metric,
-        "headline": recommendation.headline(answer),
-        "score": recommendation.tested(answer),
+        "headline": answer_text.headline(answer),
+        "score": answer_text.tested(answer),
         "anchor": cell_anchor(answer.task, {"kind": "run"} | cell) if cell else "",
-        "reasons": recommendation.reasons(answer),
-        "cheaper": recommendation.cheaper(answer),
+        "reasons": answer_text.reasons(answer),
+        "cheaper": answer_text.cheaper(answer),
     }
 
 
 def _with_first(shown: list[dict], answered: bool) -> list[dict]:
-    """Mark the first figure of scores against costs, which stands beside the answers."""
+    """Mark the first figure of scores against costs, which is shown with the answers."""
     pictures = [item["id"] for item in shown if item["kind"] == "cost_figure" and not item["failed"]]
     return [item | {"first": answered and item["id"] in pictures[:1]} for item in shown]
 

@@ -1,11 +1,11 @@
 """The recommendation of an experiment: by task its arms from cheap to dear, and the one to take."""
 
 from thaw.decision.record import Answer
-from thaw.outputs.frame.arms import answers
 from thaw.outputs.frame.busy_machine import busy_note
 from thaw.outputs.frame.result_links import cell_anchor
+from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.words import recommendation as words
+from thaw.words import answer_text as words
 from thaw.words.numbers import number
 
 TITLES = ("Validation", "Difference", "Best", "Expected loss", "Price")

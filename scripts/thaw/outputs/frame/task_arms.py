@@ -6,7 +6,7 @@ from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
-from thaw.decision.record import NO_PREDICTIONS, OTHER_ROWS, OTHER_SEEDS, UNDEFINED, Answer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -58,7 +58,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> Answer:
 
 
 class TaskArms:
-    """The arms of a task in one group of runs, over the seeds that all its strategies have."""
+    """The arms of a task in one group of runs, over the seeds that most of its strategies have."""
 
     def __init__(self, rows: list, runs, task: str, group: tuple, predictions: PredictionFiles):
         """Read scores and predictions.
@@ -72,15 +72,10 @@ class TaskArms:
         self.left_out: list[tuple[str, str]] = []
         scored = {name: self._validated(row) for name, row in self.rows.items()}
         for name in [name for name, mine in scored.items() if mine.empty or mine["value"].isna().any()]:
-            self._leave_out(name, NO_PREDICTIONS if scored.pop(name).empty else UNDEFINED)
-        self.seeds = _shared({name: set(mine["seed"]) for name, mine in scored.items()})
-        arms = []
-        for name, mine in scored.items():
-            mine = mine[mine["seed"].isin(self.seeds)].sort_values("seed")
-            if mine.empty:
-                self._leave_out(name, OTHER_SEEDS)
-            else:
-                arms += self._arm(name, mine, self.rows[name])
+            self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
+        trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
+        self.seeds = _usual(trained or [set(mine["seed"]) for mine in scored.values()])
+        arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
         self.arms = self._flagged([*self._baselines(), *arms])
 
@@ -88,7 +83,6 @@ class TaskArms:
         """Return the score of an arm on a test split with its 95 % CI; None where the score of a seed is undefined."""
         rows = self._of_baseline(name) if name in WITHOUT_ENCODER else self._of(self.rows[name], self.runs)
         rows = rows[rows["split"] == split].sort_values("seed")
-        rows = rows if name in WITHOUT_ENCODER else rows[rows["seed"].isin(self.seeds)]
         if rows.empty or rows["value"].isna().any():
             return None
         ci = self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
@@ -118,8 +112,13 @@ class TaskArms:
             self._leave_out(name, NO_PREDICTIONS)
             return []
         rows, scores = self.predictions.count(validated, split), 100 * validated["value"].to_numpy(float)
-        if row is None:  # one for all seeds, or one for each draw of the training rows
+        shared = row is not None and row.optimizer == "lbfgs" and np.ptp(scores) == 0  # one fit for all seeds
+        if self.seeds <= set(validated["seed"]) and not shared:
+            kept = validated["seed"].isin(self.seeds).to_numpy()
+            scores, by_row = scores[kept], by_row[kept]
+        else:  # a shared fit, a baseline, a strategy without some of the seeds: the mean represents all
             scores, by_row = np.nan_to_num(scores).mean(keepdims=True), np.nan_to_num(by_row).mean(0)[None]
+        if row is None:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
         searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
@@ -152,13 +151,9 @@ def _name(row) -> str:
     return row.strategy if row.variant == "base" else f"{row.strategy} {row.variant}"
 
 
-def _shared(seeds: dict[str, set]) -> set:
-    """Return the seeds that all have; where there is none, the one that most have."""
-    if not seeds:
-        return set()
-    shared = set.intersection(*seeds.values())
-    every = [seed for own in seeds.values() for seed in sorted(own)]
-    return shared or {max(sorted(set(every)), key=every.count)}
+def _usual(seeds: list[set]) -> set:
+    """Return the seeds that most strategies have, of ties the larger set."""
+    return max(seeds, key=lambda own: (seeds.count(own), len(own)), default=set())
 
 
 def _is_usual(flag: str, flags) -> bool:

@@ -3,7 +3,7 @@
 from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
-from thaw.decision.record import NO_PREDICTIONS, OTHER_ROWS, OTHER_SEEDS, UNDEFINED, Answer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
 from thaw.words.numbers import count, number, seconds
 
 FLAGS = {
@@ -12,10 +12,10 @@ FLAGS = {
     BELOW_BASELINE: "Below a baseline that uses no encoder",
 }
 LEFT_OUT = {
-    NO_PREDICTIONS: "has no predictions on validation",
-    UNDEFINED: "has an undefined score on validation",
-    OTHER_ROWS: "was scored on other rows of validation",
-    OTHER_SEEDS: "has no seed in common with the others",
+    NOT_TRAINED: "Not trained",
+    NO_PREDICTIONS: "Left out, without predictions on validation",
+    UNDEFINED: "Left out, with an undefined score on validation",
+    OTHER_ROWS: "Left out, scored on other rows of validation",
 }
 
 
@@ -28,7 +28,7 @@ def headline(answer: Answer) -> str:
 
 
 def reasons(answer: Answer) -> list[str]:
-    """Return what a dearer arm may gain, what the data can show, and what keeps the answer provisional."""
+    """Return what a more expensive arm may gain, what the data can show, and what keeps the answer provisional."""
     decision, lines = answer.decision, []
     if (other := decision.promising) is not None:
         gain = f"{answer.names[other.name]} may gain up to {number(other.difference.high)} points"
@@ -41,10 +41,11 @@ def reasons(answer: Answer) -> list[str]:
         lines.append("Provisional: one seed.")
     if answer.single_class:
         lines.append("Validation has a single class, so that no score on it says anything.")
-    for flag, said in FLAGS.items():
-        flagged = [answer.names[arm.name] for arm in decision.arms if flag in arm.flags]
-        lines += [f"{said}: {listing(flagged)}."] if flagged else []
-    return lines + [f"{answer.names.get(name, name)} is left out: it {LEFT_OUT[why]}." for name, why in answer.left_out]
+    concerned = [(arm.name, flag) for arm in decision.arms for flag in arm.flags] + list(answer.left_out)
+    for what, said in (FLAGS | LEFT_OUT).items():
+        names = [answer.names.get(name, name) for name, why in concerned if why == what]
+        lines += [f"{said}: {listing(names)}."] if names else []
+    return lines
 
 
 def cheaper(answer: Answer) -> list[str]:
@@ -72,6 +73,11 @@ def tested(answer: Answer) -> str:
     return ", ".join(parts)
 
 
+def score_line(answer: Answer, arm: Judged) -> str:
+    """Return an arm's score on validation and its price as one line."""
+    return f"{answer.title}: {answer.names[arm.name]} {number(arm.estimate)}, {price(arm.price)}"
+
+
 def in_terminal(answer: Answer) -> str:
     """Return an answer as lines of a terminal: its arms from cheap to dear, then what to take and why."""
     decision, rows = answer.decision, []
@@ -91,7 +97,7 @@ def in_terminal(answer: Answer) -> str:
 
 
 def _for_times(taken: Judged, other: Judged) -> str:
-    """Return what a dearer arm costs, as a multiple where what is taken costs anything."""
+    """Return what a more expensive arm costs, as a multiple where what is taken costs anything."""
     if not taken.price > 0:
         return f" for {price(other.price)}"
     ratio = other.price / taken.price
