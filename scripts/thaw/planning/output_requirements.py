@@ -147,7 +147,7 @@ def _full(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, context.is_frozen, "a strategy that trains the head alone, as linear_probe")
+    return _full_and_another(entry, context, context.is_frozen, "one that trains the head alone, as linear_probe")
 
 
 def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:

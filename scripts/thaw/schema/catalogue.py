@@ -192,7 +192,8 @@ class Catalogue:
 
     def with_ids(self, values):
         """Return plain values of an experiment or an entry, with ids in the place of aliases."""
-        return with_ids(values, self._aliases | {"only": {a: i for of in self._aliases.values() for a, i in of.items()}})
+        of_any = {alias: id for aliases in self._aliases.values() for alias, id in aliases.items()}
+        return with_ids(values, self._aliases | {"only": of_any})
 
     def _instead(self, block: str, name: str) -> str:
         """Return what to write in the place of an id that is not there."""

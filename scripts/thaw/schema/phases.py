@@ -213,8 +213,8 @@ class PhaseConfig(ConfigModel):
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
     ] = Field(
         "fp32",
-        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same, and fp32 where "
-        "a processor or GPU would only emulate it; tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
+        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
+        "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
     )
     frozen_dropout: Annotated[
         bool, Key({True: "Dropout stays on in the frozen layers, so that no hidden states are cached."})
@@ -284,7 +284,8 @@ class PhaseConfig(ConfigModel):
         """Return the phase with the one learning rate that it has for an encoder of this width."""
         if not isinstance(self.rate, dict):
             return self
-        return self.changed({"rate": self.rate[max((one for one in self.rate if one <= width), default=min(self.rate))]})
+        widest = max((one for one in self.rate if one <= width), default=min(self.rate))
+        return self.changed({"rate": self.rate[widest]})
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":
