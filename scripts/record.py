@@ -13,7 +13,7 @@ A page names what it shows, and everything up to the closing line is written her
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
     <!-- scores: grid/small -->
-    <!-- times: read_before_thaw_cost/frozen_all_layers -->
+    <!-- times: read_before_thaw_cost/linear_probe_all_layers -->
     <!-- records: all/circumstances -->
     <!-- end -->
 
@@ -69,11 +69,10 @@ SMALL = {
         },
         "strategies": {
             "bag_of_words": "*Bag of words, no encoder*",
-            "grid_frozen": "Linear probe, last layer",
-            "frozen_all_layers": "Linear probe, all layers",
-            "budget_ladder": "Ladder side network",
-            "budget_top_k k02": "Top 2 of 6 layers",
-            "budget_full": "Full fine-tuning",
+            "linear_probe": "Linear probe, last layer",
+            "linear_probe_all_layers": "Linear probe, all layers",
+            "top_k k02": "Top 2 of 6 layers",
+            "full": "Full fine-tuning",
         },
     }
 }
@@ -150,7 +149,7 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
     The interval is Student's t over the runs of a cell. Costs are means over the tasks' runs. Nothing is bold: the
     intervals say what differs.
     """
-    frame = pd.read_csv(RECORDS / experiment / "runs.csv")
+    frame = _recorded(experiment, "runs.csv")
     frame = frame[frame["task"].isin(tasks)]
     heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
     lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
@@ -170,9 +169,9 @@ def times(experiment: str, strategy: str) -> str:
     Of training alone and of memory from runs.csv; with the extraction of features, shared and whole, from the table of
     the way to full fine-tuning (draws_way).
     """
-    runs = pd.read_csv(RECORDS / experiment / "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
+    runs = _recorded(experiment, "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
     runs = runs.pivot_table(index="task", columns="strategy", values=["train_seconds", "peak_memory_mb"])
-    way = pd.read_csv(RECORDS / experiment / "tables/draws_way.csv")
+    way = _recorded(experiment, "tables/draws_way.csv")
     way = way[way["strategy"] == strategy].drop_duplicates("task").set_index("task")
     columns = {
         "Head alone": runs["train_seconds"]["grid_full"] / runs["train_seconds"][strategy],
@@ -188,6 +187,12 @@ def times(experiment: str, strategy: str) -> str:
         ]
         lines.append([labels.get("tasks", task, "record").label, *numbers])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _recorded(experiment: str, file: str) -> pd.DataFrame:
+    """Return a CSV file of a record, with the ids that its strategies have today."""
+    frame, catalogue = pd.read_csv(RECORDS / experiment / file), Catalogue(shipped(HOME))
+    return frame.assign(strategy=[catalogue.id_of("strategies", str(name)) for name in frame["strategy"]])
 
 
 def all_records() -> str:

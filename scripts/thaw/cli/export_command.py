@@ -1,6 +1,6 @@
 """Export a trained model into a folder that works without Thaw, and verify it.
 
-thaw export results/runs/sick_e/all/minilm/linear/frozen/base/seed1 my_model
+thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from

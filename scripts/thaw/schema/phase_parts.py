@@ -108,10 +108,15 @@ def say_selection(select, phase, context) -> str:
 
 
 def say_rate(rate, phase, context) -> str:
-    """Say the learning rate; where layers have rates of their own it is the head's only."""
+    """Say the learning rate, by width where it has several; where layers have rates of their own it is the head's."""
+    if isinstance(rate, dict):
+        (_, said), *wider = ((width, format_value(rate[width])) for width in sorted(rate))
+        said += f" ({', '.join(f'{value} from width {width} on' for width, value in wider)})" if wider else ""
+    else:
+        said = format_value(rate)
     if phase.layer_rates:
-        return "" if phase.head_rate else f"head learning rate {format_value(rate)}"
-    return f"learning rate {format_value(rate)}"
+        return "" if phase.head_rate else f"head learning rate {said}"
+    return f"learning rate {said}"
 
 
 def say_epochs(epochs, phase, context) -> str:

@@ -44,6 +44,7 @@ PLANNED = set("components boundary reads stages vectors pairs attended".split())
 FITTED = {"l2", "select"}  # keys of lbfgs alone
 OF_EPOCHS = {"epochs", "warmup_of"}  # keys that a phase with updates lacks
 SCHEDULE = Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"]
+RatesByWidth = Annotated[dict[Annotated[int, Field(ge=1)], Rate], Field(min_length=1)]
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -87,8 +88,10 @@ class PhaseConfig(ConfigModel):
         tuple[Share, Share],
         Key(say_betas, aliases=("adam_betas",)),
     ] = Field(BETAS, description="Adam's factors of the running means of the gradients and of their squares")
-    rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
-        2e-5, description="peak learning rate"
+    rate: Annotated[Rate | RatesByWidth, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
+        2e-5,
+        description="peak learning rate; {384: 2e-4, 768: 3e-5} by the encoder's width: that of the largest width not "
+        "above it, else of the least",
     )
     head_rate: Annotated[
         Rate | None, Key("head learning rate {}", "head learning rate", ("head_learning_rate", "head_lr"))
@@ -210,8 +213,8 @@ class PhaseConfig(ConfigModel):
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
     ] = Field(
         "fp32",
-        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; tf32: a GPU "
-        "multiplies matrices with ten bits of mantissa where it can",
+        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
+        "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
     )
     frozen_dropout: Annotated[
         bool, Key({True: "Dropout stays on in the frozen layers, so that no hidden states are cached."})
@@ -276,6 +279,13 @@ class PhaseConfig(ConfigModel):
     def changed(self, settings: dict) -> "PhaseConfig":
         """Return the phase with some other settings; values that no phase can have are a ValueError."""
         return type(self).model_validate(self.model_dump(exclude_unset=True) | settings)
+
+    def at_width(self, width: int) -> "PhaseConfig":
+        """Return the phase with the one learning rate that it has for an encoder of this width."""
+        if not isinstance(self.rate, dict):
+            return self
+        widest = max((one for one in self.rate if one <= width), default=min(self.rate))
+        return self.changed({"rate": self.rate[widest]})
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":

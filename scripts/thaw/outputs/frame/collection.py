@@ -207,6 +207,7 @@ def _costs(result: CollectedResult, results) -> dict:
         "search_seconds": search_seconds(result.needs, results),
         "updates": record.get("steps", ""),
         "device": value(record, path, "hardware", "device"),
+        **({"precision": record["precision"]} if "precision" in record else {}),
         **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
     }
 
