@@ -47,9 +47,7 @@ def read(path) -> list[Answer]:
 
 def _answer(entry: dict) -> Answer:
     decision = entry["decision"]
-    arms = [
-        arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])} for arm in decision["arms"]
-    ]
+    arms = [arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])} for arm in decision["arms"]]
     return Answer(
         **entry
         | {
