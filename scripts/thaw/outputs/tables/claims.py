@@ -65,16 +65,15 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     """
     runs = data.runs[data.runs["kind"] == "run"]
     places = list(runs[["task", "subset", "split"]].drop_duplicates().itertuples(index=False, name=None))
-    cases, means = [], []
+    cases, results = [], [[] for _ in entries]
     for index, entry in enumerate(entries):
         for test in (test | {"subset": subset} for test in entry.get("tests", []) for subset in subsets):
             if (test["task"], test["subset"], test["split"]) in places:
                 sides = _sides(runs, entry["encoder"], test)
                 scored = [(times, rows[rows["value"].notna()]) for times, rows in sides]
                 mean = combined(scored, data.predictions)
-                means += [mean] if mean else []
                 cases.append((index, test, mean, tuple(flags_of([rows for _, rows in sides]))))
-    differences, results = iter(jointly(means)), [[] for _ in entries]
+    differences = iter(jointly([mean for _, _, mean, _ in cases if mean]))
     for index, test, mean, flags in cases:
         one = Tested(test)
         if mean:
