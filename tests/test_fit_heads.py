@@ -23,7 +23,7 @@ from thaw.training.task_model import BatchLoader, TaskModel
 from tiny_corpus import Bench, tiny_corpus
 
 PATH = str(Path(__file__).parents[1] / "scripts")
-FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
+FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors", "folds.parquet"}
 STEADY = sorted(FILES - {"cost.json"})
 STRENGTHS = [1e-3, 1e-1]
 

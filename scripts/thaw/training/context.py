@@ -73,6 +73,11 @@ class TaskContext:
         return self.rows["train"]
 
     @property
+    def joint_rows(self) -> dict[str, np.ndarray]:
+        """The rows of train and those of validation, by split."""
+        return {split: self.rows[split] for split in ("train", self.validation)}
+
+    @property
     def validation(self) -> str:
         """The split by which settings and epochs are chosen."""
         return self.task["validation"]
