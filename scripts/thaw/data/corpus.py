@@ -186,19 +186,19 @@ def joint_groups(corpus: Corpus, rows: dict[str, np.ndarray]) -> np.ndarray:
     are documents, or single rows, and each split has its own.
     """
     names = [corpus.words] if corpus.words else corpus.texts
-    found, owners = [], {}
+    named, owners = [], {}
     for split, chosen in rows.items():
         stored = stored_split(split, corpus.card["splits"])
         origin = corpus.card["splits"][stored].get("carved_from") or stored  # carved rows keep the groups of train
         columns = {name: corpus.column(split, name).iloc[chosen].tolist() for name in names}
         for number, texts in zip(corpus.column(split, "group").iloc[chosen], sentences(columns, names), strict=True):
-            found.append((f"{origin}/{number}", texts))
+            named.append((f"{origin}/{number}", texts))
             for text in texts:
                 owners.setdefault((origin, text), set()).add(number)
     separate = any(len(groups) > 1 for groups in owners.values())
     # no normalised text begins with a blank
-    firsts = components([[f" {group}", *([] if separate else texts)] for group, texts in found])
-    return np.array([found[first][0] for first in firsts])
+    firsts = components([[f" {group}", *([] if separate else texts)] for group, texts in named])
+    return np.array([named[first][0] for first in firsts])
 
 
 def _divided(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:

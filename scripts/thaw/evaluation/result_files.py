@@ -102,7 +102,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
 
 
 def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], train: bool = False):
-    """Return the predictions for all splits but, unless told so, the training split, as a table.
+    """Return the predictions as a table, those for the training split with `train` alone.
 
     Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels, answer),
     and for classification probabilities (in the order of the corpus' labels), for answers `extracted` (the best text,

@@ -226,8 +226,8 @@ class PhaseConfig(ConfigModel):
     folds: int | None = Field(
         None,
         ge=2,
-        description=f"lbfgs: of fewer than {FEW_ROWS:,} training and validation rows together, number of folds by which "
-        "settings are chosen; null: by validation, whatever the rows",
+        description=f"lbfgs: of fewer than {FEW_ROWS:,} training and validation rows together, number of folds by "
+        "which settings are chosen; null: by validation, whatever the rows",
     )
     select: Annotated[SelectConfig | None, Key(say_selection)] = Field(
         None, description="lbfgs: the features that the head is fitted on; null: all of them"

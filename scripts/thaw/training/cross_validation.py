@@ -14,7 +14,7 @@ from thaw.data.carving import folds
 from thaw.data.corpus import joint_groups
 from thaw.declarations.splits import FEW_ROWS
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, joined
+from thaw.evaluation.result_files import Predictions
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
@@ -43,7 +43,7 @@ class Folds:
         rows), their predictions.
         """
         self.context, self.rows, self.draw, self.named = context, context.joint_rows, draw, named
-        self.gold = joined([context.gold(split, rows) for split, rows in self.rows.items()])
+        self.gold = context.joint_gold
         self.groups = np.unique(joint_groups(context.corpus, self.rows), return_inverse=True)[1]
         stratified = context.corpus.card["targets"][context.task["target"]] == "label"
         self.classes = self.gold if stratified else np.zeros(len(self.groups), dtype=np.int64)
@@ -105,9 +105,9 @@ class Folds:
         of_all, of_half = (
             {
                 "fitted": round(np.mean([len(self.fitted(fold, few)) for fold in range(self.number)])),
-                "scores": self.scores(vectors, found, self.context.task["metrics"]),
+                "scores": self.scores(vectors, given, self.context.task["metrics"]),
             }
-            for few, found in ((False, outputs), (True, half))
+            for few, given in ((False, outputs), (True, half))
         )
         first, predictions = 0, {}
         for split, rows in self.rows.items():

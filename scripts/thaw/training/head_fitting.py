@@ -99,13 +99,7 @@ class HeadFit:
         context, rows, validation = self.context, self.context.rows, self.context.validation
         with watch("load"):
             readers = [self.reader(head.to(context.device)) for head in self.heads]
-            layers = [
-                {
-                    split: read(context.store, split, chosen, context.word_counts(split, chosen))
-                    for split, chosen in rows.items()
-                }
-                for read in readers
-            ]
+            layers = [self._vectors(read) for read in readers]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
             tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
@@ -130,19 +124,40 @@ class HeadFit:
         crossed, every = CrossValidated(), tried
         if folds:
             with watch("train"):
-                (half,), more = folds.outputs([joint[position]], self.classes, self._settled(chosen), half=True)
+                (half,), more = folds.outputs([joint[position]], self.classes, self._phase_of(chosen), half=True)
             crossed, every = folds.record(joint[position], left_out[best], half), [*tried, *fits, *more]
         head.load_state_dict(solution.state())
         cost, history = self._cost(every, tried[best]), self._history(tried, scores, over_folds)
         choice = (over_folds or scores)[best]
         return FittedHead(head, solution, chosen, predictions, transfer, choice, history, cost, crossed)
 
+    def refit(self, chosen: dict) -> tuple[Head, dict[str, Predictions]]:
+        """Fit the head that was chosen to the rows of train and validation together.
+
+        Args: what metrics.json says was chosen. Returns the head with its predictions for the test splits.
+        """
+        head = self.heads[self.head.combination.read.index(chosen["layer"]) if self.layers.searched else 0]
+        vectors = self._vectors(self.reader(head))
+        joint = vectors["train"].followed_by(vectors[self.context.validation])
+        targets = torch.as_tensor(joint.gold(self.context.joint_gold))
+        (one,) = candidates([joint.values], targets, self.classes, self._phase_of(chosen), lambda *_: None)
+        head.load_state_dict(one.solution.state())
+        rows, tests = self.context.rows, self.context.task["test"]
+        return head, {split: self._predictions(one.solution, vectors[split], rows[split]) for split in tests}
+
+    def _vectors(self, read: VectorReader) -> dict[str, Vectors]:
+        context = self.context
+        return {
+            split: read(context.store, split, rows, context.word_counts(split, rows))
+            for split, rows in context.rows.items()
+        }
+
     @property
     def classes(self) -> int:
         """The number of classes, 0 for a score."""
         return 0 if self.head.scores else self.head.outputs
 
-    def _settled(self, chosen: dict) -> PhaseConfig:
+    def _phase_of(self, chosen: dict) -> PhaseConfig:
         """Return the phase with the strength, and the fraction of features, that were chosen."""
         fraction = chosen.get("fraction")
         select = self.phase.select and self.phase.select.model_dump(exclude_unset=True) | {"fractions": [fraction]}

@@ -102,6 +102,9 @@ class PredictionFiles:
         Each row counts by the prediction of the fit that did not see it. The same group of rows is drawn as often in
         all runs on a corpus, and by `by_row` of the validation split with `joint`.
         """
+        for folder in rows["folder"]:
+            if not self.cross_validated(folder):
+                raise UserError(f"{folder} was not cross-validated: validation chose its settings")
         return self.by_row(rows, metric, TOGETHER, joint=True)
 
     def cross_validated(self, folder: str) -> dict | None:
@@ -109,7 +112,7 @@ class PredictionFiles:
         return read_json(self.results / folder / "metrics.json").get("folds")
 
     def _place(self, folder: str, split: str, joint: bool) -> bytes:
-        """Return what tells the rows that are drawn from others of the same corpus."""
+        """Return what distinguishes the rows that are drawn from others of the same corpus."""
         parts = self._parts(folder, TOGETHER if joint else split)
         return b"".join(rows.tobytes() for rows in parts.values())
 
