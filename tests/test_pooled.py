@@ -99,7 +99,7 @@ def test_a_fit_on_pooled_states_is_that_on_tokens(benches, kind, view, head):
         fits.append((read(bench.store, "train", rows, fit.context.word_counts("train", rows)), fit.run(Stopwatch())))
     (pooled, first), (tokens, second) = fits
     assert torch.equal(pooled.values, tokens.values)
-    assert first.validation == second.validation and first.solution.l2 == second.solution.l2
+    assert first.choice_score == second.choice_score and first.solution.l2 == second.solution.l2
     assert torch.equal(first.solution.weight, second.solution.weight)
     if kind == "spans":
         assert first.predictions["test"].values == second.predictions["test"].values
@@ -113,9 +113,9 @@ def test_validation_chooses_how_pairs_are_read(benches, tmp_path):
     run_in_process("fit_heads", "--spec", canonical(spec), *folders)
     found = json.loads((tmp_path / "seed1/metrics.json").read_text())
     fits = [HeadFit(spec_of(bench, CONCAT, "pooled"), bench.inputs()).run(Stopwatch()) for bench in views]
-    better = max((0, 1), key=lambda number: fits[number].validation)
+    better = max((0, 1), key=lambda number: fits[number].choice_score)
     assert found["chosen"]["pairs"] == ("joint", "separate")[better]
-    assert found["scores"]["validation"]["accuracy"] == fits[better].validation
+    assert found["scores"]["validation"]["accuracy"] == fits[better].choice_score
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])

@@ -22,6 +22,14 @@ from thaw.schema.head import HeadConfig, boundaries_read
 
 
 @dataclass(frozen=True)
+class Refit:
+    """The head of a run, fitted once more: the folder of its tensors and predictions; rows that it saw, by split."""
+
+    folder: Path
+    rows: dict[str, int]
+
+
+@dataclass(frozen=True)
 class FinishedRun:
     """A run that is to be exported."""
 
@@ -32,6 +40,12 @@ class FinishedRun:
     corpus: Corpus
     view: ViewConfig
     features: Path  # the folder of the store that it read
+    refit: Refit | None = None
+
+    @property
+    def made(self) -> Path:
+        """The folder of its head's tensors and of the predictions that these make."""
+        return self.refit.folder if self.refit else self.run
 
     @cached_property
     def spec(self) -> dict:
@@ -42,6 +56,11 @@ class FinishedRun:
     def task(self) -> dict:
         """The run's task with every default filled in."""
         return task_with_defaults(self.spec["task"], self.spec["subset"])
+
+    @property
+    def folds(self) -> int | None:
+        """The number of folds by which its settings were chosen, None where validation chose."""
+        return self.metrics.get("folds", {}).get("number")
 
     @property
     def target(self) -> str:
@@ -83,6 +102,16 @@ class FinishedRun:
     def pooling(self) -> str | list[str]:
         """How tokens become one vector."""
         return self.head.separate_pooling if self.separate_encoding else self.head.pooling
+
+
+def refit_text(rows: dict[str, int], folds: int | None) -> str:
+    """Say on which rows a head was fitted once more.
+
+    Args: their number by split; the number of folds by which its settings were chosen, None where validation chose.
+    """
+    chose = f"{folds}-fold cross-validation" if folds else "validation"
+    parts = listing(f"{count} of {split}" for split, count in rows.items())
+    return f"the head was fitted once more on {sum(rows.values())} rows ({parts}), with the settings that {chose} chose"
 
 
 def open_run(run: Path) -> FinishedRun:
