@@ -37,6 +37,7 @@ def reasons(answer: TaskAnswer) -> list[str]:
         lines.append(
             f"{count(decision.rows)} validation rows cannot show less than {number(decision.resolution)} points."
         )
+    lines += _labels_or_thawing(answer)
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")
     if answer.single_class:
@@ -94,6 +95,20 @@ def in_terminal(answer: TaskAnswer) -> str:
     score = tested(answer)
     said = [headline(answer), *([f"It scores {score}."] if score else []), *reasons(answer), *cheaper(answer)]
     return "\n".join([*lines, f"→ {said[0]}", *(f"  {line}" for line in said[1:])])
+
+
+def _labels_or_thawing(answer: TaskAnswer) -> list[str]:
+    """Return what the last doubling of the labels gave a probe, and what thawing layers gives on the same rows."""
+    curve, arms = answer.curve, {arm.name: arm for arm in answer.decision.arms}
+    if curve is None:
+        return []
+    more = f"{curve.half_rows} to {curve.rows} labelled rows gave {answer.names[curve.arm]}"
+    line = f"{more} {number(curve.score - curve.half_score)} points"
+    thawed = [arm for arm in arms.values() if arm.encoder and not arm.converged]
+    if thawed:
+        best = max(thawed, key=lambda arm: arm.estimate)
+        line += f"; {answer.names[best.name]} gives {number(best.estimate - arms[curve.arm].estimate)}"
+    return [f"{line}."]
 
 
 def _for_times(taken: Judged, other: Judged) -> str:

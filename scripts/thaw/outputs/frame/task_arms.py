@@ -3,10 +3,10 @@
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, Folds
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, LearningCurve, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -54,6 +54,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
         {column.split: of.tested(decision.taken, column.split) for column in columns},
         tuple(of.left_out),
         of.single_class,
+        of.curve,
     )
 
 
@@ -75,6 +76,8 @@ class TaskArms:
             self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
         self.seeds = _usual(trained or [set(mine["seed"]) for mine in scored.values()])
+        self.curve: LearningCurve | None = None
+        self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
         self.arms = self._flagged([*self._baselines(), *arms])
@@ -107,12 +110,12 @@ class TaskArms:
         """Return a strategy, or with no row of the summary a baseline; nothing where it has no predictions."""
         metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
         try:
-            by_row = 100 * self.predictions.by_row(validated, metric, split)
+            by_row = 100 * self.predictions.by_row(validated, metric, split, joint=self.joint)
         except UserError:
             self._leave_out(name, NO_PREDICTIONS)
             return []
         rows, scores = self.predictions.count(validated, split), 100 * validated["value"].to_numpy(float)
-        shared = row is not None and row.optimizer == "lbfgs" and np.ptp(scores) == 0  # one fit for all seeds
+        shared = row is not None and _is_shared(validated, row)
         if self.seeds <= set(validated["seed"]) and not shared:
             kept = validated["seed"].isin(self.seeds).to_numpy()
             scores, by_row = scores[kept], by_row[kept]
@@ -122,7 +125,22 @@ class TaskArms:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
         searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
-        return [Arm(name, scores, by_row, rows, row.seconds + searched, row.optimizer == "lbfgs", True, flags)]
+        folds = self._folds(name, validated) if shared else None
+        price = row.seconds + searched
+        return [Arm(name, scores, by_row, rows, price, row.optimizer == "lbfgs", True, flags, folds)]
+
+    def _folds(self, name: str, validated) -> Folds | None:
+        """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
+        if (known := self._known_folds(validated)) is None:
+            return None
+        metric = validated["metric"].iloc[0]
+        score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
+        if self.curve is None or score > self.curve.score:
+            self.curve = LearningCurve(name, known["half"]["rows"], half, known["rows"], score)
+        return Folds(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
+
+    def _known_folds(self, validated) -> dict | None:
+        return self.predictions.cross_validated(validated["folder"].iloc[0])
 
     def _baselines(self) -> list[Arm]:
         arms = []
@@ -154,6 +172,11 @@ def _name(row) -> str:
 def _usual(seeds: list[set]) -> set:
     """Return the seeds that most strategies have, of ties the larger set."""
     return max(seeds, key=lambda own: (seeds.count(own), len(own)), default=set())
+
+
+def _is_shared(validated, row) -> bool:
+    """Tell whether all seeds of a strategy share one fit; draws of the training rows have fits of their own."""
+    return row.optimizer == "lbfgs" and np.ptp(validated["value"].to_numpy(float)) == 0
 
 
 def _is_usual(flag: str, flags) -> bool:
