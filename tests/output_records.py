@@ -212,7 +212,7 @@ def _write_store(folder: Path) -> None:
     """Write the cards of a store."""
     for layer in range(LAYERS + 1):
         write_json(folder / f"b{layer}.json", {"boundary": layer, "seconds": 6.0})
-    split = {"examples": 20, "truncated": 0, "truncated_labels": {}}
+    split = {"examples": 20, "tokens": 180, "truncated": 0, "truncated_labels": {}}
     write_json(folder / "tokens.json", {"splits": dict.fromkeys(("train", "validation", "test"), split), "pad": 0})
 
 

@@ -19,17 +19,26 @@ STORE = "minilm/paraphrase/joint"
 ENTRY = {"texts": ["text"], "targets": {"label": "label"}}
 
 
-def counted(folder, content: str, **files):
+def counted(folder, content: str, view: str = "{}", **files):
     """Return the size of a corpus of one CSV file."""
     (folder / "a.csv").write_text(content, encoding="utf-8")
     entry = ENTRY | {"files": {"format": "csv", "splits": {"train": "a.csv"}, **files}}
     entry = canonical(spec_of(CorpusConfig.model_validate(entry)))
-    return sources.count_texts("mine", entry, (("a.csv", file_sha256(folder / "a.csv")),), str(folder))
+    return sources.count_texts("mine", entry, (("a.csv", file_sha256(folder / "a.csv")),), str(folder), view)
 
 
 def test_rows_and_words_of_a_file_are_counted(tmp_path):
     size = counted(tmp_path, 'text,label\n"one, two three.",a\nfour,b\n')
     assert size.examples == 2 and size.tokens == round(sources.PIECES * 6) + 2 * 2
+
+
+def test_long_texts_are_counted_as_far_as_they_are_read(tmp_path):
+    """Of 3,000 words an encoder reads 512 tokens, or 128 where the view says nothing; windows read all of them."""
+    content = "text,label\n" + f"{'word ' * 3000},a\n" * 120 + "one two,b\n"
+    short = sources.PIECES * 2 + 2
+    assert counted(tmp_path, content, '{"max_length": 512}').tokens == round(120 * 512 + short)
+    assert counted(tmp_path, content).tokens == round(120 * 128 + short)
+    assert counted(tmp_path, content, '{"stride": 64}').tokens == round(120 * (sources.PIECES * 3000 + 2) + short)
 
 
 def test_a_file_that_was_edited_is_counted_again(tmp_path):

@@ -53,7 +53,10 @@ IN_AN_EXPERIMENT = {
         "- linear_probe",
         "- qqqq",
     ): "mine.yaml:7: strategies: no 'qqqq' in strategies; `thaw list strategies` has those that exist",
-    ("- linear_probe", "- linear_probe: [1]"): "mine.yaml:7: strategies: linear_probe has no sweep; write - linear_probe",
+    (
+        "- linear_probe",
+        "- linear_probe: [1]",
+    ): "mine.yaml:7: strategies: linear_probe has no sweep; write - linear_probe",
     ("- top_k: [1]", "- full: {rate: 0.1}"): "mine.yaml:8: strategies.1.full: expected a list (it is {'rate': 0.1})",
     ("[1]\nseeds", "[9]\nseeds"): "mine.yaml:8: strategies: top_k: 9 is not in its sweep for minilm: [0, 1, 2, 3, 4, "
     "5, 6]",
@@ -80,8 +83,12 @@ TASK = "tasks:\n  reviews: {corpus: mine, target: stars, type: classification, m
 STRATEGY = "strategies:\n  linear_probe:\n    override: true\n    phases: [{train: [head, {top: 1}]}]\n"
 # a file of a catalogue, its text, what is changed in it -> the message of `thaw plan`
 IN_A_CATALOGUE = {
-    ("strategies", STRATEGY, "{top: 1}", "{top: 14}"): "my/strategies.yaml:4: strategies.linear_probe.phases: top: 14 is "
-    "not between 0 and the encoder's 6 layers",
+    (
+        "strategies",
+        STRATEGY,
+        "{top: 1}",
+        "{top: 14}",
+    ): "my/strategies.yaml:4: strategies.linear_probe.phases: top: 14 is not between 0 and the encoder's 6 layers",
     ("strategies", STRATEGY, "{top: 1}", "blocks"): "my/strategies.yaml:4: strategies.linear_probe.phases: unknown "
     "selector 'blocks'; there are head, embeddings, top, layers, all; {top: 2} trains the last two layers",
     (

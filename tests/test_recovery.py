@@ -27,6 +27,7 @@ COST = [
     "processor_seconds",
     "extraction_seconds",
     "extraction_whole_seconds",
+    "price_seconds",
     "peak_memory_mb",
 ]
 # A table without columns of cost.

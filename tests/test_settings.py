@@ -91,7 +91,11 @@ MISTAKES = {
         "heads:\n  a: {kind: linear, aliases: [c]}\n  b: {kind: mlp, aliases: [c]}\n",
         ":3: heads.b: aliases: c is one of a already; leave it out",
     ),
-    "aliases no list": ("heads.yaml", "heads:\n  a: {kind: linear, aliases: b}\n", "expected a list of ids, as [old_name]"),
+    "aliases no list": (
+        "heads.yaml",
+        "heads:\n  a: {kind: linear, aliases: b}\n",
+        "expected a list of ids, as [old_name]",
+    ),
     "rate of a width not positive": ("strategies.yaml", STRATEGY + "rate: {384: 0}\n", "greater than 0"),
     "no rate of any width": ("strategies.yaml", STRATEGY + "rate: {}\n", "strategies.mine.phases.0.rate"),
     "rate not a number": ("strategies.yaml", STRATEGY + "rate: fast\n", "strategies.mine.phases.0.rate"),
@@ -157,7 +161,13 @@ def test_an_alias_stands_for_its_entry_wherever_it_is_written(tmp_path, home):
     wish = {"catalogues": [str(tmp_path)], "strategies": ["frozen", {"top_k_400_updates": [2]}, "ours"]}
     wish |= {"only": {"frozen": ["acceptability"]}, "outputs": ["way_2"]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
-    assert {run.strategy for run in plan.runs["demo"]} == {"linear_probe", "top_k", "mine", "frozen_sgd", "frozen_separate"}
+    assert {run.strategy for run in plan.runs["demo"]} == {
+        "linear_probe",
+        "top_k",
+        "mine",
+        "frozen_sgd",
+        "frozen_separate",
+    }
     assert {run.task for run in plan.runs["demo"] if run.strategy == "linear_probe"} == {"acceptability"}
 
 

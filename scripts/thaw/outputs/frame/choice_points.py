@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.declarations.decision import FEWEST_OF_RULES
+from thaw.outputs.frame.price import price
 from thaw.outputs.frame.probe_frame import PRETRAINED
 from thaw.outputs.frame.sanity_flags import notes_of, of_phase
 
@@ -18,20 +19,18 @@ WITH_RUNGS = {"halving"}  # ways to choose that look at validation before a trai
 
 @dataclass(frozen=True)
 class Points:
-    """Scores of the points of a task by seed, seconds as medians over seeds.
+    """Scores of the points of a task by seed, prices as medians over seeds.
 
-    validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
-    extraction [a, 2], seconds of the whole pass, and of a share of it; search [a], seconds of all trials of the search
-    that chose a point's settings; rungs, by (seed, point) the scores on validation after each share of the updates in
-    RUNGS, of a convex fit its score at each; evidence, by seed LogME of the last frozen layer less that of shuffled
-    targets; corpus, the task's dataset, whose other tasks are no others.
+    validation and test, frames [n, a] of scores x 100, of several test splits the mean; price [a], and what of it is
+    paid before training, for extraction and search; rungs, by (seed, point) the scores on validation after each share
+    of the updates in RUNGS, of a convex fit its score at each; evidence, by seed LogME of the last frozen layer less
+    that of shuffled targets; corpus, the task's dataset, whose other tasks are no others.
     """
 
     validation: object
     test: object
-    training: object
-    extraction: object
-    search: object
+    price: object
+    before: object
     rungs: dict[tuple, list[float]] | None = None
     evidence: dict[int, float] | None = None
     corpus: str = ""
@@ -39,17 +38,6 @@ class Points:
     def of(self, strategies: list[str]) -> list[tuple]:
         """Return the points of some strategies that the task has, in the order of the strategies."""
         return [point for strategy in strategies for point in self.test.columns if point[0] == strategy]
-
-    def seconds(self, points: list[tuple]) -> np.ndarray:
-        """Return the seconds [2] that some points take together."""
-        return self.training[points].sum() + self.before(points)
-
-    def before(self, points: list[tuple]) -> np.ndarray:
-        """Return the seconds [2] that some points take before they train: one extraction, and trials of searches.
-
-        Points whose searches took the same seconds have one search, as those of a strategy that takes another's rates.
-        """
-        return self.extraction.loc[points].max().to_numpy() + self.search[points].drop_duplicates().sum()
 
     def best(self, seed, points: list[tuple]) -> tuple:
         """Return the point that is best on validation in a seed."""
@@ -87,7 +75,7 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
     Args: OutputData; the role of the splits that are scored; (subset, encoder, head); how rules choose, which says
     whether rungs and the probe's records are read; the task's dataset.
     """
-    runs, (subset, encoder, head) = data.runs, group
+    runs, (subset, encoder, head) = data.runs.assign(price=price(data.runs)), group
     mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
     mine = mine[(mine["subset"] == subset) & (mine["encoder"] == encoder) & (mine["head"] == head)]
     frames = [
@@ -97,16 +85,17 @@ def points_of(data, split: str, group: tuple, task: str, ways: set[str], corpus:
     both = frames[0].index.intersection(frames[1].index)
     if both.empty:
         return None
-    costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
-    extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].median()
-    training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
-    search = costs["search_seconds"].median().fillna(0.0)  # unknown in older tables of runs
+    once = mine.drop_duplicates([*POINT, "seed"])
+    early = once["extraction_seconds"] + once["search_seconds"].fillna(0.0)  # unknown where a trial left no record
+    share = early / (early + once["train_seconds"] + once["after_seconds"])
+    costs = once.assign(before=share.fillna(0.0) * once["price"]).groupby(POINT)[["price", "before"]].median()
     validated = mine[(mine["role"] == "validation") & mine["seed"].isin(both)]
     rungs = None
     if ways & WITH_RUNGS:
         rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
     evidence = _evidence(data, group, task) if "logme" in ways else None
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, search, rungs, evidence, corpus)
+    scores = frames[0].loc[both], frames[1].loc[both]
+    return Points(*scores, costs["price"], costs["before"], rungs, evidence, corpus)
 
 
 def _evidence(data, group: tuple, task: str) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """How a rule chooses a point of a strategy in each seed of a task, replayed on finished runs, and what it spends.
 
-Costs [2] are in units of one whole run of full fine-tuning: with the whole extraction of features, and with a share.
+Costs are prices, in units of one run of full fine-tuning.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Taken:
     """What a rule takes in each seed, and what it spends on average over seeds."""
 
     points: dict
-    cost: np.ndarray
+    cost: float
 
 
 def best(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
@@ -24,7 +24,7 @@ def best(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     among = [point for point in points.of(rule["among"]) if rule.get("variant") in (None, point[1])]
     if not among:
         return None
-    cost = points.seconds(among) / points.seconds(points.of([whole]))
+    cost = points.price[among].sum() / points.price[points.of([whole])].sum()
     return Taken({seed: points.best(seed, among) for seed in points.test.index}, cost)
 
 
@@ -34,18 +34,18 @@ def halved(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     among = points.of(rule["among"])
     if not among or not _is_seen(points, among):
         return None
-    one = points.seconds(points.of([whole]))
-    before, taken, costs = points.before(among), {}, []
+    one, before = points.price[points.of([whole])].sum(), points.before[among].sum()
+    training, taken, costs = points.price - points.before, {}, []
     for seed in points.test.index:
         left, done, spent = among, 0.0, before
         for number, rung in enumerate(RUNGS):
-            spent = spent + (rung - done) * points.training[left].sum()
+            spent = spent + (rung - done) * training[left].sum()
             done = rung
             ranked = sorted(left, key=lambda point: -points.rungs[seed, point][number])
             left = ranked[: -(-len(left) // 2)] if rung < 1 else ranked[:1]
         taken[seed] = left[0]
         costs.append(spent / one)
-    return Taken(taken, np.mean(costs, axis=0))
+    return Taken(taken, np.mean(costs))
 
 
 def by_chance(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
@@ -54,8 +54,7 @@ def by_chance(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     among = points.of(rule["among"])
     if not among:
         return None
-    unit = points.seconds(points.of([whole]))
-    cost = np.mean([points.seconds([point]) / unit for point in among], axis=0)
+    cost = points.price[among].mean() / points.price[points.of([whole])].sum()
     return Taken(dict.fromkeys(points.test.index, among), cost)
 
 
@@ -82,9 +81,9 @@ def by_evidence(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     means = known.mean(1)
     least = np.flatnonzero(means <= means.min() + 1e-9)
     chosen = taken(points, thresholds[least[len(least) // 2]])
-    extraction = points.extraction.loc[points.of(rule["among"][:1])].max().to_numpy()
-    seconds = [extraction + points.training[point] + points.search[point] for point in chosen.values()]
-    return Taken(chosen, np.mean(seconds, axis=0) / points.seconds(points.of([whole])))
+    (first, *_) = points.of(rule["among"])
+    paid = [points.price[point] + (points.before[first] if point != first else 0.0) for point in chosen.values()]
+    return Taken(chosen, np.mean(paid) / points.price[points.of([whole])].sum())
 
 
 def _others(tasks: dict, task: str) -> dict:

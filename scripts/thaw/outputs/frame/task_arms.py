@@ -124,9 +124,8 @@ class TaskArms:
         if row is None:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
-        searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
         folds = self._folds(name, validated) if shared else None
-        price = row.seconds + searched
+        price = row.price
         return [Arm(name, scores, by_row, rows, price, row.optimizer == "lbfgs", True, flags, folds)]
 
     def _folds(self, name: str, validated) -> Folds | None:

@@ -17,7 +17,7 @@ from thaw.statistics.bootstrap import student_interval
 from thaw.statistics.sign_flips import max_t
 
 MEAN, COST = "Mean", "Cost"
-HEADER = "subset encoder head rule task seeds regret cost cost_shared"
+HEADER = "subset encoder head rule task seeds regret cost"
 
 
 def build(data, spec: dict) -> TextTable:
@@ -45,11 +45,11 @@ def build(data, spec: dict) -> TextTable:
 
 
 def _outcomes(rule: dict, points: dict[str, Points], whole: str) -> dict[str, tuple]:
-    """Return by task what the CSV says of a rule: task, seeds, regret and both costs."""
+    """Return by task what the CSV says of a rule: task, seeds, regret and cost."""
     outcomes = {}
     for task, one in points.items():
         if taken := WAYS[rule.get("way", "best")](rule, points, task, whole):
-            outcomes[task] = (task, len(one.test), one.regret(taken.points), *taken.cost)
+            outcomes[task] = (task, len(one.test), one.regret(taken.points), taken.cost)
     return outcomes
 
 
@@ -77,12 +77,12 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple, against
         cells = [
             _regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks
         ]
-        alone, shared = (float(np.array([one[n] for one in outcomes.values()])[counted].mean()) for n in (3, 4))
+        cost = float(np.array([outcome[3] for outcome in outcomes.values()])[counted].mean())
         p = wording.number(adjusted.get(place), 3)
         mean = student_interval(regrets[place])
         cells += [
             TextCell(wording.with_interval(*mean), mean[0]),
-            TextCell(f"{alone:.2f} ({shared:.2f})", alone),
+            TextCell(f"{cost:.2f}", cost),
             TextCell(p),
         ]
         rows.append(Row({}, label, cells))
@@ -104,9 +104,7 @@ def _notes(spec: dict, against: str, left_out: set[str]) -> list[str]:
         "the best one is selected in half of those and scored in the other half. So few draws do not always select the "
         "best one: regrets are too low, for all rules alike, and may be below 0; differences between rules are not. It "
         f"needs {FEWEST_OF_RULES} draws or seeds.",
-        "Cost: median seconds of all trainings that the rule needs, of all trials of the searches that chose their "
-        f"settings, and of the extraction of features once, in units of one {whole} with its own; in brackets with a "
-        "share of the extraction.",
+        f"Cost: the prices of all trainings that the rule needs, in units of that of one {whole}.",
         f"{MEAN}: over the tasks that have a regret, with its 95 % CI over tasks (Student's t); {COST}: over the same "
         f"tasks, over all where none has a regret. p: two-sided sign flips over tasks against "
         f"the rule {against}, adjusted for the rules of the same group (step-down max-T).",

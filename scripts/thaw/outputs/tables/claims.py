@@ -35,7 +35,7 @@ def build(data, spec: dict) -> TextTable:
     """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries, on_reserved = spec["labels"], spec["findings"], spec.get("by_task") == RESERVED
     subsets = dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
-    results = tested(data, entries, subsets)
+    results = shown = tested(data, entries, subsets)
     titles, cells = ("By task",), [[_detail(*pair, names)] for pair in zip(entries, results, strict=True)]
     if spec.get("by_task"):
         shown = [[one for one in own if (one.test["split"] == RESERVED) == on_reserved] for own in results]
@@ -53,7 +53,7 @@ def build(data, spec: dict) -> TextTable:
     if spec.get("by_task"):
         where = "reserved rows" if on_reserved else "test splits"
         notes.insert(0, f"Answer: on all splits; by task on {where}. Empty: not claimed of the task.")
-    lines = [line for entry, own in zip(entries, results, strict=True) for line in _lines(entry, own)]
+    lines = [line for entry, own in zip(entries, shown, strict=True) for line in _lines(entry, own)]
     titles = ("Paper", "Answer", *titles)
     return text_table(spec, titles, list(groups.values()), notes, HEADER, lines, of="Claim", sentences=True)
 

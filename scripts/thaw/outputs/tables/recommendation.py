@@ -1,7 +1,6 @@
 """The recommendation of an experiment: by task its arms from cheap to dear, and the one to take."""
 
 from thaw.decision.record import TaskAnswer
-from thaw.outputs.frame.busy_machine import busy_note
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -30,7 +29,7 @@ def build(data, spec: dict) -> TextTable:
     groups = [Group(_title(answer), [], [_row(answer, arm) for arm in answer.decision.arms]) for answer in made]
     lines = [_line(answer, arm) for answer in made for arm in answer.decision.arms]
     said = [f"{answer.title}: {line}" for answer in made for line in words.reasons(answer)]
-    notes = [*said, *NOTES, *busy_note(data.runs)]
+    notes = [*said, *NOTES, *price.note(data.runs)]
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Arm", answers=made)
 
 
