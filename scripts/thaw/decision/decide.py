@@ -8,6 +8,7 @@ is no special case: few seeds and few rows make expected losses large and leave 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from zlib import crc32
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from thaw.decision.arms import COLLAPSED, Arm, Placed, placed
 from thaw.decision.contrasts import TIE, Difference, simultaneous
 
-SEED_DEVIATION = 0.6  # points, by another seed, of what is not fitted to convergence
+SEED_DEVIATION = 1.0
 PRIOR_SEEDS = 4  # seeds that this deviation counts for
+SPREAD = 7.0
 
 
 @dataclass(frozen=True)
@@ -74,33 +76,51 @@ class Decision:
 
 @dataclass(frozen=True)
 class Draws:
-    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken."""
+    """Arms relative to the highest of them: values [K], draws [D, K], which arms [K] may be taken, which are alike."""
 
     values: np.ndarray
     draws: np.ndarray
     sound: np.ndarray
+    alike: np.ndarray
+
+    @cached_property
+    def likely(self) -> np.ndarray:
+        """The draws with the prior that sound arms with an encoder differ by SPREAD about their mean, [D, K].
+
+        On each principal axis of the noise both the values and the draws about them are drawn nearer to 0, the more the
+        noisier it is: the posterior of normal numbers with a normal prior.
+        """
+        alike, likely = self.alike, self.draws.copy()
+        if alike.sum() > 1:
+            centre = self.draws[:, alike].mean(1, keepdims=True)
+            values = self.values[alike] - self.values[alike].mean()
+            noise, axes = np.linalg.eigh(np.cov((self.draws[:, alike] - centre).T))
+            kept = SPREAD**2 / (SPREAD**2 + noise.clip(min=0))
+            away = (self.draws[:, alike] - centre - values) @ axes
+            likely[:, alike] = centre + (values @ axes * kept + away * np.sqrt(kept)) @ axes.T
+        return likely
 
     @property
     def losses(self) -> np.ndarray:
         """By arm the mean over draws of how far it lies below the best arm of the draw."""
-        return (self._best - self.draws).mean(0)
+        return (self._best - self.likely).mean(0)
 
     @property
     def chances(self) -> np.ndarray:
         """By arm the share of draws in which it is the best; equals share a draw."""
-        best = (self.draws >= self._best - TIE) & self.sound
+        best = (self.likely >= self._best - TIE) & self.sound
         return (best / best.sum(1, keepdims=True)).mean(0)
 
     @property
     def gains(self) -> np.ndarray:
         """By arm the points to gain on average if its true score were known; another run of it brings no more."""
-        means = np.where(self.sound, self.draws.mean(0), -np.inf)
+        means = np.where(self.sound, self.likely.mean(0), -np.inf)
         others = np.array([np.delete(means, place).max(initial=-np.inf) for place in range(len(means))])
-        return np.maximum(self.draws, others).mean(0) - means.max()
+        return np.maximum(self.likely, others).mean(0) - means.max()
 
     @property
     def _best(self) -> np.ndarray:
-        return self.draws[:, self.sound].max(1, keepdims=True)
+        return self.likely[:, self.sound].max(1, keepdims=True)
 
 
 def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> Decision:
@@ -138,35 +158,39 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
 
 
 def draws_of(arms: list[Arm], of: Placed) -> Draws:
-    """Return the joint draws of arms. Args: the arms; the same as `placed`.
-
-    What differs by seed and row at once is both between seeds and between drawn rows; it is counted once (Owen 2007).
-    """
+    """Return the joint draws of arms. Args: the arms; the same as `placed`."""
     first = int(of.scores.mean(1).argmax())
     scores, by_row = of.scores - of.scores[first], of.by_row - of.by_row[first]
-    values, away, seeds = scores.mean(1), by_row - scores[..., None], scores.shape[1]
-    rows = away.mean(1)
-    if seeds > 1:
-        by_rows = rows.var(1)
-        both = (away.var(2).mean(1) - by_rows) / (seeds - 1)
-        left = (by_rows - both.clip(min=0)).clip(min=0)
-        rows = rows * np.sqrt(np.divide(left, by_rows, out=np.zeros_like(left), where=by_rows > 0))[:, None]
-    moved = _seeds_moved([arm.name for arm in arms], of, by_row.shape[2])
+    values, away = scores.mean(1), by_row - scores[..., None]
+    moved = _seeds_moved([arm.name for arm in arms], scores, away, of.converged)
     sound = np.array([COLLAPSED not in arm.flags for arm in arms])
-    return Draws(values, (values[:, None] + rows + moved - moved[first]).T, sound | ~sound.any())
+    sound |= ~sound.any()
+    alike = sound & np.array([arm.encoder for arm in arms])
+    return Draws(values, (values[:, None] + away.mean(1) + moved - moved[first]).T, sound, alike)
 
 
-def _seeds_moved(names: list[str], of: Placed, draws: int) -> np.ndarray:
-    """Return by how much other seeds may move the mean of each arm, [K, D]; an arm's numbers follow from its name."""
-    seeds = of.scores.shape[1]
+def _seeds_moved(names: list[str], scores: np.ndarray, away: np.ndarray, converged: np.ndarray) -> np.ndarray:
+    """Return by how much other seeds may move the mean of each arm, [K, D]; an arm's numbers follow from its name.
+
+    What differs by seed and row at once is in the draws of rows, and is taken out of what differs by seed. Args: scores
+    [K, S]; by how much drawn rows move them, [K, S, D]; converged [K].
+    """
+    _, seeds, draws = away.shape
     free = PRIOR_SEEDS + seeds - 1
-    covariance = PRIOR_SEEDS * np.diag(np.where(of.converged, 0.0, SEED_DEVIATION**2))
+    covariance = PRIOR_SEEDS * np.diag(np.where(converged, 0.0, SEED_DEVIATION**2))
     if seeds > 1:
-        covariance = covariance + (seeds - 1) * np.atleast_2d(np.cov(of.scores))
-    values, vectors = np.linalg.eigh(covariance / free / seeds)
-    root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
+        by_seed = np.mean([np.cov(away[:, seed]) for seed in range(seeds)], axis=0)
+        both = (by_seed - np.cov(away.mean(1))) * seeds / (seeds - 1)
+        root = _root(np.cov(scores) - both)
+        covariance = covariance + (seeds - 1) * root @ root
     normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(draws) for name in names])
-    return root @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+    return _root(covariance / free / seeds) @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    """Return the symmetric root of what is positive of a symmetric matrix, [K, K]."""
+    values, vectors = np.linalg.eigh(np.atleast_2d(matrix))
+    return vectors * np.sqrt(values.clip(min=0)) @ vectors.T
 
 
 def _to(taken: int, arms: list[Arm], drawn: Draws) -> list[Difference]:

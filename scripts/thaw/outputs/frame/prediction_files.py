@@ -32,7 +32,7 @@ class PredictionFiles:
         self._scored: dict[tuple, np.ndarray] = {}
         self._gold: dict[tuple, np.ndarray | list] = {}
 
-    def _groups(self, folder: str, split: str) -> np.ndarray:
+    def groups(self, folder: str, split: str) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
 
         Args: folder of a run below results.
@@ -89,7 +89,7 @@ class PredictionFiles:
         key = (corpus, split, rows.tobytes())
         if key not in self._draws:
             kind = PartDraws if len(rows) < len(self._corpus(corpus).frame(split)) else RowDraws
-            self._draws[key] = kind(self._groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
+            self._draws[key] = kind(self.groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
         return self._draws[key]
 
     def _task(self, folder: str) -> dict:
