@@ -26,8 +26,6 @@ LABELS = {
     "subsets": {"all": "all"},
     "strategies": {"frozen": "Linear probe", "full": "Full fine-tuning"},
 }
-PAPER = {"task": "asked", "encoder": "tiny", "paper": "Nobody 2020", "says": "the head alone", "like": True}
-PAPER |= {"strategy": "frozen", "variant": "base"}
 
 
 class KnownReport:
@@ -47,7 +45,7 @@ class KnownReport:
         data, order = OutputData(self.results, self.frame), {"tasks": ["asked"], "strategies": self._points()}
         common = {"labels": LABELS, "order": order, "notes": {}, "split": "test"}
         main = {"id": "main", "caption": "All scores.", "intervals": True, "costs": ["seconds", "parameters", "share"]}
-        advice = {"id": "advice", "caption": "What to take.", "margin": 1.0, "papers": [PAPER]}
+        advice = {"id": "advice", "caption": "What to take."}
         writers.write(scores.build(data, common | main), self.folder / "tables/main")
         writers.write(recommendation.build(data, common | advice), self.folder / "tables/advice")
         outputs = [("main", "strategy_table"), ("advice", "advice_table")]

@@ -8,21 +8,15 @@ from dataclasses import replace
 import pandas
 import pytest
 
-import invented
-import scored_runs
 from thaw.cli import budget_command, run_command
-from thaw.cli.budget_command import Pace
 from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame import missing_results
 from thaw.outputs.frame.collection import CollectedResult, selected
-from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import recommendation
 from thaw.planning import time_budget
 from thaw.planning.configuration import load_plan
-from thaw.statistics.non_inferiority import NOT_WORSE
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -76,56 +70,6 @@ def test_what_is_missing_is_what_the_report_lists(place, tmp_path, monkeypatch):
     assert time_budget.missing(plan, "mine") == len(listed) - 3
 
 
-def test_what_is_worse_for_sure_gets_no_further_seed(place, tmp_path):
-    plan = planned(place, tmp_path)
-    scores = {"frozen": (0.40, 0.40), "k01": (0.90, 0.90), "k02": (0.89, 0.91), "short_full": (0.70,)}
-    for run in plan.runs["mine"]:
-        mine = scores[run.variant if run.strategy == "short_top" else run.strategy]
-        if run.seed <= len(mine):
-            write(plan, run, mine[run.seed - 1])
-    gone = time_budget.pruned(plan, "mine")
-    assert list(gone) == ["runs/colour/all/tiny/linear/frozen/base"], "one seed of full may be one that failed"
-    assert gone.popitem()[1].startswith("pruned, 50.0 ± ")
-    assert names(time_budget.pending_runs(plan, "mine")) == ["short_full base 2"]
-
-
-def test_what_a_recommendation_may_lose_is_not_given_up(place, tmp_path, monkeypatch):
-    """The probe is some 50 points below the best, and an output lets a recommendation lose 60, or has the default."""
-    lax = {"kind": "advice_table", "margin": 60, "caption": "The recommended strategy."}
-    place.write("my/outputs.yaml", {"outputs": {"lax": lax}})
-    for outputs, given_up in ((["main_table"], 1), (["advice"], 1), (["advice", "lax"], 0)):
-        monkeypatch.setitem(place.more, "outputs", outputs)
-        plan = planned(place, tmp_path / outputs[-1])
-        for run in plan.runs["mine"]:
-            write(plan, run, 0.40 if run.strategy == "frozen" else 0.90)
-        assert len(time_budget.pruned(plan, "mine")) == given_up
-    (place.folder / "my/outputs.yaml").unlink()
-
-
-def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
-    """A strategy 20 points below, whose second seed trained: with a deviation of 12 points that says nothing."""
-    plan = planned(place, tmp_path)
-    kinds = {"frozen": (0.85, 0.85), "k01": (0.90, 0.89), "k02": (0.60, 0.90), "short_full": (0.91, 0.92)}
-    for run in plan.runs["mine"]:
-        write(plan, run, kinds[run.variant if run.strategy == "short_top" else run.strategy][run.seed - 1])
-    assert time_budget.pruned(plan, "mine") == {}
-    for run in plan.runs["mine"]:
-        if run.variant == "k02":
-            write(plan, run, (0.60, 0.61)[run.seed - 1])
-    assert [cell.rpartition("/")[2] for cell in time_budget.pruned(plan, "mine")] == ["k02"]
-
-
-def test_a_head_that_is_trained_in_steps_has_seeds_that_differ(place, tmp_path, monkeypatch):
-    """A fit to convergence is known from one seed; a training by SGD is not, though all its seeds are one job too."""
-    monkeypatch.setitem(place.more, "strategies", ["frozen", "frozen_sgd", "short_full"])
-    plan, scores = planned(place, tmp_path), {"frozen": 0.40, "frozen_sgd": 0.40, "short_full": 0.90}
-    assert {run.step for run in plan.runs["mine"] if run.strategy == "frozen_sgd"} == {"fit_heads"}
-    for run in plan.runs["mine"]:
-        if run.seed == 1 or run.strategy == "short_full":
-            write(plan, run, scores[run.strategy])
-    assert list(time_budget.pruned(plan, "mine")) == ["runs/colour/all/tiny/linear/frozen/base"]
-
-
 def test_the_cells_of_a_slice(place, tmp_path):
     waiting = time_budget.pending_runs(planned(place, tmp_path), "mine")[1:]
     given_up = {waiting[0].run.cell: "pruned"}
@@ -145,6 +89,8 @@ def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):
     )
     assert time_budget.affordable(waiting, {}, 4, 10, costs.get) == []
     assert [time_budget.seconds_of(text) for text in ("90s", "1.5m", "2h")] == [90, 90, 7200]
+    with pytest.raises(UserError, match="soon: is no time; write 90s, 10m or 2h"):
+        time_budget.seconds_of("soon")
     with pytest.raises(UserError, match="budget"):
         load_plan(Workplace.experiment("mine", budget="soon"), HOME)
 
@@ -153,7 +99,7 @@ def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place
     """By hand: 12e9 operations at 48 % of 1e9 a second are 25 s, and 0.5 s to begin; a slice took twice as long."""
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     plan = planned(place, tmp_path)
-    pace = Pace(plan)
+    pace = time_budget.Pace(plan)
     pace.rate, pace.threads = 1e9, 4
     assert pace.seconds(12e9) == pytest.approx(25.5) and pace.seconds(0.0) == pytest.approx(0.5)
     first, *waiting = [replace(turn, operations=12e9) for turn in time_budget.pending_runs(plan, "mine")[1:4]]
@@ -181,27 +127,6 @@ def test_why_a_run_is_not_there(tmp_path):
         )
         == "not run"
     )
-
-
-def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
-    tested = scored_runs.write(tmp_path, {("frozen", "base"): 0.5, ("top_k", "k01"): 0.9, ("full", "base"): 0.9})
-    tested = tested.assign(main=True, role="test", optimizer="adamw", synthetic=False, train_seconds=1.0)
-    for name in ("extraction_seconds", "extraction_whole_seconds", "after_seconds", "flops", "after_flops"):
-        tested[name] = 0.0
-    tested = tested.assign(total_seconds=1.0, processor_seconds=1.0)
-    tested = tested.assign(thawed=0, embeddings=False, peak_memory_mb=1.0, trained_parameters=1.0)
-    frame = pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
-    for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "pruned, 40.0 points below")):
-        gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
-        frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
-    spec = invented.shown("advice", "advice_table", margin=15.0, papers=[])
-    table = recommendation.build(OutputData(tmp_path, frame.astype({"value": float})), spec)
-    header, *lines = table.records()
-    found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}
-    assert set(found) == {"top_k", "full"} and {line["seeds"] for line in found.values()} == {4}
-    assert NOT_WORSE in {line["answer"] for line in found.values()}
-    due = "not run, or not with all seeds: pruned (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
-    assert table.notes[-1].endswith(due)
 
 
 def test_the_exit_code_says_that_something_failed(place, monkeypatch, capsys):

@@ -2,11 +2,10 @@
 
 thaw budget my.yaml --config budget=2h data_dir=path/to/data
 
-Further options are Snakemake's own, as --cores 4. Cheap cells come first, one seed of each; a cell that is worse on
-validation than the best for sure, by the interval over seeds and rows, gets no further seed: none is given up after a
-single seed. No training is started that would not fit into what is left; one that has begun is not cut off. Preparing
-data, extracting features, baselines and outputs count once they have run and are not foreseen, so that a short budget
-is overrun. The report and the advice list what was not run. Run it again, with a new budget, and it continues.
+Further options are Snakemake's own, as --cores 4. Cheap cells come first, one seed of each. A cell gets no further
+seed where that cannot change which one is taken. No training is started that would not fit into what is left; one that
+has begun is not cut off. Preparing data, features, baselines and outputs count once they have run and are not foreseen,
+so that a short budget is overrun. The report lists what was not run. Run it again, with a new budget, and it continues.
 
 Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next. The
 exit code is the last one of Snakemake that says that something failed, else 0.
@@ -15,12 +14,14 @@ exit code is the last one of Snakemake that says that something failed, else 0.
 import sys
 import time
 
+from thaw.cli.finished_runs import given_up
 from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
+from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.wording import plural, seconds
-from thaw.planning import cost_estimate, time_budget
+from thaw.planning import time_budget
 from thaw.planning.plan import Plan
 
 SLICES = 10  # so many answers, at least, on the way
@@ -32,12 +33,12 @@ OVER = (
 
 def main(words: list[str]) -> None:
     """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
-    plan, given, further = given_plan("budget", __doc__, words)
+    plan, given, further = given_plan("budget", parser_of("budget", __doc__), words)
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
     whole, begin, tried, code = time_budget.seconds_of(wish), time.monotonic(), set(), 0
-    pace = Pace(plan)
+    pace = time_budget.Pace(plan)
     others = [
         file
         for step, key in plan.extra_results[name].values()
@@ -45,7 +46,7 @@ def main(words: list[str]) -> None:
         for file in plan.files(step, key)
     ]
     while True:
-        pruned = time_budget.pruned(plan, name)
+        pruned = given_up(plan, name)
         waiting = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
         left = whole - (time.monotonic() - begin)
         slice_ = time_budget.affordable(waiting, pruned, left, whole / SLICES, pace.seconds)
@@ -62,31 +63,13 @@ def main(words: list[str]) -> None:
         others = []
     if not tried:
         code = run_in_subprocess(given, further, []) or code
-    given_up = f", {plural(len(pruned), 'cell')} given up as clearly worse" if pruned else ""
+    fewer = f", {plural(len(pruned), 'cell')} given up" if pruned else ""
     used, lacks = time.monotonic() - begin, plural(time_budget.missing(plan, name), "result")
-    print(f"budget: {seconds(used)} used of {wish}; the report lacks {lacks}{given_up}{OVER if used > whole else ''}")
+    print(f"budget: {seconds(used)} used of {wish}; the report lacks {lacks}{fewer}{OVER if used > whole else ''}")
     sys.exit(code)
-
-
-class Pace:
-    """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
-
-    def __init__(self, plan: Plan):
-        self.rate, self.threads = cost_estimate.machine_rate(), plan.threads
-        self.said = self.took = 0.0
-
-    def seconds(self, operations: float) -> float:
-        """Return the seconds of a run with these operations."""
-        expected = cost_estimate.seconds("train", operations, 1, self.threads, self.rate)
-        return expected * (self.took / self.said if self.said else 1.0)
-
-    def learn(self, turns: list[time_budget.PendingRun], took: float) -> None:
-        """Take in that some turns took so long together."""
-        self.said += sum(cost_estimate.seconds("train", turn.operations, 1, self.threads, self.rate) for turn in turns)
-        self.took += took
 
 
 def write_record(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
-    record = {"seconds": round(time.monotonic() - begin), "pruned": time_budget.pruned(plan, name)}
+    record = {"seconds": round(time.monotonic() - begin), "pruned": given_up(plan, name)}
     write_json(plan.table.paths.budget(name), record)

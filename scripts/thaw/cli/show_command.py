@@ -5,15 +5,15 @@ thaw show my.yaml          by its file, or by its name
 thaw show my.yaml --open   opens the report in the browser
 """
 
-import re
 import webbrowser
 from pathlib import Path
 
 from thaw.cli.selection import configuration, parser_of
 from thaw.core import layout
-from thaw.core.advice_tables import advice_tables
 from thaw.core.errors import UserError, suggestion
+from thaw.decision import record
 from thaw.planning.config_files import SUFFIXES
+from thaw.words import answer_text
 
 
 def main(words: list[str]) -> None:
@@ -30,18 +30,9 @@ def main(words: list[str]) -> None:
 
 
 def summary(page: Path) -> str:
-    """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
-    tables = [table.with_suffix(".md") for table in advice_tables(page.parent)]
-    recommended = [_without_notes(table) for table in tables if table.is_file()]
-    return "\n\n".join(
-        [*recommended, f"report, with how this is decided: {page}" if recommended else f"report: {page}"]
-    )
-
-
-def _without_notes(table: Path) -> str:
-    """Return a table for a terminal, which is no Markdown; its notes are longer than it, and in the report."""
-    shown = [line for line in table.read_text(encoding="utf-8").splitlines() if not line.startswith("- ")]
-    return re.sub(r"\\([_*|])", r"\1", "\n".join(shown).strip())
+    """Return the answers of an experiment, where it has any, and where its report is. Args: the report."""
+    said = [answer_text.in_terminal(answer) for answer in record.read(page.parent)]
+    return "\n\n".join([*said, f"report: {page}"])
 
 
 def page_of(experiment: str | None, results: Path) -> Path:

@@ -45,9 +45,9 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(12, result="output"),
-    "table": Step(20, result="output"),
+    "table": Step(21, result="output"),
     "figure": Step(18, "plots", result="output"),
-    "report": Step(19, "plots", result="output"),
+    "report": Step(20, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)

@@ -26,8 +26,9 @@ class Judged:
     """What is said of an arm.
 
     estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
-    that it is expected to lose to the best. listed: whether it is on the price list, cheaper than what is taken and on
-    the front of price and loss. price, encoder and flags are the arm's.
+    that it is expected to lose to the best. gain: points that further seeds of it may bring on average. listed: whether
+    it is on the price list, cheaper than what is taken and on the front of price and loss. price, encoder, converged
+    and flags are the arm's.
     """
 
     name: str
@@ -35,9 +36,11 @@ class Judged:
     difference: Difference
     chance: float
     loss: float
+    gain: float
     price: float
     listed: bool
     encoder: bool
+    converged: bool
     flags: tuple[str, ...]
 
 
@@ -69,35 +72,42 @@ class Decision:
 
     @property
     def promising(self) -> Judged | None:
-        """The dearer arm that may gain most over what is taken; None where none may gain."""
-        dearer = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
-        return max(dearer, key=lambda arm: arm.difference.high, default=None)
+        """The more expensive arm that may gain most over what is taken; None where none may gain."""
+        above = [arm for arm in self.arms if arm.price > self.answer.price and arm.difference.high > 0]
+        return max(above, key=lambda arm: arm.difference.high, default=None)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Arms relative to the highest of them: values [K], draws [D, K], which arms [K] may be taken, which are alike."""
+    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
+
+    moved [D, K]: the part of the draws that further seeds would tell; rows are the same for all seeds. alike [K]: which
+    arms the prior is about; expected [K]: their points before validation was seen.
+    """
 
     values: np.ndarray
     draws: np.ndarray
+    moved: np.ndarray
     sound: np.ndarray
     alike: np.ndarray
+    expected: np.ndarray
 
     @cached_property
     def likely(self) -> np.ndarray:
-        """The draws with the prior that sound arms with an encoder differ by SPREAD about their mean, [D, K].
+        """The draws [D, K] given that sound arms with an encoder differ by SPREAD from what was expected of them.
 
-        On each principal axis of the noise both the values and the draws about them are drawn nearer to 0, the more the
-        noisier it is: the posterior of normal numbers with a normal prior.
+        The posterior of a normal prior, on each principal axis of the noise: what was not expected, and the draws about
+        it, come nearer to 0 the noisier the axis is. The level of all arms together has no prior.
         """
         alike, likely = self.alike, self.draws.copy()
         if alike.sum() > 1:
-            centre = self.draws[:, alike].mean(1, keepdims=True)
+            level = self.draws[:, alike].mean(1, keepdims=True)
+            expected = self.expected[alike] - self.expected[alike].mean()
             values = self.values[alike] - self.values[alike].mean()
-            noise, axes = np.linalg.eigh(np.cov((self.draws[:, alike] - centre).T))
+            noise, axes = np.linalg.eigh(np.cov((self.draws[:, alike] - level).T))
             kept = SPREAD**2 / (SPREAD**2 + noise.clip(min=0))
-            away = (self.draws[:, alike] - centre - values) @ axes
-            likely[:, alike] = centre + (values @ axes * kept + away * np.sqrt(kept)) @ axes.T
+            away = (self.draws[:, alike] - level - values) @ axes * np.sqrt(kept)
+            likely[:, alike] = level + expected + ((values - expected) @ axes * kept + away) @ axes.T
         return likely
 
     @property
@@ -113,10 +123,11 @@ class Draws:
 
     @property
     def gains(self) -> np.ndarray:
-        """By arm the points to gain on average if its true score were known; another run of it brings no more."""
-        means = np.where(self.sound, self.likely.mean(0), -np.inf)
+        """By arm the points to gain on average if its mean over all seeds were known: the value of that information."""
+        likely = self.likely.mean(0)
+        means = np.where(self.sound, likely, -np.inf)
         others = np.array([np.delete(means, place).max(initial=-np.inf) for place in range(len(means))])
-        return np.maximum(self.likely, others).mean(0) - means.max()
+        return np.maximum(likely + self.moved, others).mean(0) - means.max()
 
     @property
     def _best(self) -> np.ndarray:
@@ -124,7 +135,7 @@ class Draws:
 
 
 def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> Decision:
-    """Return what to take: the arm with the least expected loss plus `price_weight` times its price; a tie goes by price.
+    """Return what to take: the arm with the least expected loss plus `price_weight` times its price.
 
     With `within` it is the cheapest arm whose expected loss is at most so many points, or the least there is. A
     collapsed arm is taken only where all are. Args: arms with the same validation rows; points; points for a unit of
@@ -139,9 +150,16 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     contrasts = _to(taken, arms, drawn)
     listed = _front(price, loss, sound) & (price < price[taken])
     judged = [
-        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.flags)
+        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
         for arm, on, *numbers in zip(
-            arms, listed, of.scores.mean(1).tolist(), contrasts, chance.tolist(), loss.tolist(), strict=True
+            arms,
+            listed,
+            of.scores.mean(1).tolist(),
+            contrasts,
+            chance.tolist(),
+            loss.tolist(),
+            drawn.gains.tolist(),
+            strict=True,
         )
     ]
     others = [place for place in range(len(arms)) if place != taken]
@@ -166,7 +184,9 @@ def draws_of(arms: list[Arm], of: Placed) -> Draws:
     sound = np.array([COLLAPSED not in arm.flags for arm in arms])
     sound |= ~sound.any()
     alike = sound & np.array([arm.encoder for arm in arms])
-    return Draws(values, (values[:, None] + away.mean(1) + moved - moved[first]).T, sound, alike)
+    expected = np.array([arm.expected for arm in arms])
+    draws = (values[:, None] + away.mean(1) + moved - moved[first]).T
+    return Draws(values, draws, moved.T, sound, alike, expected)
 
 
 def _seeds_moved(names: list[str], scores: np.ndarray, away: np.ndarray, converged: np.ndarray) -> np.ndarray:
@@ -184,7 +204,8 @@ def _seeds_moved(names: list[str], scores: np.ndarray, away: np.ndarray, converg
         root = _root(np.cov(scores) - both)
         covariance = covariance + (seeds - 1) * root @ root
     normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(draws) for name in names])
-    return _root(covariance / free / seeds) @ normal / np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+    spread = np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
+    return _root(covariance / free / seeds) @ normal / spread
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

@@ -1,38 +1,46 @@
 """The answers of an experiment as one file of values, which report, command line and model card read."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.files import read_json, write_json
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import Decision, Judged
 
+# why an arm is left out
+NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
+
+ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
+
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer for one task in one group of runs.
+    """The answer for one task in one group of runs: those that share subset, encoder and head.
 
-    metric: of the scores; points: by arm its (strategy, variant), a baseline has none; test: by test split the score of
-    what is taken with the ends of its 95 % interval, None where it is undefined; unit: of prices, as `seconds`;
-    refused: what keeps arms out, one sentence each.
+    title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
+    a baseline. test: by split the score of what is taken with its 95 % CI, None where it is undefined. left_out: (arm,
+    why). single_class: whether validation has one class alone.
     """
 
     task: str
     subset: str
     encoder: str
     head: str
+    title: str
     metric: str
     decision: Decision
+    names: dict[str, str]
     points: dict[str, tuple[str, str]]
     test: dict[str, Difference | None]
-    unit: str
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    single_class: bool = False
 
-    @property
-    def cell(self) -> dict[str, str] | None:
-        """The cell of the runs that are taken; None where that is a baseline."""
-        point = self.points.get(self.decision.taken)
+    def cell_of(self, arm: str) -> dict[str, str] | None:
+        """Return the cell of an arm's runs; None of a baseline."""
+        point = self.points.get(arm)
         place = {"task": self.task, "subset": self.subset, "encoder": self.encoder, "head": self.head}
-        return point and place | {"strategy": point[0], "variant": point[1]}
+        return place | {"strategy": point[0], "variant": point[1]} if point else None
 
 
 def write(path, answers: list[Answer]) -> None:
@@ -40,20 +48,27 @@ def write(path, answers: list[Answer]) -> None:
     write_json(path, {"answers": [asdict(answer) for answer in answers]})
 
 
-def read(path) -> list[Answer]:
-    """Read what `write` wrote."""
-    return [_answer(entry) for entry in read_json(path)["answers"]]
+def read(folder: Path) -> list[Answer]:
+    """Return the answers of an experiment: of its tables, else those of `thaw advise`, else none.
+
+    Args: the folder of its outputs.
+    """
+    files = sorted(layout.output(folder, "table", "any").parent.glob("*.json"))
+    advised = [file for file in [folder / ADVISED] if not files and file.exists()]
+    return [_answer(entry) for file in files + advised for entry in read_json(file)["answers"]]
 
 
 def _answer(entry: dict) -> Answer:
-    decision = entry["decision"]
-    arms = [arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])} for arm in decision["arms"]]
+    arms = [
+        Judged(**arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])})
+        for arm in entry["decision"]["arms"]
+    ]
     return Answer(
         **entry
         | {
-            "decision": Decision(**decision | {"arms": tuple(Judged(**arm) for arm in arms)}),
+            "decision": Decision(**entry["decision"] | {"arms": tuple(arms)}),
             "points": {name: tuple(point) for name, point in entry["points"].items()},
             "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
-            "left_out": tuple(entry["left_out"]),
+            "left_out": tuple(map(tuple, entry["left_out"])),
         }
     )

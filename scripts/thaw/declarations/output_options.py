@@ -109,8 +109,23 @@ class MarginOptions(OutputOptions):
     margin: float = Field(1.0, gt=0, description="points that a cheaper choice may lose")
 
 
-class AdviceOptions(MarginOptions, DrawsOptions):
-    """A margin, and what is compared within it."""
+class AdviceOptions(DrawsOptions):
+    """How a recommendation weighs scores and prices."""
+
+    within: float = Field(
+        0.0,
+        ge=0,
+        description="points: the cheapest strategy whose expected loss is at most so many; 0: the least expected loss",
+    )
+    price_weight: float = Field(
+        0.0, ge=0, description="points of the score that a second of training has to gain; 0: the price does not count"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self):
+        if self.within and self.price_weight:
+            raise ValueError("within and price_weight are two rules; state one")
+        return self
 
 
 class FindingOptions(DrawsOptions):

@@ -66,11 +66,9 @@ TABLES = {
     ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
-        "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "
-        "what is undecided, and what papers would advise (config/advice.yaml)",
+        "by task the strategy to take, and of each one its expected loss and its price",
         options.AdviceOptions,
-        adds=(*RUNS, Addition.ADVICE, Addition.DRAWS),
-        seeds=FEWEST_OF_INTERVAL,
+        adds=(*RUNS, Addition.DRAWS),
         use=Use.ADVICE,
     ),
     "serving_table": OutputKind(

@@ -4,18 +4,17 @@ Its results stay: only where every score is the one on record are the layers put
 that they are kept. So nothing else is made again.
 """
 
-import csv
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.advice_tables import ADVISED, advice_tables
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import log
+from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.results_by_digest import result_with
@@ -84,19 +83,15 @@ def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
 def recommended_runs(folder: Path) -> list[Path]:
     """Return by task the best run, by validation, of the strategy that an experiment recommends.
 
-    Args: the experiment's folder of outputs. Raises UserError where it has no recommendation.
+    Args: the experiment's folder of outputs. Raises UserError where it recommends no strategy.
     """
-    tables, lines = advice_tables(folder), []
-    if not tables:
+    answers = record.read(folder)
+    if not answers:
         raise UserError(f"{folder} has no recommendation; name advice under outputs: and run again")
-    for table in tables:
-        with open(table, encoding="utf-8", newline="") as file:
-            lines += [line for line in csv.DictReader(file) if line[ADVISED] == "1"]
-    if not lines:
-        raise UserError(f"{', '.join(map(str, tables))} recommends no strategy; name a run's folder")
-    cells = {tuple(line[name] for name in layout.CELL) for line in lines}
-    results = folder.absolute().parents[1]
-    return [_best(results, dict(zip(layout.CELL, cell, strict=True))) for cell in sorted(cells)]
+    cells = [cell for answer in answers if (cell := answer.cell_of(answer.decision.taken))]
+    if not cells:
+        raise UserError(f"{folder}: the recommendation is to take no encoder; name a run's folder")
+    return [_best(folder.absolute().parents[1], cell) for cell in cells]
 
 
 def _best(results: Path, cell: dict) -> Path:

@@ -2,7 +2,9 @@
 
 import inspect
 
+from thaw.core import layout
 from thaw.core.files import read_json
+from thaw.decision import record
 from thaw.declarations.flags import flag_label
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.card_metadata import Stated, metadata
@@ -11,6 +13,7 @@ from thaw.exporting.origin import origin
 from thaw.schema.head import as_list
 from thaw.schema.keys import Context
 from thaw.schema.layers import LAST_LAYER, layers_text
+from thaw.words import answer_text
 
 EXAMPLES = {
     "text": '["a text", "another"]',
@@ -39,9 +42,22 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
+        *_compared(source),
         f"## Use\n\n{call}\n\n{_with_transformers(source, form)}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _compared(source: FinishedRun) -> list[str]:
+    """Return what experiments say of the choice, a section for each one that recommends the run's strategy."""
+    cell, parts = layout.names_in_folder("train", source.run.relative_to(source.results)), []
+    for page in sorted(source.results.glob(layout.pattern("report"))):
+        for answer in record.read(page.parent):
+            taken = answer.cell_of(answer.decision.taken)
+            if taken and all(cell[name] == value for name, value in taken.items()):
+                said = " ".join([answer_text.headline(answer), *answer_text.reasons(answer)])
+                parts.append(f"## Compared with other strategies\n\n{said} ({page.parent.name})")
+    return parts
 
 
 def _with_transformers(source: FinishedRun, form: str) -> str:

@@ -121,8 +121,8 @@ class Plan:
     def canonical_of(self, step: str, key: str) -> str:
         """Return the same by the key of the job."""
         spec = self.records.spec(step, key)
-        if step == "collect":
-            spec = spec | self._stale(key)
+        if step == "collect" and self.experiment(key).partial:
+            spec = spec | {"stale": self._stale(key)}
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
         begun = self._begun([key]) if step == "train" else {}
         return canonical(spec | ({"failures": failed} if failed else {}) | begun)
@@ -207,16 +207,18 @@ class Plan:
         wanted = {run.folder: result_of(run) for run in self.runs[name]}
         return wanted | {folder: Result(step, key) for folder, (step, key) in self.extra_results[name].items()}
 
-    def _stale(self, name: str) -> dict:
-        """Return, where results may be missing, which of those that are there were made under other settings."""
-        if not self.experiment(name).partial:
-            return {}
+    def collect_what_is_there(self, name: str) -> dict:
+        """Return the spec with which the results of an experiment that are there are collected."""
+        return self.records.spec("collect", name) | {"missing": True, "stale": self._stale(name)}
+
+    def _stale(self, name: str) -> list[str]:
+        """Return which of an experiment's results that are there were made under other settings."""
         there = {
             folder: result
             for folder, result in self._wanted(name).items()
             if Path(self.table.paths.result(folder)).exists()
         }
-        return {"stale": sorted(folder for folder, result in there.items() if not self.records.is_made(result))}
+        return sorted(folder for folder, result in there.items() if not self.records.is_made(result))
 
     def probed(self, name: str, step: str, output: str) -> list[str]:
         """Return the results of probes that a table or figure is drawn from; with `allow_missing` those that are there.

@@ -1,23 +1,19 @@
-"""What is run next under a time budget: cheap cells first, one seed of each; those that are worse for sure are pruned.
+"""What is run next under a limit of time: cheap cells first, one seed of each before the second.
 
 A cell is a point of a strategy on a task, subset, encoder and head, over all seeds. No torch.
 """
 
-from dataclasses import dataclass, field
-from math import inf, sqrt
-from statistics import NormalDist, mean, variance
+import re
+from dataclasses import dataclass
 
-from thaw.core.files import read_json
-from thaw.declarations.output_kind import Use
-from thaw.declarations.output_options import AdviceOptions
-from thaw.declarations.outputs import kinds_for
+from thaw.core.errors import UserError
+from thaw.planning import cost_estimate
 from thaw.planning.jobs import Result
 from thaw.planning.plan import Plan
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan, needed
 from thaw.planning.start_order import operations_of_jobs
 
-NORMAL = NormalDist().inv_cdf(0.975)
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -38,7 +34,9 @@ class PendingRun:
 
 
 def seconds_of(budget: str) -> float:
-    """Return the seconds of a budget such as 90s, 45m or 2h."""
+    """Return the seconds of a time such as 90s, 45m or 2h. Raises UserError for another form."""
+    if not re.fullmatch(r"\d+(\.\d+)?[smh]", budget):
+        raise UserError(f"{budget}: is no time; write 90s, 10m or 2h")
     return float(budget[:-1]) * UNITS[budget[-1]]
 
 
@@ -70,76 +68,22 @@ def missing(plan: Plan, experiment: str) -> int:
     return sum(not plan.records.is_made(result) for result in wanted.values())
 
 
-def pruned(plan: Plan, experiment: str) -> dict[str, str]:
-    """Return {folder of a cell: why} of those that are worse on validation than the best of their group, for sure.
+class Pace:
+    """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
 
-    Scores are means over the seeds that are there, by the task's main metric. A cell is pruned where the whole 95 %
-    interval of its difference to the best is below minus the margin that a recommendation may lose.
-    """
-    groups: dict[tuple, dict[str, SeedScores]] = {}
-    for run in plan.runs[experiment]:
-        if not run.trial and plan.is_there(run):
-            subset = plan.catalogue.get("subsets", run.subset, "subsets")
-            task = subset.of_runs(plan.catalogue.get("tasks", run.task, "tasks"))
-            record = read_json(plan.table.paths.result(run.folder))
-            value = record["scores"][task.validation][task.metrics[0]] or 0.0
-            cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
-            fitted = plan.job(run.step, run.key).fits_to_convergence
-            cell = cells.setdefault(run.cell, SeedScores(fitted, record["rows"][task.validation]))
-            cell.values.append(100 * value)
-    why, margin = {}, _margin(plan, experiment)
-    for cells in groups.values():
-        best = max(cells.values(), key=lambda cell: mean(cell.values))
-        for name, cell in cells.items():
-            behind, noise = mean(best.values) - mean(cell.values), _noise(cell, best, list(cells.values()))
-            if behind - noise > margin:
-                why[name] = f"pruned, {behind:.1f} ± {noise:.1f} points below the best on validation"
-    return why
+    def __init__(self, plan: Plan):
+        self.rate, self.threads = cost_estimate.machine_rate(), plan.threads
+        self.said = self.took = 0.0
 
+    def seconds(self, operations: float) -> float:
+        """Return the seconds of a run with these operations."""
+        expected = cost_estimate.seconds("train", operations, 1, self.threads, self.rate)
+        return expected * (self.took / self.said if self.said else 1.0)
 
-def _margin(plan: Plan, experiment: str) -> float:
-    """Return the points that a recommendation may lose in some table of the experiment; what is worse gets none."""
-    entries = [plan.catalogue.get("outputs", name, "outputs") for name in plan.experiment(experiment).outputs]
-    margins = [entry.margin for entry in entries if entry.kind in kinds_for(Use.ADVICE)]
-    return max(margins, default=AdviceOptions.model_fields["margin"].default)
-
-
-@dataclass
-class SeedScores:
-    """The scores of a cell x 100 by seed, whether they are fits to convergence, and the rows that are scored."""
-
-    fitted: bool
-    rows: int
-    values: list[float] = field(default_factory=list)
-
-    @property
-    def known(self) -> bool:
-        """Whether its deviation over seeds is known: a fit has none but that which its seeds show."""
-        return self.fitted or len(self.values) > 1
-
-    def by_seed(self, pooled: float) -> float:
-        """Return the variance of its mean over seeds. Args: that of a seed, pooled over what is trained."""
-        own = variance(self.values) if len(self.values) > 1 else 0.0
-        return (own if self.fitted else max(own, pooled)) / len(self.values)
-
-
-def _noise(cell: SeedScores, best: SeedScores, group: list[SeedScores]) -> float:
-    """Return the half width of the 95 % interval of a difference; infinite where no seed says how seeds differ.
-
-    Seeds: by Student's t with the deviation of all cells that have several seeds, or of these two if that is larger.
-    Validation rows: 100 / sqrt(4 N) points for each, as of an accuracy of a half, and as if the two were not paired.
-    """
-    from scipy.stats import t
-
-    if not (cell.known and best.known):
-        return inf
-    several = [one for one in group if len(one.values) > 1 and not one.fitted]
-    freedom = sum(len(one.values) - 1 for one in several)
-    pooled = sum((len(one.values) - 1) * variance(one.values) for one in several) / max(1, freedom)
-    seeds = cell.by_seed(pooled) + best.by_seed(pooled)
-    rows = 100**2 / (4 * cell.rows) + 100**2 / (4 * best.rows)
-    times = float(t.ppf(0.975, freedom)) if freedom else NORMAL
-    return sqrt(times**2 * seeds + NORMAL**2 * rows)
+    def learn(self, turns: list[PendingRun], took: float) -> None:
+        """Take in that some turns took so long together."""
+        self.said += sum(cost_estimate.seconds("train", turn.operations, 1, self.threads, self.rate) for turn in turns)
+        self.took += took
 
 
 def affordable(

@@ -67,6 +67,13 @@ class PredictionFiles:
         """Return how many examples of a split some rows of runs.csv were scored on."""
         return len(self._rows(rows["folder"].iloc[0], split))
 
+    def has_one_class(self, rows) -> bool:
+        """Tell whether all examples of a split have one target. Args: rows of runs.csv on it."""
+        folder, split = rows["folder"].iloc[0], rows["split"].iloc[0]
+        targets = self._targets(self._task(folder), split)
+        gold = select_rows(targets, self._rows(folder, split))
+        return isinstance(gold, np.ndarray) and len(np.unique(gold, axis=0)) == 1
+
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
         """Return the draws of the mean over seeds of some rows of runs.csv, [D]."""
         return self.resampled([(1.0, rows)], metric, split).draws

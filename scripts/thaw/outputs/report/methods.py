@@ -3,11 +3,7 @@
 from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.task_types import PAIR_TYPES, WORD_TYPES
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.summary_rows import SummaryRows, of_column
-from thaw.outputs.report.recommended import sentence
 from thaw.outputs.tables.claims import answer_overall
-from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
@@ -91,66 +87,6 @@ def encoder(entry: dict, card: dict) -> str:
         f"{card['architecture']} with {card['layers']} layers of width {card['width']} "
         f"({wording.short(card['parameters'])} parameters), {case}. {stated}. {source}."
     )
-
-
-def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[dict]:
-    """Return task, text and recommendation (or None) per task and group of runs, from a summary on test.
-
-    The text gives the recommendation; without one it names the strategy that is highest on validation and the
-    cheapest within one point of it there, both with their test scores. The baselines follow. Args: validated, as
-    `aggregate.validation_means` returns it; recommended, as `recommended.recommendations` returns it.
-    """
-    said = {(entry["task"], entry["split"], entry["group"]): entry for entry in recommended}
-    groups, rows, lines = aggregate.group_names(summary, labels), SummaryRows(summary), []
-    for column in aggregate.columns(summary, labels):
-        for group, name in groups.items():
-            parts = [_scored(part, column) for part in (rows.runs(group), rows.baselines(group), rows.external)]
-            keys = [(row.task, *aggregate.row_key(row)) for row in parts[0]]
-            chosen = [(validated[key], row) for key, row in zip(keys, parts[0], strict=True) if key in validated]
-            if chosen:
-                entry = said.get((column.task, column.split, group))
-                text = sentence(entry) if entry else _finding(chosen, labels)
-                marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", name]
-                text = f"({', '.join(mark for mark in marks if mark)}): {text}"
-                text += _references([row for _, row in chosen], parts[1:], labels)
-                lines.append({"task": column.label, "text": text, "recommendation": entry})
-    return lines
-
-
-def _scored(rows: list, column) -> list:
-    """Return those of some rows of a summary that have a score in a column."""
-    return [row for row in of_column(rows, column) if row.mean == row.mean]
-
-
-def _finding(chosen: list[tuple], labels: dict) -> str:
-    """Return what is the highest on validation of one column and group, and the cheapest that is near it there.
-
-    Args: the mean on validation and the row of each run.
-    """
-    highest, best = max(chosen, key=lambda one: one[0])
-    spread = f" ± {wording.number(best.sd)}" if best.sd == best.sd and not best.shared else ""
-    text = f"{aggregate.row_name(best, labels)} "
-    text += "is the highest on validation; on test it scores " if len(chosen) > 1 else "is the only strategy run: "
-    text += f"{wording.number(best.mean)}{spread}."
-    near = [row for mean, row in chosen if mean >= highest - 1 and row.seconds < best.seconds]
-    cheap = [row for row in near if wording.seconds(row.seconds) != wording.seconds(best.seconds)]
-    if cheap:
-        least = min(cheap, key=lambda row: row.seconds)
-        costs = f"{wording.seconds(least.seconds)} against {wording.seconds(best.seconds)} of training"
-        text += f" The cheapest within one point of it on validation is {aggregate.row_name(least, labels)}, with "
-        text += f"{wording.number(least.mean)} on test and {costs}."
-    return text
-
-
-def _references(mine: list, references: list[list], labels: dict) -> str:
-    """Return what runs are compared with, and what is lacking. Args: references: baselines, external rows."""
-    text = ""
-    for what, rows in zip(("Baselines", "External"), references, strict=True):
-        scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows]
-        text += f" {what}: {wording.listing(scores)}." if scores else ""
-    if "joint" in (pairs := {row.pairs for row in mine}) and "separate" not in pairs:
-        text += f" No run uses a bi-encoder. {BI_ENCODER_NOTE}"
-    return text
 
 
 def claims(lines) -> str:

@@ -34,17 +34,19 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
-from thaw.declarations import citations, flags
+from thaw.decision import record
+from thaw.declarations import citations
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate, draws
 from thaw.outputs.frame.busy_machine import busy_note
-from thaw.outputs.frame.result_links import cell_anchor, relative, row_anchor
+from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
-from thaw.outputs.report import dataset_facts, methods, output_files, provenance, recommended, seen_in_figures
+from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
 from thaw.outputs.tables import writers
+from thaw.words import answer_text
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 
@@ -68,15 +70,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     first, labels_of_runs, each_run = spec.get("first_draws", {}), spec["labels"], runs
     spec, runs = _with_draws_named(spec), draws.together(runs, first)
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
-    columns, groups = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
+    columns = aggregate.columns(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    advised = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
-    chosen = [entry | {"lines": entry["lines"] + _warning(entry, summary)} for entry in advised]
     made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
     tables = itertools.count(2)  # the tasks are table 1
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
-    linked = partial(_linked, results, folder)
+    linked, answers = partial(_linked, results, folder), record.read(folder)
     return {
         "spec": spec,
         "labels": labels,
@@ -99,11 +99,10 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
-        "recommended": chosen,
-        "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
+        "answers": [_said(answer) for answer in answers],
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
-        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
+        "shown": _with_first(numbered(spec["outputs"], folder, bool(synthetic), tables, labels), bool(answers)),
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
         "scored_training_rows": SCORED_TRAINING_ROWS,
@@ -132,11 +131,24 @@ def _linked(results, folder: Path, run: str) -> str:
     return relative(Path(results, run, "metrics.json"), folder)
 
 
-def _warning(entry: dict, summary) -> list[tuple[str, str, str]]:
-    """Return the line of a recommendation that says what is suspicious about its runs; none where nothing is."""
-    own = [row for row in summary.itertuples() if row.flagged and row_anchor(row) == entry["anchor"]]
-    warnings = [flags.flag_label(flag) for row in own[:1] for flag in row.flags.split(";")]
-    return [(f"Warning: {wording.listing(warnings)}.", "", "")] if warnings else []
+def _said(answer: record.Answer) -> dict:
+    """Return an answer in print: title, metric, headline, score on test with its anchor, sentences."""
+    cell = answer.cell_of(answer.decision.taken)
+    return {
+        "title": answer.title,
+        "metric": answer.metric,
+        "headline": answer_text.headline(answer),
+        "score": answer_text.tested(answer),
+        "anchor": cell_anchor(answer.task, {"kind": "run"} | cell) if cell else "",
+        "reasons": answer_text.reasons(answer),
+        "cheaper": answer_text.cheaper(answer),
+    }
+
+
+def _with_first(shown: list[dict], answered: bool) -> list[dict]:
+    """Mark the first figure of scores against costs, which is shown with the answers."""
+    pictures = [item["id"] for item in shown if item["kind"] == "cost_figure" and not item["failed"]]
+    return [item | {"first": answered and item["id"] in pictures[:1]} for item in shown]
 
 
 def bibliography(content: dict) -> str:

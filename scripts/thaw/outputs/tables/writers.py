@@ -2,8 +2,10 @@
 
 import csv
 import io
+from pathlib import Path
 
 from thaw.core.files import write_text
+from thaw.decision import record
 from thaw.outputs import templates, wording
 from thaw.outputs.tables.latex import to_tex
 from thaw.outputs.tables.table_model import Table, caption
@@ -57,6 +59,10 @@ FORMATS = {"csv": to_csv, "tex": to_tex, "md": to_markdown, "html": to_html}
 
 
 def write(table: Table, prefix) -> None:
-    """Write a table in all formats under a path prefix; the HTML last."""
+    """Write a table in all formats under a path prefix, its answers as JSON where it has any; the HTML last."""
+    values = Path(f"{prefix}.json")
+    values.unlink(missing_ok=True)
+    if answers := getattr(table, "answers", ()):
+        record.write(values, answers)
     for ending, written in FORMATS.items():
         write_text(f"{prefix}.{ending}", written(table))

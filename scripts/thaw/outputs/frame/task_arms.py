@@ -1,0 +1,161 @@
+"""The arms of a decision from the runs of an experiment: its strategies and the baselines that use no encoder."""
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
+from thaw.decision.contrasts import Difference
+from thaw.decision.decide import decide
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import CELL, of_cell
+
+WITHOUT_ENCODER = ("majority", "bag_of_words", "cosine")
+FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "below_majority": COLLAPSED, "diverged": COLLAPSED}
+
+
+def answers(data, spec: dict) -> list[Answer]:
+    """Return the answer for each task and group of runs that has a run with a score on validation.
+
+    Args: OutputData; the spec of an advice_table, or what of it is read: labels, order, within, price_weight.
+    """
+    runs, labels = data.runs, spec["labels"]
+    summary = aggregate.summarise(runs, "test", spec["order"])
+    splits: dict[str, list] = {}
+    for column in aggregate.columns(summary, labels):
+        splits.setdefault(column.task, []).append(column)
+    groups, made = aggregate.group_names(summary, labels), []
+    for task, columns in splits.items():
+        for group, name in groups.items():
+            mine = aggregate.runs_of(summary, group)
+            rows = list(mine[(mine["task"] == task) & (mine["split"] == columns[0].split)].itertuples())
+            arms = TaskArms(rows, runs, task, group, data.predictions)
+            if any(arm.encoder for arm in arms.arms):
+                made.append(_answer(arms, columns, name, spec))
+    return made
+
+
+def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> Answer:
+    labels = spec["labels"]
+    decision = decide(of.arms, spec.get("within", 0.0), spec.get("price_weight", 0.0))
+    names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
+    names |= {arm.name: wording.BASELINE_LABELS[arm.name] for arm in of.arms if not arm.encoder}
+    title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
+    return Answer(
+        of.task,
+        *of.group,
+        f"{title}, {group}" if group else title,
+        columns[0].metric,
+        decision,
+        names,
+        {name: (row.strategy, row.variant) for name, row in of.rows.items()},
+        {column.split: of.tested(decision.taken, column.split) for column in columns},
+        tuple(of.left_out),
+        of.single_class,
+    )
+
+
+class TaskArms:
+    """The arms of a task in one group of runs, over the seeds that most of its strategies have."""
+
+    def __init__(self, rows: list, runs, task: str, group: tuple, predictions: PredictionFiles):
+        """Read scores and predictions.
+
+        Args: rows of the summary, one for each point of a strategy; runs as `read_runs` returns them; the task; its
+        (subset, encoder, head); predictions of the runs.
+        """
+        self.runs = runs[runs["main"].astype(bool) & (runs["missing"] == "")]
+        self.task, self.group, self.predictions = task, group, predictions
+        self.rows = {_name(row): row for row in rows}
+        self.left_out: list[tuple[str, str]] = []
+        scored = {name: self._validated(row) for name, row in self.rows.items()}
+        for name in [name for name, mine in scored.items() if mine.empty or mine["value"].isna().any()]:
+            self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
+        trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
+        self.seeds = _usual(trained or [set(mine["seed"]) for mine in scored.values()])
+        arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
+        self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
+        self.arms = self._flagged([*self._baselines(), *arms])
+
+    def tested(self, name: str, split: str) -> Difference | None:
+        """Return the score of an arm on a test split with its 95 % CI; None where the score of a seed is undefined."""
+        rows = self._of_baseline(name) if name in WITHOUT_ENCODER else self._of(self.rows[name], self.runs)
+        rows = rows[rows["split"] == split].sort_values("seed")
+        if rows.empty or rows["value"].isna().any():
+            return None
+        ci = self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
+        return Difference(ci.value, ci.low, ci.high)
+
+    def _of(self, row, runs):
+        return of_cell(runs, [getattr(row, name) for name in CELL])
+
+    def _validated(self, row):
+        mine = self._of(row, self.runs[(self.runs["kind"] == "run") & (self.runs["role"] == "validation")])
+        return mine.sort_values("seed")
+
+    def _of_baseline(self, name: str):
+        subset, encoder, _ = self.group
+        mine = self.runs[(self.runs["kind"] == "baseline") & (self.runs["strategy"] == name)]
+        return mine[(mine["task"] == self.task) & (mine["subset"] == subset) & mine["encoder"].isin(["", encoder])]
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.left_out.append((name, why))
+
+    def _arm(self, name: str, validated, row=None) -> list[Arm]:
+        """Return a strategy, or with no row of the summary a baseline; nothing where it has no predictions."""
+        metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
+        try:
+            by_row = 100 * self.predictions.by_row(validated, metric, split)
+        except UserError:
+            self._leave_out(name, NO_PREDICTIONS)
+            return []
+        rows, scores = self.predictions.count(validated, split), 100 * validated["value"].to_numpy(float)
+        shared = row is not None and row.optimizer == "lbfgs" and np.ptp(scores) == 0  # one fit for all seeds
+        if self.seeds <= set(validated["seed"]) and not shared:
+            kept = validated["seed"].isin(self.seeds).to_numpy()
+            scores, by_row = scores[kept], by_row[kept]
+        else:  # a shared fit, a baseline, a strategy without some of the seeds: the mean represents all
+            scores, by_row = np.nan_to_num(scores).mean(keepdims=True), np.nan_to_num(by_row).mean(0)[None]
+        if row is None:
+            return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
+        flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
+        searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
+        return [Arm(name, scores, by_row, rows, row.seconds + searched, row.optimizer == "lbfgs", True, flags)]
+
+    def _baselines(self) -> list[Arm]:
+        arms = []
+        for name in WITHOUT_ENCODER:
+            mine = self._of_baseline(name)
+            mine = mine[mine["role"] == "validation"]
+            arms += [] if mine.empty else self._arm(name, mine)
+        return arms
+
+    def _flagged(self, arms: list[Arm]) -> list[Arm]:
+        """Return the arms on the same rows of validation, those that no baseline lets pass with a flag."""
+        sizes = [arm.rows for arm in arms if arm.encoder]
+        usual = max(set(sizes), key=sizes.count, default=0)
+        for arm in [arm for arm in arms if arm.rows != usual]:
+            self._leave_out(arm.name, OTHER_ROWS)
+        arms = [arm for arm in arms if arm.rows == usual]
+        least = max((arm.scores.mean() for arm in arms if not arm.encoder), default=-np.inf)
+        return [_with_flag(arm, BELOW_BASELINE) if arm.encoder and arm.scores.mean() < least else arm for arm in arms]
+
+
+def _with_flag(arm: Arm, flag: str) -> Arm:
+    return Arm(**vars(arm) | {"flags": (*arm.flags, flag)})
+
+
+def _name(row) -> str:
+    return row.strategy if row.variant == "base" else f"{row.strategy} {row.variant}"
+
+
+def _usual(seeds: list[set]) -> set:
+    """Return the seeds that most strategies have, of ties the larger set."""
+    return max(seeds, key=lambda own: (seeds.count(own), len(own)), default=set())
+
+
+def _is_usual(flag: str, flags) -> bool:
+    """Tell whether half of the runs or more have a flag."""
+    return 2 * sum(flag in own.split(";") for own in flags) >= len(flags)

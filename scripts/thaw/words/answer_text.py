@@ -1,0 +1,104 @@
+"""The answer of a decision in sentences: the same in report, table, command line and model card."""
+
+from thaw.core.phrases import listing
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
+from thaw.decision.decide import Judged
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
+from thaw.words.numbers import count, number, seconds
+
+FLAGS = {
+    UNDERTRAINED: "Undertrained, still learning when training ended",
+    COLLAPSED: "Collapsed to one class, or below the majority class",
+    BELOW_BASELINE: "Below a baseline that uses no encoder",
+}
+LEFT_OUT = {
+    NOT_TRAINED: "Not trained",
+    NO_PREDICTIONS: "Left out, without predictions on validation",
+    UNDEFINED: "Left out, with an undefined score on validation",
+    OTHER_ROWS: "Left out, scored on other rows of validation",
+}
+
+
+def headline(answer: Answer) -> str:
+    """Return what to take, in one sentence."""
+    taken = answer.decision.answer
+    if taken.encoder:
+        return f"Take {answer.names[taken.name]}."
+    return f"Take no encoder: {answer.names[taken.name]} is the best choice."
+
+
+def reasons(answer: Answer) -> list[str]:
+    """Return what a more expensive arm may gain, what the data can show, and what keeps the answer provisional."""
+    decision, lines = answer.decision, []
+    if (other := decision.promising) is not None:
+        gain = f"{answer.names[other.name]} may gain up to {number(other.difference.high)} points"
+        lines.append(f"{gain}{_for_times(decision.answer, other)}.")
+    if len(decision.arms) > 1:
+        lines.append(
+            f"{count(decision.rows)} validation rows cannot show less than {number(decision.resolution)} points."
+        )
+    if decision.seeds == 1 and not decision.answer.converged:
+        lines.append("Provisional: one seed.")
+    if answer.single_class:
+        lines.append("Validation has a single class, so that no score on it says anything.")
+    concerned = [(arm.name, flag) for arm in decision.arms for flag in arm.flags] + list(answer.left_out)
+    for what, said in (FLAGS | LEFT_OUT).items():
+        names = [answer.names.get(name, name) for name, why in concerned if why == what]
+        lines += [f"{said}: {listing(names)}."] if names else []
+    return lines
+
+
+def cheaper(answer: Answer) -> list[str]:
+    """Return a sentence on the cheaper arm of the price list that loses least, if there is one."""
+    taken = answer.decision.answer
+    return [
+        f"{answer.names[arm.name]} is expected to lose {number(arm.loss - taken.loss)} points more,"
+        f" for {price(arm.price)} instead of {price(taken.price)}."
+        for arm in answer.decision.price_list[-1:]
+    ]
+
+
+def price(value: float) -> str:
+    """Return a price in print; a baseline has none."""
+    return seconds(value) if value else "nothing"
+
+
+def tested(answer: Answer) -> str:
+    """Return what is taken on test, with its 95 % CI; empty where it has no score there."""
+    parts = [
+        f"{number(made.value)} [{number(made.low)}, {number(made.high)}] on {split.replace('_', ' ')}"
+        for split, made in answer.test.items()
+        if made
+    ]
+    return ", ".join(parts)
+
+
+def score_line(answer: Answer, arm: Judged) -> str:
+    """Return an arm's score on validation and its price as one line."""
+    return f"{answer.title}: {answer.names[arm.name]} {number(arm.estimate)}, {price(arm.price)}"
+
+
+def in_terminal(answer: Answer) -> str:
+    """Return an answer as lines of a terminal: its arms from cheap to dear, then what to take and why."""
+    decision, rows = answer.decision, []
+    for arm in decision.arms:
+        away = arm.difference
+        ends = "" if arm.name == decision.taken else f"{number(away.value)} [{number(away.low)}, {number(away.high)}]"
+        rows.append([answer.names[arm.name], number(arm.estimate), ends, number(arm.loss), price(arm.price)])
+    titles = ["", "validation", "difference", "expected loss", "price"]
+    widths = [max(len(row[place]) for row in [titles, *rows]) for place in range(len(titles))]
+    lines = [f"{answer.title}, {answer.metric} × 100"]
+    for row in [titles, *rows]:
+        cells = [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    score = tested(answer)
+    said = [headline(answer), *([f"It scores {score}."] if score else []), *reasons(answer), *cheaper(answer)]
+    return "\n".join([*lines, f"→ {said[0]}", *(f"  {line}" for line in said[1:])])
+
+
+def _for_times(taken: Judged, other: Judged) -> str:
+    """Return what a more expensive arm costs, as a multiple where what is taken costs anything."""
+    if not taken.price > 0:
+        return f" for {price(other.price)}"
+    ratio = other.price / taken.price
+    return f" for {number(ratio, 1 if ratio < 10 else 0)} times the price"
