@@ -4,7 +4,11 @@ K arms, S seeds, D draws. All of it is on validation: test is for what was taken
 
 Draws. Validation rows are drawn with replacement, the same for all arms. The mean over seeds moves by a multivariate t
 with the covariance of the seeds' scores, shrunk towards SEED_DEVIATION, which counts for PRIOR_SEEDS seeds. So one seed
-is no special case: few seeds and few rows make expected losses large and leave no question without an answer.
+is no special case. Intervals are read off these draws.
+
+Prior. Strategies of one task differ by SPREAD from what is expected of them, so that noise of few rows does not look
+like a large loss. Expected losses and chances are read off the draws with it. scripts/replay.py compares them with what
+came on the grid: the losses of all strategies, and of those cheaper than what is taken, have a slope of 0.9 to 1.1.
 """
 
 from dataclasses import dataclass
@@ -16,9 +20,9 @@ import numpy as np
 from thaw.decision.arms import COLLAPSED, Arm, Placed, placed
 from thaw.decision.contrasts import TIE, Difference, simultaneous
 
-SEED_DEVIATION = 1.0
+SEED_DEVIATION = 0.6  # points, by another seed, of what is not fitted to convergence; the grid: 0.4 to 0.6 on TREC-6
 PRIOR_SEEDS = 4  # seeds that this deviation counts for
-SPREAD = 7.0
+SPREAD = 7.0  # points, of strategies of one task about what is expected; the grid: 6.1 on test, 6.5 on reserved rows
 
 
 @dataclass(frozen=True)
