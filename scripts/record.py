@@ -41,7 +41,7 @@ from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.outputs.report import provenance
 from thaw.outputs.tables.protocol_notes import MARKS as OF_PAPERS
-from thaw.outputs.tables.table_model import ALIKE, HIGHEST
+from thaw.outputs.tables.table_model import ALIKE
 from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import student_interval
@@ -54,7 +54,7 @@ COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by exper
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
-MARKS = {HIGHEST, ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
+MARKS = {"ᵛ", ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
 SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep

@@ -15,6 +15,7 @@ import yaml
 
 import forked
 import thaw
+from known_reports import KnownReport
 from thaw import cli
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS, main
@@ -298,25 +299,20 @@ def test_a_word_chooses_among_what_is_listed(capsys):
     assert caught.value.code == 2
 
 
-def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkeypatch, capsys):
+def test_show_prints_the_answers_and_where_the_report_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="results has no report; thaw run my.yaml makes one"):
         show_command.main([])
-    tables = tmp_path / "results/outputs/mine/tables"
-    tables.mkdir(parents=True)
-    (tables.parent / "report.html").write_text("<p>")
-    (tables / "taken.md").write_text("| take | top\\_k |\n")
-    (tables / "taken.csv").write_text("task,advised\nmine,1\n")
-    (tables / "main_table.csv").write_text("task,score\nmine,1\n")
-    (tmp_path / "my.yaml").write_text("experiment: mine\n")
-    for words in ([], ["my.yaml"], ["mine"]):
+    page = KnownReport(tmp_path / "results", {"frozen": [0.7], "full": [0.9]}).folder / "report.html"
+    page.write_text("<p>")
+    (tmp_path / "my.yaml").write_text("experiment: known\n")
+    for words in ([], ["my.yaml"], ["known"]):
         show_command.main(words)
-        assert (
-            capsys.readouterr().out
-            == "| take | top_k |\n\nreport, with how this is decided: results/outputs/mine/report.html\n"
-        )
-    with pytest.raises(UserError, match="no report of 'mien'; did you mean 'mine'?"):
-        show_command.main(["mien"])
+        said = capsys.readouterr().out
+        assert "→ Take Full fine-tuning.\n" in said
+        assert said.endswith("\n\nreport: results/outputs/known/report.html\n")
+    with pytest.raises(UserError, match="no report of 'knwon'; did you mean 'known'?"):
+        show_command.main(["knwon"])
 
 
 STOPPED = """

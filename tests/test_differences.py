@@ -57,7 +57,7 @@ def test_every_table_is_told_and_no_figure(home, tmp_path):
     differs = plan.job("table", "wei2022/main_table").spec["differs"]
     assert len(differs) == 1 and "dropout" in differs[0], "all were searched alike"
     plan = load_plan(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
-    told = plan.job("table", "lee2019/lee2019_relative").spec["differs"]
+    told = plan.job("table", "lee2019/lee2019_comparisons").spec["differs"]
     assert told[-1].startswith(
         "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.); Top-k fine-tuning, own learning "
         "rates)"

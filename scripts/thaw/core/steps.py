@@ -46,7 +46,7 @@ STEPS = {
     "latency": Step(3, result="record"),
     "collect": Step(12, result="output"),
     "table": Step(21, result="output"),
-    "figure": Step(18, "plots", result="output"),
+    "figure": Step(19, "plots", result="output"),
     "report": Step(20, "plots", result="output"),
 }
 

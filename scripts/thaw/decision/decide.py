@@ -183,7 +183,7 @@ def draws_of(arms: list[Arm], of: Placed) -> Draws:
     """Return the joint draws of arms. Args: the arms; the same as `placed`."""
     first = int(of.scores.mean(1).argmax())
     scores, by_row = of.scores - of.scores[first], of.by_row - of.by_row[first]
-    values, away = scores.mean(1), by_row - scores[..., None]
+    values, away = scores.mean(1), by_row - by_row.mean(2, keepdims=True)  # centred: equal scores have equal losses
     moved = _seeds_moved([arm.name for arm in arms], scores, away, of.converged)
     sound = np.array([COLLAPSED not in arm.flags for arm in arms])
     sound |= ~sound.any()
@@ -207,9 +207,11 @@ def _seeds_moved(names: list[str], scores: np.ndarray, away: np.ndarray, converg
         both = (by_seed - np.cov(away.mean(1))) * seeds / (seeds - 1)
         root = _root(np.cov(scores) - both)
         covariance = covariance + (seeds - 1) * root @ root
-    normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(draws) for name in names])
-    spread = np.sqrt(np.random.default_rng(free).chisquare(free, draws) / free)
-    return _root(covariance / free / seeds) @ normal / spread
+    half = draws // 2  # and their negatives: the mean does not move
+    normal = np.stack([np.random.default_rng(crc32(name.encode())).standard_normal(half) for name in names])
+    wide = np.sqrt(np.random.default_rng(free).chisquare(free, half) / free)
+    moved = _root(covariance / free / seeds) @ normal / wide
+    return np.concatenate([moved, -moved, np.zeros((len(names), draws - 2 * half))], axis=1)
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

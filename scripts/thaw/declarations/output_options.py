@@ -129,7 +129,7 @@ class AdviceOptions(DrawsOptions):
 
 
 class FindingOptions(DrawsOptions):
-    """Claims and their verdicts."""
+    """Claims and the answers to them."""
 
     by_task: Literal["test", "reserved"] | None = Field(
         None,
@@ -142,15 +142,6 @@ class OverTasksOptions(DrawsOptions):
     """Claims over tasks."""
 
     claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
-    ordered: dict[Text, list[Id]] | None = Field(
-        None,
-        description="groups of tasks in an order: whether the contrast, of each task by the first claim that has it, "
-        "falls over them",
-    )
-
-
-class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
-    """A margin on a split."""
 
 
 class ReferenceOptions(OutputOptions):
@@ -165,13 +156,9 @@ class ReferenceSplitOptions(ReferenceOptions, RunSplitOptions, DrawsOptions):
 
 
 class RelativeOptions(ReferenceSplitOptions):
-    """Shares of the full model's quality."""
+    """A comparison with the full model, and where the way to it starts."""
 
-    start: Id | None = Field(
-        None,
-        description="a strategy that thaws nothing: the table then shows the share of the way from it to the full "
-        "model, and the share of the full model's training cost",
-    )
+    start: Id = Field(description="a strategy that thaws nothing, from which the way to the full model is counted")
 
 
 class Rule(OutputOptions):

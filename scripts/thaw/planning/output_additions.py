@@ -4,7 +4,7 @@ from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
-from thaw.planning import confounders, recommendations
+from thaw.planning import confounders
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs, protocols, table_comparison
 from thaw.schema.entry import spec_of
@@ -54,14 +54,6 @@ def _claims(entry: OutputConfig, context: OutputContext) -> dict:
     every = claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)
     chosen = getattr(entry, "claims", None)
     return {"findings": every if chosen is None else [one for one in every if one["id"] in chosen]}
-
-
-def _advice(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"papers": recommendations.paper_rules(context.experiment, context.catalogue, context.runs)}
-
-
-def _guidelines(entry: OutputConfig, context: OutputContext) -> dict:
-    return recommendations.guidelines(context.experiment, context.catalogue)
 
 
 def _layers(entry: OutputConfig, context: OutputContext) -> dict:
@@ -118,8 +110,6 @@ ADDITIONS = {
     Addition.PROTOCOL: _protocol,
     Addition.COVERAGE: _coverage,
     Addition.CLAIMS: _claims,
-    Addition.ADVICE: _advice,
-    Addition.GUIDELINES: _guidelines,
     Addition.LAYERS: _layers,
     Addition.STUDENTS: _students,
     Addition.DRAWS: _draws,

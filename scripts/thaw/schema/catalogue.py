@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
-from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import free_id
@@ -37,8 +36,6 @@ BLOCKS = {
     "probes": ("probes.yaml", PROBE_CONFIGS),
     "outputs": ("outputs.yaml", OUTPUT_CONFIGS),
     "findings": ("findings.yaml", FindingConfig),
-    "advice": ("advice.yaml", AdviceConfig),
-    "guidelines": ("advice.yaml", GuidelineConfig),
 }
 
 

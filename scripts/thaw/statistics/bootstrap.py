@@ -6,7 +6,7 @@ S seeds, N examples, G groups of examples, D draws.
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, sqrt
 from zlib import crc32
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.evaluation.weighted_metrics import Scorer
 from thaw.statistics.aggregation import least_lasting
-from thaw.statistics.sample_size import Spread
 
 DRAWS = 1000
 AT_ONCE = 2_000_000  # drawn examples that are held in memory
@@ -106,6 +105,24 @@ class PartDraws(RowDraws):
         """How often each group is drawn, [D, G]: a stream of random numbers for each takes long to begin."""
         streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
         return np.stack([stream.poisson(1.0, self.number).astype(np.uint8) for stream in streams], axis=1)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What an interval of a mean is made of: variance of one seed, variance by the rows, and how many of both.
+
+    by_seed: of one seed's score, NaN with one seed; by_rows: of the mean of all seeds, which more seeds do not lessen.
+    """
+
+    by_seed: float
+    by_rows: float
+    seeds: int
+    rows: int
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; with fewer than three seeds that of the rows alone."""
+        return sqrt(self.by_rows + (self.by_seed / self.seeds if self.seeds >= FEWEST_OF_INTERVAL else 0.0))
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ n seeds, m tests, F flips: signs of the seeds. Under no effect the differences o
 changed (Fisher 1935), so one sign for each seed flips all tests at once, and whatever ties the tests together stays.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.declarations.decision import FEWEST_SEEDS
 
 EXACT_SEEDS = 14
 FLIPS = 20_000
@@ -53,35 +52,3 @@ def _signs(n: int) -> Iterator[np.ndarray]:
         whole = np.random.default_rng(0).choice((1.0, -1.0), size=(FLIPS + 1, n))
         whole[0] = 1.0
     yield from (whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE))
-
-
-def adjusted(tests: list[Mapping[int, float]]) -> list[tuple[float, float]]:
-    """Return (p, p adjusted for the family) of each test of a table, in their order.
-
-    Tests of the same seeds are adjusted by max-T. Tests of other seeds have no flip in common with them: sets of seeds
-    share the error by their numbers of tests, and pass it on once all their tests are rejected (Burman et al. 2009);
-    with one test in each set this is Holm's procedure. Tests of fewer than six seeds, which nothing could reject, are
-    outside of the family. Args: differences by seed.
-    """
-    sets: dict[tuple, list[int]] = {}
-    for index, test in enumerate(tests):
-        sets.setdefault(tuple(sorted(test)), []).append(index)
-    within = {}
-    for seeds, indices in sets.items():
-        within[seeds] = max_t(np.array([[tests[index][seed] for index in indices] for seed in seeds]))
-    results = [(1.0, 1.0)] * len(tests)
-    waiting = [seeds for seeds in sets if len(seeds) >= FEWEST_SEEDS]
-    reached = 0.0  # the error at which all tests of the sets that no longer wait are rejected
-    for seeds in (seeds for seeds in sets if seeds not in waiting):
-        for index, p in zip(sets[seeds], within[seeds][0], strict=True):
-            results[index] = p, 1.0
-    while waiting:
-        left = sum(len(sets[seeds]) for seeds in waiting)
-        for seeds in waiting:
-            for index, p, value in zip(sets[seeds], *within[seeds], strict=True):
-                results[index] = p, min(results[index][1], max(reached, value * left / len(sets[seeds])))
-        worst = {seeds: max(within[seeds][1]) * left / len(sets[seeds]) for seeds in waiting}
-        first = min(waiting, key=worst.get)
-        reached = max(reached, worst[first])
-        waiting.remove(first)
-    return results

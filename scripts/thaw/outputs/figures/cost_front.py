@@ -7,7 +7,6 @@ from math import nan
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
-from thaw.statistics.non_inferiority import pareto
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend
@@ -78,6 +77,15 @@ def front_of(rows, cost: str) -> list:
     """Return the index of the rows on the Pareto front of validation and cost; what has no score is not on it."""
     rows = rows[rows["mean"].notna() & rows["validation"].notna()].sort_values(cost)
     return list(rows.index[pareto([{"cost": row[cost], "score": -row["validation"]} for _, row in rows.iterrows()])])
+
+
+def pareto(costs: list[dict[str, float]]) -> list[bool]:
+    """Return for each whether no other one is as good in everything and better in something; less is better."""
+    values = [tuple(cost.values()) for cost in costs]
+    return [
+        not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in values)
+        for one in values
+    ]
 
 
 def _cost_axes(axis, values, name: str) -> None:

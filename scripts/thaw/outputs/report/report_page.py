@@ -188,10 +188,10 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
 
 
 def _claims(outputs: list[dict], folder: Path) -> list[str]:
-    """Return a sentence about the published claims for each table of verdicts on them."""
+    """Return a sentence about the published claims for each table of them."""
     import pandas
 
-    kinds = kinds_for(Use.VERDICTS)
+    kinds = kinds_for(Use.CLAIMS)
     paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
     drawn = [path.with_suffix(".csv") for path in paths if not reason(path.with_suffix(""))]
     return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]
