@@ -177,9 +177,8 @@ def _score(line, rows=slice(None)) -> float:
     return 100 * float(np.nan_to_num(of(np.ones((1, of.counts.shape[1]))))[0])
 
 
-def main() -> None:
-    """Write the file of the experiment that is named."""
-    experiment, results = sys.argv[1], Path(sys.argv[2])
+def write(experiment: str, results: Path) -> None:
+    """Write answers.parquet of an experiment."""
     lines = answers(read_runs(results / "outputs" / experiment / "runs.csv"), results)
     with atomic_write(RECORDS / experiment / "answers.parquet") as path:  # whole columns as one page: rows repeat
         whole = {"use_dictionary": False, "data_page_size": 1 << 30, "compression": "zstd", "compression_level": 19}
@@ -187,4 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_step(main)
+    run_step(lambda: write(sys.argv[1], Path(sys.argv[2])))

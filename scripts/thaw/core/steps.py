@@ -45,7 +45,7 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(12, result="output"),
-    "table": Step(21, result="output"),
+    "table": Step(22, result="output"),
     "figure": Step(19, "plots", result="output"),
     "report": Step(20, "plots", result="output"),
 }

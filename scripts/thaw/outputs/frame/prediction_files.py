@@ -40,6 +40,10 @@ class PredictionFiles:
         frame = self._corpus(self._task(folder)["corpus"]).frame(split)
         return frame["group"].to_numpy()[self._rows(folder, split)]
 
+    def task_type(self, folder: str) -> str:
+        """Return the type of the task of a run. Args: its folder below results."""
+        return self._task(folder)["type"]
+
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
         task, rows = self._task(folder), self._rows(folder, split)

@@ -6,6 +6,7 @@ from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
+from thaw.decision.prior import expected
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -122,7 +123,9 @@ class TaskArms:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
         searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
-        return [Arm(name, scores, by_row, rows, row.seconds + searched, row.optimizer == "lbfgs", True, flags)]
+        gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
+        price, converged = row.seconds + searched, row.optimizer == "lbfgs"
+        return [Arm(name, scores, by_row, rows, price, converged, True, flags, gain)]
 
     def _baselines(self) -> list[Arm]:
         arms = []
