@@ -8,6 +8,7 @@ docs/results/<experiment> gets tables as .md and .csv, figures as .png and .csv,
   runs.csv     the main test score and the costs of each run
   scores.csv   its main score on every split, its warnings and what extraction cost
   record.json  when, with what and on what it was made
+and of an experiment in REPLAYED every row's answer, see answers.py; then run replay.py.
 A page names what it shows, and everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
@@ -34,7 +35,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.cli.grid_outcomes import RULES
+import answers
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
@@ -49,8 +50,8 @@ from thaw.schema.catalogue import Catalogue, shipped
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
+REPLAYED = {"grid"}
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
-COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds", "price_seconds"]
@@ -93,11 +94,11 @@ def record(experiment: str) -> None:
                 (kept / folder).mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, kept / folder / path.name)
     frame = pd.read_csv(made / "runs.csv", dtype=str, keep_default_na=False)
-    for table, copy in COPIES.get(experiment, {}).items():
-        shutil.copyfile(kept / "tables" / f"{table}.csv", copy)
     write_text(kept / "runs.csv", main_scores(frame).to_csv(index=False))
     write_text(kept / "scores.csv", frame.loc[frame["main"] == "True", COLUMNS + FURTHER].to_csv(index=False))
     write_json(kept / "record.json", circumstances(frame))
+    if experiment in REPLAYED:
+        answers.write(experiment, HOME / "results")
 
 
 def main_scores(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,5 @@
 """Statistics on cases with known answers: resampled metrics, intervals, tests, trials, variance."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,7 +7,7 @@ from scipy.stats import binomtest, t, ttest_1samp
 
 from thaw.core.errors import UserError
 from thaw.evaluation import metrics, weighted_metrics
-from thaw.statistics import aggregation, bootstrap, expected_max, sign_flips, variance_components
+from thaw.statistics import aggregation, bootstrap, expected_max, variance_components
 
 LABELS = ["no", "yes", "perhaps"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -159,60 +157,6 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
     assert aggregation.least_lasting({1: 0.73, 2: 0.5, 3: 0.74, 4: 0.75}, 0.8, 0.9) == 3, "and all after it"
     assert aggregation.least_lasting({1: 0.73, 2: 0.5}, 0.8, 0.9) is None
     assert bootstrap.least_interval({0: by_k[0]}, full, 0.9) == (None, None)
-
-
-def sign_flip(differences) -> float:
-    """Return the p of one test."""
-    return sign_flips.max_t(np.asarray(differences, dtype=float)[:, None])[0][0]
-
-
-@pytest.mark.parametrize("n, least", [(1, 1.0), (5, 2 / 32), (6, 2 / 64), (8, 2 / 256)])
-def test_the_sign_flip_test_cannot_go_below_its_bound(n, least):
-    assert sign_flip(np.linspace(0.5, 1, n)) == pytest.approx(least)
-
-
-def test_the_sign_flip_test_of_a_known_case():
-    assert sign_flip([1, 2, -3]) == 1.0
-    assert sign_flip([3, 1, -1]) == pytest.approx(6 / 8)  # sums 5, 3, 3, 1 and their mirrors
-    many = np.random.default_rng(2).normal(0.2, 1, 40)
-    assert sign_flip(many) == pytest.approx(2 * t.sf(abs(ttest_1samp(many, 0).statistic), 39), abs=0.02)
-    with pytest.raises(UserError, match="one difference or more"):
-        sign_flip([])
-
-
-def test_the_sign_flip_test_keeps_its_level():
-    rng = np.random.default_rng(4)
-    called = [sign_flip(rng.normal(0, 1, 8)) <= 0.05 for _ in range(400)]
-    assert 0.02 < np.mean(called) < 0.08
-
-
-def test_max_t_has_the_bound_of_one_test_whatever_their_number():
-    rng = np.random.default_rng(8)
-    _, adjusted = sign_flips.max_t(rng.normal(40, 0.1, (6, 73)))
-    assert min(adjusted) == 2 / 64
-    p, adjusted = sign_flips.max_t(np.zeros((7, 3)))
-    assert p == adjusted == [1.0] * 3
-
-
-def test_max_t_is_the_permutation_written_out():
-    differences = np.random.default_rng(9).normal(0.6, 1, (7, 5))
-    size = lambda x: abs(x.mean(0)) / (x.std(0, ddof=1) / np.sqrt(7))  # noqa: E731
-    seen, order = size(differences), np.argsort(-size(differences))
-    flipped = np.array([size(differences * np.array(signs)[:, None]) for signs in product((1, -1), repeat=7)])
-    steps = [np.mean(flipped[:, order[rank:]].max(1) >= seen[order[rank]] - 1e-9) for rank in range(5)]
-    assert np.array(sign_flips.max_t(differences)[1])[order] == pytest.approx(np.maximum.accumulate(steps))
-
-
-def test_max_t_holds_the_error_of_the_family_and_finds_what_holm_cannot():
-    """40 tests that share their seeds: the error is 5 %, and eight seeds find effects that Holm could never."""
-    rng, errors, found = np.random.default_rng(10), [], []
-    for _ in range(100):
-        shared = 0.7 * rng.standard_normal((8, 1))
-        noise = shared + 0.7 * rng.standard_normal((8, 40))
-        errors.append(min(sign_flips.max_t(noise)[1]) <= 0.05)
-        found.append(np.mean(np.array(sign_flips.max_t(noise + 2)[1]) <= 0.05))
-    assert np.mean(errors) <= 0.1 and np.mean(found) > 0.6
-    assert 40 * 2 / 2**8 > 0.05, "so that Holm's smallest p is above 0.05"
 
 
 def test_the_expected_best_of_so_many_trials():

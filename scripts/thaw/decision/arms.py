@@ -30,7 +30,8 @@ class Arm:
 
     name: its id. scores [S] by seed; by_row [S, D] on resampled validation rows; rows: how many there are. price: what
     its training costs, in one unit for all arms. converged: all its seeds have one fit. encoder: False for a baseline.
-    flags: what is wrong with its runs. folds: its out-of-fold scores; None for an arm that was trained once.
+    flags: what is wrong with its runs. expected: points more than of others before validation is seen, see `prior`.
+    folds: its out-of-fold scores; None for an arm that was trained once.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Arm:
     converged: bool = True
     encoder: bool = True
     flags: tuple[str, ...] = ()
+    expected: float = 0.0
     folds: Folds | None = None
 
 

@@ -36,7 +36,6 @@ class Requirement(StrEnum):
     MERGES = "merges: of runs on one trunk"
     LATENCY = "latency: of its merges"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
-    RULES = "the strategies of its rules"
 
 
 class Addition(StrEnum):
@@ -51,7 +50,6 @@ class Addition(StrEnum):
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"
     LAYERS = "the encoders' numbers of layers"
-    CORPORA = "the dataset of each task"
     STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 

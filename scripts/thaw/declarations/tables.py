@@ -120,14 +120,6 @@ TABLES = {
         needs=(Requirement.LATENCY,),
         adds=(Addition.MERGES,),
     ),
-    "rule_table": OutputKind(
-        "thaw.outputs.tables.choice_rules:build",
-        "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "
-        "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
-        options.RulesOptions,
-        needs=(Requirement.FULL, Requirement.RULES),
-        adds=(*RUNS, Addition.DRAWS, Addition.PROBES, Addition.CORPORA),
-    ),
     "forgetting_table": OutputKind(
         "thaw.outputs.tables.forgetting:build",
         "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",

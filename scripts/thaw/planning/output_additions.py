@@ -96,13 +96,7 @@ def _merges(entry: OutputConfig, context: OutputContext) -> dict:
     return {"merged": digest(context.merged), "merges": names}
 
 
-def _corpora(entry: OutputConfig, context: OutputContext) -> dict:
-    tasks = context.experiment.tasks
-    return {"corpora": {task: context.catalogue.get("tasks", task, "tasks").corpus for task in tasks}}
-
-
 ADDITIONS = {
-    Addition.CORPORA: _corpora,
     Addition.MERGES: _merges,
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,

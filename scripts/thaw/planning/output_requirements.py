@@ -131,22 +131,6 @@ def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
 
 
-def _rules(entry: OutputConfig, context: OutputContext) -> str:
-    for rule in entry.rules:
-        for name in rule.among:
-            if name not in context.strategies:
-                return (
-                    f"rule '{rule.label}' trains {name}, which is none of the experiment's strategies "
-                    f"({', '.join(context.strategies)}); add it, or define the output with rules: about those"
-                )
-        points = {run.variant for run in context.runs if run.strategy in rule.among}
-        if rule.variant and rule.variant not in points:
-            return f"rule '{rule.label}': variant: {rule.variant} is none of {', '.join(sorted(points))}"
-        if rule.way == "logme" and not any(job.spec["probe"].get("shuffles") for job in context.probed):
-            return f"rule '{rule.label}' reads LogME of shuffled targets too; say probes: [logme_shuffled]"
-    return ""
-
-
 def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.reference not in context.strategies:
@@ -191,5 +175,4 @@ REQUIREMENTS = {
     Requirement.FULL_AND_FROZEN: _full_and_frozen,
     Requirement.FULL_AND_STUDENT: _full_and_student,
     Requirement.FULL_AND_SWEEP: _full_and_sweep,
-    Requirement.RULES: _rules,
 }

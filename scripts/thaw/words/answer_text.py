@@ -6,6 +6,7 @@ from thaw.decision.decide import Judged
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
 from thaw.words.numbers import count, number, seconds
 
+PRIOR_FROM = "means of other datasets, docs/results/grid.md"
 FLAGS = {
     UNDERTRAINED: "Undertrained, still learning when training ended",
     COLLAPSED: "Collapsed to one class, or below the majority class",
@@ -37,6 +38,8 @@ def reasons(answer: TaskAnswer) -> list[str]:
         lines.append(
             f"{count(decision.rows)} validation rows cannot show less than {number(decision.resolution)} points."
         )
+    if prior := max(arm.expected for arm in decision.arms):
+        lines.append(f"Expected beforehand of training layers: {number(prior)} points ({PRIOR_FROM}).")
     lines += _labels_or_thawing(answer)
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")

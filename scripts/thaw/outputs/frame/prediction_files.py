@@ -34,7 +34,7 @@ class PredictionFiles:
         self._scored: dict[tuple, np.ndarray] = {}
         self._gold: dict[tuple, np.ndarray | list] = {}
 
-    def _groups(self, folder: str, split: str, joint: bool) -> np.ndarray:
+    def groups(self, folder: str, split: str, joint: bool = False) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
 
         Args: folder of a run below results; split; whether they are drawn together with those of train.
@@ -46,6 +46,10 @@ class PredictionFiles:
         parts = self._parts(folder, TOGETHER)
         names = joint_groups(corpus, parts)
         return names if split == TOGETHER else names[len(parts["train"]) :]
+
+    def task_type(self, folder: str) -> str:
+        """Return the type of the task of a run. Args: its folder below results."""
+        return self._task(folder)["type"]
 
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
@@ -131,7 +135,7 @@ class PredictionFiles:
             of_part = joint or len(self._rows(folder, split)) < len(self._corpus(corpus).frame(split))
             kind = PartDraws if of_part else RowDraws
             seed = crc32(f"{corpus}/{TOGETHER if joint else split}".encode())
-            self._draws[key] = kind(self._groups(folder, split, joint), random_seed=seed)
+            self._draws[key] = kind(self.groups(folder, split, joint), random_seed=seed)
         return self._draws[key]
 
     def _task(self, folder: str) -> dict:

@@ -6,6 +6,7 @@ from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, Folds
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
+from thaw.decision.prior import expected
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, LearningCurve, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -125,8 +126,9 @@ class TaskArms:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
         folds = self._folds(name, validated) if shared else None
-        price = row.price
-        return [Arm(name, scores, by_row, rows, price, row.optimizer == "lbfgs", True, flags, folds)]
+        gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
+        converged = row.optimizer == "lbfgs"
+        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, folds)]
 
     def _folds(self, name: str, validated) -> Folds | None:
         """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""

@@ -1,6 +1,7 @@
 """The recommendation of an experiment: by task its arms from cheap to dear, and the one to take."""
 
 from thaw.decision.record import TaskAnswer
+from thaw.outputs.frame import price
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
