@@ -56,7 +56,7 @@ COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", 
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds", "price_seconds"]
 MARKS = {"ᵛ", ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
-SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"(<!-- (table|notes|answer|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
 # follows its strategy after a space.
@@ -139,8 +139,10 @@ def with_records(page: str) -> str:
 
 
 def part(experiment: str, table: str, kind: str) -> str:
-    """Return the rows of a recorded table as Markdown, or its notes."""
+    """Return the rows of a recorded table as Markdown, its notes, or an answer as the command line prints it."""
     lines = (RECORDS / experiment / "tables" / f"{table}.md").read_text(encoding="utf-8").splitlines(keepends=True)
+    if kind == "answer":
+        return "".join(lines)
     return "".join(line for line in lines if line.startswith("|" if kind == "table" else "- "))
 
 
