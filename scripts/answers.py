@@ -110,7 +110,7 @@ class Record:
     @cached_property
     def scores(self) -> dict[tuple[str, str], pd.DataFrame]:
         """Scores x 100 by (task, role), [draws, strategies]; of several test splits the mean."""
-        made = [(*key[:3], line.role, _score(line)) for key, line in self.lines.items()]
+        made = [(*key[:3], line.role, score(line)) for key, line in self.lines.items()]
         table = pd.DataFrame(made, columns=["task", "draw", "arm", "role", "score"]).groupby(["task", "role"])
         return {key: mine.pivot_table("score", "draw", "arm")[self.arms[key[0]]] for key, mine in table}
 
@@ -160,9 +160,9 @@ class Record:
         by_row = 100 * _drawn(group[of].tobytes()).scores([scorer_of(line, of) for line in lines.values()])
         made = {}
         for (arm, line), drawn in zip(lines.items(), by_row, strict=True):
-            score, gain = np.array([_score(line, of)]), self.expected(task) * (line.thawed > 0)
-            one = Arm(arm, score, drawn[None], len(of), self.price(task, (arm,)), line.one_fit, expected=gain)
-            made[arm] = one
+            scores, gain = np.array([score(line, of)]), self.expected(task) * (line.thawed > 0)
+            price = self.price(task, (arm,))
+            made[arm] = Arm(arm, scores, drawn[None], len(of), price, line.one_fit, expected=gain)
         return made
 
 
@@ -171,7 +171,7 @@ def _drawn(groups: bytes) -> PartDraws:
     return PartDraws(np.frombuffer(groups, np.int32))
 
 
-def _score(line, rows=slice(None)) -> float:
+def score(line, rows=slice(None)) -> float:
     """Return a run's score x 100 on some rows; an undefined one counts as 0."""
     of = scorer_of(line, rows)
     return 100 * float(np.nan_to_num(of(np.ones((1, of.counts.shape[1]))))[0])

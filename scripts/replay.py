@@ -144,7 +144,7 @@ def summary(lines: pd.DataFrame) -> pd.DataFrame:
             by_rule[[role, f"{role}_off"]].mean(),
             worst.set_axis([f"{role}_worst", f"{role}_worst_task"], axis=1),
         ]
-    return pd.concat([*parts, by_rule[["taken", "tried"]].mean()], axis=1).reset_index()
+    return pd.concat([*parts, by_rule[["taken", "tried"]].mean()], axis=1).reset_index().round(4)
 
 
 def cases(record: Record) -> pd.DataFrame:
@@ -179,7 +179,7 @@ def calibration(found: pd.DataFrame) -> pd.DataFrame:
                 if what != "taken":
                     line[f"{what}_slope"] = np.polyfit(part["said"], part[role], 1)[0]
             lines.append(line)
-    return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable")
+    return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable").round(4)
 
 
 def groups(found: pd.DataFrame) -> pd.DataFrame:
