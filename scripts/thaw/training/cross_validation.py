@@ -15,6 +15,7 @@ from thaw.data.corpus import joint_groups
 from thaw.declarations.splits import FEW_ROWS
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions
+from thaw.heads.convex import shared_directions
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
@@ -82,10 +83,12 @@ class Folds:
         outputs, fits = [], []
         device = layers[0].values.device
         targets = torch.as_tensor(layers[0].gold(self.gold), device=device)
+        shared = shared_directions(layers[0].values.unsqueeze(0)) if classes and len(layers) == 1 else None
         for fold in range(self.number):
             seen, left_out = map(layers[0].positions, (self.fitted(fold, half), np.flatnonzero(self.fold == fold)))
+            values = [one.values[seen] for one in layers]
             # no candidate is judged within a fold
-            tried = candidates([one.values[seen] for one in layers], targets[seen], classes, phase, lambda *_: None)
+            tried = candidates(values, targets[seen], classes, phase, lambda *_: None, shared)
             outputs = outputs or [torch.empty(len(targets), len(one.solution.bias), device=device) for one in tried]
             for of_all, one in zip(outputs, tried, strict=True):
                 of_all[left_out] = one.solution.logits(layers[one.position].values[left_out])
