@@ -168,10 +168,10 @@ def cases(record: Record) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def calibration(found: pd.DataFrame) -> pd.DataFrame:
+def calibration(entries: pd.DataFrame) -> pd.DataFrame:
     """Return said and realised losses with the slope of the latter on the former. Args: what `cases` returns."""
     lines = []
-    for (label, rows), mine in found.groupby(["strategies", "rows"], sort=False):
+    for (label, rows), mine in entries.groupby(["strategies", "rows"], sort=False):
         for role in ROLES[: 1 if rows > 200 else 2]:
             line = {"strategies": label, "rows": rows, "split": role}
             for what, part in (("all", mine), ("cheaper", mine[mine["cheaper"]]), ("taken", mine[mine["taken"]])):
@@ -182,10 +182,10 @@ def calibration(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable").round(4)
 
 
-def groups(found: pd.DataFrame) -> pd.DataFrame:
+def groups(entries: pd.DataFrame) -> pd.DataFrame:
     """Return the figure's points with 200 rows: eighths by expected loss, and bins of the chance to be the best."""
     lines = []
-    for label, mine in found[found["rows"] == 200].groupby("strategies", sort=False):
+    for label, mine in entries[entries["rows"] == 200].groupby("strategies", sort=False):
         eighth = pd.qcut(mine["said"].rank(method="first"), 8, labels=False)
         bins = np.digitize(mine["chance"], BINS)
         for role in ROLES:
@@ -272,8 +272,8 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
 def main() -> None:
     """Write tables, figure, summary, and the answer that the README shows."""
     record = Record(GRID / "answers.parquet")
-    lines, found = replay(record), cases(record)
-    made, calibrated, points = summary(lines), calibration(found), groups(found)
+    lines, entries = replay(record), cases(record)
+    made, calibrated, points = summary(lines), calibration(entries), groups(entries)
     for path, frame in ((GRID / "tables/replay.csv", lines), (SUMMARY, made)):
         write_text(path, frame.to_csv(index=False, float_format="%.4f"))
     write_text(GRID / "tables/calibration.csv", calibrated.to_csv(index=False, float_format="%.4f"))

@@ -159,7 +159,14 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
     chosen |= {
-        "strategies": ["linear_probe", {"short_top": [1]}, "short_full", "short_adapters", "short_search", "short_student"],
+        "strategies": [
+            "linear_probe",
+            {"short_top": [1]},
+            "short_full",
+            "short_adapters",
+            "short_search",
+            "short_student",
+        ],
         "adapted": ["short_full", "short_adapters"],
     }
     probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "adapter_removal", "masked_loss"]

@@ -85,7 +85,12 @@ def place(tmp_path_factory):
     """A workplace of which nothing has run."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    more = {"tasks": ["colour"], "strategies": ["linear_probe", "short_full"], "outputs": ["main_table"], "budget": "10m"}
+    more = {
+        "tasks": ["colour"],
+        "strategies": ["linear_probe", "short_full"],
+        "outputs": ["main_table"],
+        "budget": "10m",
+    }
     place.write("mine.yaml", Workplace.experiment("mine", **more))
     place.write("other.yaml", Workplace.experiment("other", **more))
     with fork_servers() as place.servers:

@@ -89,8 +89,8 @@ def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invent
     ("seeds", "caution", "answer"),
     [
         ([1, 1], "Means are over 1 seed. With fewer than 3 ", "Means over 1 seed (1, 2), 95 % CI (bootstrap over test"),
-        ([2, 2], "Means are over 2 seeds. With", "Means over 2 seeds (1, 2), standard deviation (n − 1), 95 % CI (boo"),
-        ([8, 1], "Means are over 1 to 8 seeds. With", "two seeds or more, 95 % CI (Student's t over seeds"),
+        ([2, 2], "Means are over 2 seeds. With", "Means over 2 seeds (1, 2), 95 % CI (bootstrap over test"),
+        ([8, 1], "Means are over 1 to 8 seeds. With", "(n − 1) from 3 on, 95 % CI (Student's t over seeds"),
         (
             [8, 8],
             "Means are over 8 seeds.",

@@ -170,7 +170,9 @@ def test_one_more_strategy_runs_that_strategy(place):
 
 
 def test_another_k_stores_one_more_boundary_and_retrains_nothing(place):
-    place.write("mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1, 2]}, "short_stack"]))
+    place.write(
+        "mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1, 2]}, "short_stack"])
+    )
     assert place.planned() == {"features": 1, "train": 2, **REDRAWN}
 
 
@@ -242,14 +244,18 @@ def test_strategies_that_start_from_one_further_pretraining_share_it(place):
     altered(place, "my/encoders.yaml", lambda c: c.update(further_pretraining={"text": {"phase": {"epochs": 1}}}))
     more = {"mlm_full": {"from": "text", **_one_epoch("all")}, "mlm_head": {"from": "text", **_one_epoch("head")}}
     altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(more))
-    place.write("mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}, "short_stack", *more]))
+    place.write(
+        "mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}, "short_stack", *more])
+    )
     assert place.planned() == {"pretrain": 1, "features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
     place.snakemake("--", "results/encoders/tiny.text.things/card.json")
     assert place.planned() == {"features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
 
 
 def test_two_experiments_in_turn_retrain_nothing(place):
-    place.write("other.yaml", place.experiment("other", strategies=["linear_probe", "short_full"], seeds=[1, 2], **LITTLE))
+    place.write(
+        "other.yaml", place.experiment("other", strategies=["linear_probe", "short_full"], seeds=[1, 2], **LITTLE)
+    )
     place.snakemake(config="other.yaml")
     assert {k: n for k, n in place.planned().items() if k not in REDRAWN} == {}
     assert place.planned("other.yaml") == {}
@@ -257,7 +263,9 @@ def test_two_experiments_in_turn_retrain_nothing(place):
 
 def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
     altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(failing=_one_epoch("all")))
-    place.write("gap.yaml", place.experiment("gap", strategies=["linear_probe", {"short_top": [1]}, "failing"], **LITTLE))
+    place.write(
+        "gap.yaml", place.experiment("gap", strategies=["linear_probe", {"short_top": [1]}, "failing"], **LITTLE)
+    )
     run = place.folder / "results/runs/colour/all/tiny/linear/failing/base/seed1"
     (run / "history.csv").mkdir(parents=True)  # in the way of a file that the run writes
     folder = place.folder / "results/outputs/gap"

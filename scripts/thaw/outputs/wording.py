@@ -20,8 +20,6 @@ PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
 CI = f"Student's t over seeds or draws, {CI_OF_ROWS}"
-CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
-TOO_MANY = "more than 100 seeds or 500 times the rows"  # beyond what non_inferiority tries
 PRICE = (
     "its training, the runs that it starts from, its share of the search that chose its settings, and its share of the "
     "feature extraction of the rows that training and choosing read"

@@ -12,7 +12,7 @@ NAMING_BLOCKS = {"strategies", "outputs", "findings", "advice"}  # blocks whose 
 
 
 def with_ids(values, aliases: dict[str, dict[str, str]], block: str = ""):
-    """Return plain values in which each alias is replaced by the id that it stands for.
+    """Return plain values in which each alias is replaced by its id.
 
     Args: values as YAML has them; by block {alias: id}; the block that the key above them names.
     """

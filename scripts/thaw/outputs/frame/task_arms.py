@@ -3,7 +3,7 @@
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, Folds
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, FoldScores
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
@@ -130,7 +130,7 @@ class TaskArms:
         converged = row.optimizer == "lbfgs"
         return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, folds)]
 
-    def _folds(self, name: str, validated) -> Folds | None:
+    def _folds(self, name: str, validated) -> FoldScores | None:
         """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
         if (known := self._known_folds(validated)) is None:
             return None
@@ -138,7 +138,7 @@ class TaskArms:
         score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
         if self.curve is None or score > self.curve.score:
             self.curve = LearningCurve(name, known["half"]["rows"], half, known["rows"], score)
-        return Folds(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
+        return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
 
     def _known_folds(self, validated) -> dict | None:
         return self.predictions.cross_validated(validated["folder"].iloc[0])

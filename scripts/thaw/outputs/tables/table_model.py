@@ -143,7 +143,7 @@ class TextTable(Table):
 
     header: list[str] = field(default_factory=list)
     lines: list[list] = field(default_factory=list)
-    answers: list = field(default_factory=list)  # of a table of recommendations, written beside it as values
+    answers: list = field(default_factory=list)  # of a table of recommendations, written next to it as values
 
     def records(self) -> list[list]:
         """Return the header and the lines."""
