@@ -184,7 +184,7 @@ class Catalogue:
         return entry
 
     def id_of(self, block: str, name: str) -> str:
-        """Return the id of the entry that a name stands for: that of which it is an alias, else the name."""
+        """Return the id of the entry that a name represents: that of which it is an alias, else the name."""
         return self._aliases[block].get(name, name)
 
     def with_ids(self, values):
