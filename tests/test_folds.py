@@ -24,9 +24,10 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.data import carving
-from thaw.data.corpus import joint_groups, scored_part, subset_rows
+from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
 from thaw.evaluation.metrics import score
 from thaw.exporting import formats
+from thaw.exporting.all_rows import _write_dataset
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.model_card import card
 from thaw.exporting.refit import last_fit
@@ -493,34 +494,37 @@ def tuned(bench: Bench, name: str, **changes) -> Path:
 
 
 def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path, monkeypatch):
-    """Held-out rows, and those of a validation split: either way as a run whose train has them, in this order."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
     bench, splits = benches["classification"], splits_of("classification")
+    run = tuned(bench, "tuned")
+    (tmp_path / "made").mkdir()
+    source = last_fit(run, tmp_path / "made", all_rows=True)
     whole = splits | {"train": splits["train"] + splits["validation"]}
-    task, every = bench.spec()["task"], {"rows": 40, "validation": 0.25}
-    drawn = [subset_rows(bench.corpus, task, every), scored_part(bench.corpus, "held_out", task, every)]
-    parts = whole | {"train": [splits["train"][row] for rows_of in drawn for row in rows_of]}
-    for name, subset, sizes, due in (
-        ("tuned", {}, {"train": 60, "validation": 20}, whole),
-        ("held", every | {"scored": 8}, {"train": 30, "held_out": 10}, parts),
-    ):
-        run = tuned(bench, name, subset=subset)
-        (tmp_path / name).mkdir()
-        source = last_fit(run, tmp_path / name, all_rows=True)
-        labels = {"labels": {"label": bench.corpus.labels("label")}}
-        other = made(tmp_path / f"{name} due", "classification", labels, due, max_length=128)
-        expected = tuned(other, "due", keep=True)
-        for file in ("encoder.safetensors", "head.safetensors"):
-            ours, theirs = load_file(source.made / file), load_file(expected / file)
-            assert ours.keys() == theirs.keys()
-            assert all(ours[tensor].numpy() == pytest.approx(theirs[tensor].numpy(), abs=1e-5) for tensor in ours)
-        assert source.refit.rows == sizes and source.refit.layers
-        assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
-    formats.write(source, tmp_path / "out")
+    expected = tuned(made(tmp_path / "due", "classification", splits=whole, max_length=128), "due", keep=True)
+    for file in ("encoder.safetensors", "head.safetensors"):
+        ours, theirs = load_file(source.made / file), load_file(expected / file)
+        assert ours.keys() == theirs.keys()
+        assert all(ours[tensor].numpy() == pytest.approx(theirs[tensor].numpy(), abs=1e-5) for tensor in ours)
+    assert source.refit.rows == {"train": 60, "validation": 20} and source.refit.layers
+    assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
+    form = formats.write(source, tmp_path / "out")
     assert read_again(source, tmp_path / "out")["passed"]
-    said = card(source, "encoder_and_head")
-    assert "layers and head were trained once more on 40 rows (30 of train and 10 of held_out), with the same" in said
-    assert "which trained on 30 rows" in said
+    said = card(source, form)
+    assert "layers and head were trained once more on 80 rows (60 of train and 20 of validation), with the same" in said
+    assert "which trained on 60 rows" in said
+
+
+def test_rows_held_out_become_training_rows(benches, tmp_path):
+    bench, subset = benches["classification"], {"rows": 40, "validation": 0.25}
+    spec = bench.spec(subset=subset)
+    rows_of = {split: scored_part(bench.corpus, split, spec["task"], subset) for split in ("train", "held_out")}
+    rows_of["train"] = subset_rows(bench.corpus, spec["task"], subset)
+    _write_dataset(bench.corpus, rows_of, spec, tmp_path)
+    written, texts = Corpus(tmp_path), bench.corpus.frame("train")["text"].to_numpy()
+    assert written.splits == ["train", "test", "validation"] and written.size("train") == 40
+    assert written.frame("train")["text"].tolist() == [texts[row] for part in rows_of.values() for row in part]
+    assert written.frame("validation")["text"].tolist() == texts[rows_of["held_out"]].tolist()
+    assert subset_rows(written, spec["task"], {}).tolist() == list(range(40))
 
 
 @pytest.mark.parametrize(
