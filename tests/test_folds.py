@@ -1,6 +1,7 @@
 """Cross-validated heads: folds of whole groups, fits as scikit-learn's, choices, records, and the last fit."""
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from conftest import HOME
 from corpora import prepared
 from read_again import read_again
 from test_export import houses as houses
@@ -20,15 +22,15 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import layout
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
+from thaw.core.files import read_json, write_json
 from thaw.data import carving
-from thaw.data.corpus import joint_groups
+from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
 from thaw.evaluation.metrics import score
 from thaw.exporting import formats
+from thaw.exporting.all_rows import _write_dataset
 from thaw.exporting.export import export, export_summary
-from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
-from thaw.exporting.refit import refitted
+from thaw.exporting.refit import last_fit
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
 from thaw.schema.keys import Context
@@ -450,7 +452,7 @@ def test_methods_say_what_chooses_the_penalty():
 def test_the_last_fit_is_that_of_all_rows_that_trained_or_chose(benches, tmp_path, kind):
     bench = benches[kind]
     run = step(bench, "folds")
-    source = refitted(open_run(run), tmp_path)
+    source = last_fit(run, tmp_path)
     fit, chosen = fit_of(bench), read_json(run / "metrics.json")["chosen"]
     vectors = fit._vectors(fit.reader(fit.head))
     joint = vectors["train"].followed_by(vectors["validation"])
@@ -465,20 +467,81 @@ def test_the_last_fit_is_that_of_all_rows_that_trained_or_chose(benches, tmp_pat
     form = formats.write(source, tmp_path / "out")
     assert read_again(source, tmp_path / "out")["passed"]
     said = card(source, form)
-    assert "whose head saw 60 rows" in said and "| chosen by 3-fold cross-validation | L2 penalty" in said
+    assert "which trained on 60 rows" in said and "| chosen by 3-fold cross-validation | L2 penalty" in said
     (tmp_path / "again").mkdir()
-    again = refitted(open_run(run), tmp_path / "again")
+    again = last_fit(run, tmp_path / "again")
     assert (again.made / "head.safetensors").read_bytes() == (source.made / "head.safetensors").read_bytes()
 
 
 def test_an_export_says_what_its_head_was_fitted_on(benches, tmp_path):
     found = export(step(benches["classification"], "folds"), tmp_path / "out")
-    assert found["refit"] == {"rows": {"train": 60, "validation": 20}, "folds": 3} and found["passed"]
+    assert found["refit"] == {"rows": {"train": 60, "validation": 20}, "folds": 3, "layers": False} and found["passed"]
     sentence = "fitted once more on 80 rows (60 of train and 20 of validation), with the settings that 3-fold cross-"
     assert sentence in export_summary(found) and sentence in (tmp_path / "out/README.md").read_text()
 
 
 def test_no_head_is_fitted_once_more_on_test_rows(benches, tmp_path):
     run = step(benches["classification"], "by_test", task={"test": ["validation"], "protocol": "paper"})
-    source = refitted(open_run(run), tmp_path)
+    source = last_fit(run, tmp_path)
     assert source.refit is None and source.made == run and not list(tmp_path.iterdir())
+
+
+def tuned(bench: Bench, name: str, **changes) -> Path:
+    """Train a run that does not keep its layers; return its folder."""
+    folder = bench.features.parent / "results/runs/t/all/e/linear" / name / "base/seed1"
+    phase = {"train": ["head", {"top": 1}], "updates": 6} | changes.pop("phase", {})
+    return folder if folder.exists() else bench.step("train", bench.spec(phase, **changes), folder)
+
+
+def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+    bench, splits = benches["classification"], splits_of("classification")
+    run = tuned(bench, "tuned")
+    (tmp_path / "made").mkdir()
+    source = last_fit(run, tmp_path / "made", all_rows=True)
+    whole = splits | {"train": splits["train"] + splits["validation"]}
+    expected = tuned(made(tmp_path / "due", "classification", splits=whole, max_length=128), "due", keep=True)
+    for file in ("encoder.safetensors", "head.safetensors"):
+        ours, theirs = load_file(source.made / file), load_file(expected / file)
+        assert ours.keys() == theirs.keys()
+        assert all(ours[tensor].numpy() == pytest.approx(theirs[tensor].numpy(), abs=1e-5) for tensor in ours)
+    assert source.refit.rows == {"train": 60, "validation": 20} and source.refit.layers
+    assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
+    form = formats.write(source, tmp_path / "out")
+    assert read_again(source, tmp_path / "out")["passed"]
+    said = card(source, form)
+    assert "layers and head were trained once more on 80 rows (60 of train and 20 of validation), with the same" in said
+    assert "which trained on 60 rows" in said
+
+
+def test_rows_held_out_become_training_rows(benches, tmp_path):
+    bench, subset = benches["classification"], {"rows": 40, "validation": 0.25}
+    spec = bench.spec(subset=subset)
+    rows_of = {split: scored_part(bench.corpus, split, spec["task"], subset) for split in ("train", "held_out")}
+    rows_of["train"] = subset_rows(bench.corpus, spec["task"], subset)
+    _write_dataset(bench.corpus, rows_of, spec, tmp_path)
+    written, texts = Corpus(tmp_path), bench.corpus.frame("train")["text"].to_numpy()
+    assert written.splits == ["train", "test", "validation"] and written.size("train") == 40
+    assert written.frame("train")["text"].tolist() == [texts[row] for part in rows_of.values() for row in part]
+    assert written.frame("validation")["text"].tolist() == texts[rows_of["held_out"]].tolist()
+    assert subset_rows(written, spec["task"], {}).tolist() == list(range(40))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"phase": {"updates": 6, "pick": "best"}}, "validation says when its training ends"),
+        ({"task": {"test": ["validation"], "protocol": "paper"}}, "validation is a test split, which never trains"),
+        ({"after": {"run": "0123", "epoch": "last"}}, "other runs or datasets have a part in it"),
+    ],
+)
+def test_runs_that_cannot_train_on_all_rows_say_why(benches, tmp_path, changes, message):
+    run = tuned(benches["classification"], "tuned")
+    metrics, other = read_json(run / "metrics.json"), run.parents[2] / "other/base/seed1"
+    spec = metrics["spec"]
+    spec |= {"phases": [phase | changes.get("phase", {}) for phase in spec["phases"]]}
+    spec |= {"task": spec["task"] | changes.get("task", {})} | {"after": changes.get("after")}
+    write_json(other / "metrics.json", metrics | {"spec": spec})
+    with pytest.raises(UserError, match=message):
+        last_fit(other, tmp_path, all_rows=True)
+    assert not list(tmp_path.iterdir())

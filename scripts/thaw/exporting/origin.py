@@ -36,7 +36,7 @@ def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
         **_earlier(source),
         **{f"phase {n}": _phase(*one, chosen) for n, one in enumerate(zip(phases, entries, strict=True), 1)},
         f"chosen {chosen_by}": _chosen(source, phases, searched) or NOTHING,
-        **({"last fit": refit_text(source.refit.rows, source.folds)} if source.refit else {}),
+        **({"last fit": refit_text(source.refit.rows, source.folds, source.refit.layers)} if source.refit else {}),
         "run": str(source.run.relative_to(source.results)),
         "spec digest": source.metrics["digest"],
     }
