@@ -69,21 +69,6 @@ def test_classes_agree_with_scikit_learn(classes):
         assert agreement > 0.998
 
 
-def test_parts_of_vectors_may_be_fitted_in_the_directions_of_all(monkeypatch):
-    vectors, targets = problem(3)
-    assert convex.shared_directions(vectors.unsqueeze(0)) is None, "a decomposition of few features takes no time"
-    monkeypatch.setattr(convex, "WIDE", 16)
-    assert convex.shared_directions(vectors[:20].unsqueeze(0)) is None, "fewer vectors than features"
-    shared, (part, labels) = convex.shared_directions(vectors.unsqueeze(0)), (vectors[100:], targets[100:])
-    for one, other in zip(
-        fit_classes(part, labels, 3, STRENGTHS, gap=1e-8, shared=shared),
-        fit_classes(part, labels, 3, STRENGTHS, gap=1e-8),
-        strict=True,
-    ):
-        assert one.objective == pytest.approx(other.objective, rel=1e-6) and one.converged
-        assert one.logits(vectors).numpy() == pytest.approx(other.logits(vectors).numpy(), abs=0.02)
-
-
 def test_the_gradient_is_zero_at_the_solution():
     vectors, targets = problem(3)
     for solution in fit_classes(vectors, targets, 3, STRENGTHS):

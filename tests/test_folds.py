@@ -41,11 +41,10 @@ from tiny_corpus import ENTRIES, Bench, rows, run_in_process
 
 STRENGTHS = [1e-2, 1e-1, 1.0]
 FOLDS = {"optimizer": "lbfgs", "l2": STRENGTHS, "folds": 3}
-KINDS = ("classification", "regression", "spans", "multi_label_classification")
+KINDS = ("classification", "regression", "multi_label_classification")
 METRICS = {
     "classification": ["accuracy", "mcc", "f1_macro"],
     "regression": ["pearson", "spearman", "r2"],
-    "spans": ["span_f1", "accuracy"],
     "multi_label_classification": ["f1_micro", "mean_average_precision"],
 }
 
@@ -448,7 +447,7 @@ def test_methods_say_what_chooses_the_penalty():
 # --- the last fit
 
 
-@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+@pytest.mark.parametrize("kind", ["classification", "regression"])
 def test_the_last_fit_is_that_of_all_rows_that_trained_or_chose(benches, tmp_path, kind):
     bench = benches[kind]
     run = step(bench, "folds")

@@ -88,22 +88,8 @@ class Scale:
         return raw.float(), (bias - (raw * self.mean.unsqueeze(-2)).sum(-1)).float()
 
 
-def shared_directions(vectors: torch.Tensor) -> Covariance | None:
-    """Return directions of vectors [1, N, d] in which parts of them can be fitted too, None where that saves no time.
-
-    In any directions that span all features a head has the same solution, and to find them takes half of a fit.
-    """
-    count, width = vectors.shape[-2:]
-    return Covariance.of(Scale.of(vectors).apply(vectors)) if count >= width > WIDE else None
-
-
 def fit_classes(
-    vectors: torch.Tensor,
-    targets: torch.Tensor,
-    classes: int,
-    strengths: Sequence[float],
-    gap: float | None = None,
-    shared: Covariance | None = None,
+    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float | None = None
 ) -> list[list[Solution]]:
     """Return logistic regression for each layer and strength, both in the order given.
 
@@ -112,25 +98,22 @@ def fit_classes(
 
     Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of 0 and 1; number of classes C, some of which may
     have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (default:
-    GAP or WIDE_GAP); shared, what `shared_directions` gives for the vectors of which these are a part.
+    GAP or WIDE_GAP).
     """
     if gap is None:
         gap = WIDE_GAP if vectors.shape[-1] > WIDE and not is_wide(vectors) else GAP
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)
-    parts = [_classes(layers, targets, classes, strengths, gap, shared) for layers in vectors.split(at_once)]
+    parts = [_classes(layers, targets, classes, strengths, gap) for layers in vectors.split(at_once)]
     return [solutions for part in parts for solutions in part]
 
 
-def _classes(vectors, targets, classes: int, strengths, gap: float, shared) -> list[list[Solution]]:
+def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list[Solution]]:
     """Return the solutions of some layers that are solved at once."""
     layers, count, width = vectors.shape
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors)
-    if shared is not None and not is_wide(vectors):
-        principal = replace(shared, read=scaled)
-    else:
-        principal = (Gram if is_wide(vectors) else Covariance).of(scaled)
+    principal = (Gram if is_wide(vectors) else Covariance).of(scaled)
     loss, outcomes = (MeanCrossEntropy, classes) if targets.ndim == 1 else (SumBinaryCrossEntropy, 2)
     objective = loss(principal.read, targets, classes, principal.directions)
     spread = 1 / outcomes - 1 / outcomes**2  # p (1 - p) where every outcome is as likely

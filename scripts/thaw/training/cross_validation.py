@@ -13,9 +13,9 @@ import torch
 from thaw.data.carving import folds
 from thaw.data.corpus import joint_groups
 from thaw.declarations.splits import FEW_ROWS
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions
-from thaw.heads.convex import shared_directions
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
@@ -55,9 +55,10 @@ class Folds:
     def of(cls, context: TaskContext, subset: dict, phase: PhaseConfig, named: Callable) -> "Folds | None":
         """Return the folds of a run, None where validation chooses. Args: subset of its spec; its phase; see above.
 
-        Validation chooses without `folds`, with many rows, with a single group, and where it is a test split too.
+        Validation chooses without `folds`, with many rows, with a single group, where it is a test split too, and for
+        words, of which few rows have thousands: their folds take minutes.
         """
-        if not phase.folds or context.validation in context.task["test"]:
+        if not phase.folds or context.validation in context.task["test"] or context.task["type"] in WORD_TYPES:
             return None
         if sum(map(len, context.joint_rows.values())) >= FEW_ROWS:
             return None
@@ -83,12 +84,10 @@ class Folds:
         outputs, fits = [], []
         device = layers[0].values.device
         targets = torch.as_tensor(layers[0].gold(self.gold), device=device)
-        shared = shared_directions(layers[0].values.unsqueeze(0)) if classes and len(layers) == 1 else None
         for fold in range(self.number):
             seen, left_out = map(layers[0].positions, (self.fitted(fold, half), np.flatnonzero(self.fold == fold)))
-            values = [one.values[seen] for one in layers]
             # no candidate is judged within a fold
-            tried = candidates(values, targets[seen], classes, phase, lambda *_: None, shared)
+            tried = candidates([one.values[seen] for one in layers], targets[seen], classes, phase, lambda *_: None)
             outputs = outputs or [torch.empty(len(targets), len(one.solution.bias), device=device) for one in tried]
             for of_all, one in zip(outputs, tried, strict=True):
                 of_all[left_out] = one.solution.logits(layers[one.position].values[left_out])

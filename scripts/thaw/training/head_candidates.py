@@ -11,7 +11,6 @@ import torch
 
 from thaw.heads.convex import Scale, Solution, fit_classes, fit_scores
 from thaw.heads.feature_selection import cluster_representatives, group_lasso, most_relevant
-from thaw.heads.principal import Covariance
 from thaw.schema.layers import LayersConfig
 from thaw.schema.phases import PhaseConfig
 
@@ -30,20 +29,15 @@ class HeadCandidate:
 
 
 def candidates(
-    layers: list[torch.Tensor],
-    targets: torch.Tensor,
-    classes: int,
-    phase: PhaseConfig,
-    score: Callable,
-    shared: Covariance | None = None,
+    layers: list[torch.Tensor], targets: torch.Tensor, classes: int, phase: PhaseConfig, score: Callable
 ) -> list[HeadCandidate]:
     """Return the heads of each layer, of each fraction of its features, and for each strength.
 
     Args: training vectors of each layer, K x [N, d]; targets [N]; C; the phase; score(position, solution), the main
-    metric on validation, None where it is not defined; directions that fits of parts of these vectors share.
+    metric on validation, None where it is not defined.
     """
     if phase.select is None:
-        solutions = _fit(torch.stack(layers), targets, classes, phase.l2, shared)
+        solutions = _fit(torch.stack(layers), targets, classes, phase.l2)
         return [HeadCandidate(one, position) for position, ones in enumerate(solutions) for one in ones]
     return [
         candidate
@@ -52,12 +46,10 @@ def candidates(
     ]
 
 
-def _fit(
-    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float], shared: Covariance | None = None
-) -> list[list[Solution]]:
+def _fit(vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float]) -> list[list[Solution]]:
     """Return the solutions of vectors [K, N, d] by layer and strength."""
     if classes:
-        return fit_classes(vectors, targets, classes, strengths, shared=shared)
+        return fit_classes(vectors, targets, classes, strengths)
     return fit_scores(vectors, targets, strengths)
 
 

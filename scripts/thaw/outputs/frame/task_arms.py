@@ -137,7 +137,7 @@ class TaskArms:
         metric = validated["metric"].iloc[0]
         score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
         if self.curve is None or score > self.curve.score:
-            self.curve = LearningCurve(name, known["half"]["rows"], half, known["rows"], score)
+            self.curve = LearningCurve(name, known["half"]["fitted"], half, known["fitted"], score)
         return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
 
     def _known_folds(self, validated) -> dict | None:
