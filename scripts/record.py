@@ -8,12 +8,13 @@ docs/results/<experiment> gets tables as .md and .csv, figures as .png and .csv,
   runs.csv     the main test score and the costs of each run
   scores.csv   its main score on every split, its warnings and what extraction cost
   record.json  when, with what and on what it was made
+and of an experiment in REPLAYED every row's answer, see answers.py; then run replay.py.
 A page names what it shows, and everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
     <!-- scores: grid/small -->
-    <!-- times: read_before_thaw_cost/frozen_all_layers -->
+    <!-- times: read_before_thaw_cost/linear_probe_all_layers -->
     <!-- records: all/circumstances -->
     <!-- end -->
 
@@ -34,7 +35,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.cli.grid_outcomes import RULES
+import answers
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
@@ -42,20 +43,20 @@ from thaw.core.runtime import run_step
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs.report import provenance
 from thaw.outputs.tables.protocol_notes import MARKS as OF_PAPERS
-from thaw.outputs.tables.table_model import ALIKE, HIGHEST
+from thaw.outputs.tables.table_model import ALIKE
 from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
+REPLAYED = {"grid"}
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
-COPIES = {"grid": {"grid_rules": RULES}}  # what `thaw advise` expects, by experiment and table
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds", "price_seconds"]
-MARKS = {HIGHEST, ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
-SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKS = {"ᵛ", ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
+SHOWN = re.compile(r"(<!-- (table|notes|answer|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
 # follows its strategy after a space.
@@ -69,11 +70,10 @@ SMALL = {
         },
         "strategies": {
             "bag_of_words": "*Bag of words, no encoder*",
-            "grid_frozen": "Linear probe, last layer",
-            "frozen_all_layers": "Linear probe, all layers",
-            "budget_ladder": "Ladder side network",
-            "budget_top_k k02": "Top 2 of 6 layers",
-            "budget_full": "Full fine-tuning",
+            "linear_probe": "Linear probe, last layer",
+            "linear_probe_all_layers": "Linear probe, all layers",
+            "top_k k02": "Top 2 of 6 layers",
+            "full": "Full fine-tuning",
         },
     }
 }
@@ -94,11 +94,11 @@ def record(experiment: str) -> None:
                 (kept / folder).mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, kept / folder / path.name)
     frame = pd.read_csv(made / "runs.csv", dtype=str, keep_default_na=False)
-    for table, copy in COPIES.get(experiment, {}).items():
-        shutil.copyfile(kept / "tables" / f"{table}.csv", copy)
     write_text(kept / "runs.csv", main_scores(frame).to_csv(index=False))
     write_text(kept / "scores.csv", frame.loc[frame["main"] == "True", COLUMNS + FURTHER].to_csv(index=False))
     write_json(kept / "record.json", circumstances(frame))
+    if experiment in REPLAYED:
+        answers.write(experiment, HOME / "results")
 
 
 def main_scores(frame: pd.DataFrame) -> pd.DataFrame:
@@ -139,8 +139,10 @@ def with_records(page: str) -> str:
 
 
 def part(experiment: str, table: str, kind: str) -> str:
-    """Return the rows of a recorded table as Markdown, or its notes."""
+    """Return the rows of a recorded table as Markdown, its notes, or an answer as the command line prints it."""
     lines = (RECORDS / experiment / "tables" / f"{table}.md").read_text(encoding="utf-8").splitlines(keepends=True)
+    if kind == "answer":
+        return "".join(lines)
     return "".join(line for line in lines if line.startswith("|" if kind == "table" else "- "))
 
 
@@ -149,7 +151,7 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
 
     Costs are medians over the runs of a task, averaged over the tasks. Nothing is bold: nothing is tested here.
     """
-    frame = pd.read_csv(RECORDS / experiment / "runs.csv")
+    frame = _recorded(experiment, "runs.csv")
     frame = frame[frame["task"].isin(tasks)]
     heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
     lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
@@ -169,13 +171,13 @@ def times(experiment: str, strategy: str) -> str:
     Of training alone and of memory from runs.csv; of the price from the table of the way to full fine-tuning
     (draws_way), where a record from before 28 November calls it cost_shared, and has test rows in it.
     """
-    runs = pd.read_csv(RECORDS / experiment / "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
+    runs = _recorded(experiment, "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
     runs = runs.pivot_table(index="task", columns="strategy", values=["train_seconds", "peak_memory_mb"])
-    way = pd.read_csv(RECORDS / experiment / "tables/draws_way.csv")
+    way = _recorded(experiment, "tables/draws_way.csv")
     way = way[way["strategy"] == strategy].drop_duplicates("task").set_index("task")
     columns = {
         "Head alone": runs["train_seconds"]["grid_full"] / runs["train_seconds"][strategy],
-        "Price": 100 / way["cost" if "cost" in way else "cost_shared"],
+        "Price": 100 / way["price_share" if "price_share" in way else "cost_shared"],
         "Peak memory": runs["peak_memory_mb"]["grid_full"] / runs["peak_memory_mb"][strategy],
     }
     lines = [["Full fine-tuning takes this many times as much", *columns], [":--", *["--:"] * len(columns)]]
@@ -186,6 +188,12 @@ def times(experiment: str, strategy: str) -> str:
         ]
         lines.append([labels.get("tasks", task, "record").label, *numbers])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _recorded(experiment: str, file: str) -> pd.DataFrame:
+    """Return a CSV file of a record, with the ids that its strategies have today."""
+    frame, catalogue = pd.read_csv(RECORDS / experiment / file), Catalogue(shipped(HOME))
+    return frame.assign(strategy=[catalogue.id_of("strategies", str(name)) for name in frame["strategy"]])
 
 
 def all_records() -> str:

@@ -1,4 +1,4 @@
-"""What the intervals and tests are worth: coverage, error rates and power, simulated with the functions that are used.
+"""What the intervals are worth: coverage, error rates and power, simulated with the functions that are used.
 
 Differences between two strategies are drawn by seed and test row, in points: a part by seed, a part by row, and a part
 by both. `python tests/statistics_page.py` writes docs/explanation/statistics.md from the record.
@@ -6,11 +6,11 @@ by both. `python tests/statistics_page.py` writes docs/explanation/statistics.md
 
 import numpy as np
 
-from thaw.outputs.tables.guidelines import SIDES, UNDECIDED, answer
-from thaw.outputs.tables.share_of_way import share
-from thaw.statistics import bootstrap, non_inferiority, sign_flips, significance, variance_components
+from thaw.decision.contrasts import HIGHER, LOWER, OPEN
+from thaw.outputs.frame.paired_differences import jointly
+from thaw.outputs.tables import relative
+from thaw.statistics import bootstrap, variance_components
 from thaw.statistics.aggregation import least, least_lasting
-from thaw.statistics.verdicts import verdicts
 
 # Variances of a row's difference: of one seed 0.055, of two seeds' mean 0.03, near what two real tasks have.
 BY_ROW, BY_BOTH = 0.01, 0.045
@@ -19,46 +19,8 @@ ROWS = 500
 
 def simulated(times: int = 1) -> dict[str, list[dict]]:
     """Return the tables of the page by name, a line as {column: number}. Args: repeats, in hundreds."""
-    tables = (
-        family,
-        coverage,
-        groups,
-        verdict_errors,
-        tables_of_rows,
-        winners,
-        recommendations,
-        components,
-        layers,
-        effects,
-        shares,
-    )
+    tables = (coverage, groups, differences, taken, components, layers, shares)
     return {table.__name__: table(np.random.default_rng(7), 100 * times) for table in tables}
-
-
-def family(rng, number: int) -> list[dict]:
-    """Error of a whole table of tests that share seeds, and power at d = 2: step-down max-T, and Holm."""
-    lines = []
-    for tests in (1, 8, 40, 73):
-        for seeds in (6, 7, 8, 10, 12):
-            errors, power, one, holm = [], [], [], []
-            for _ in range(number):
-                noise = np.sqrt(0.5) * (rng.standard_normal((seeds, 1)) + rng.standard_normal((seeds, tests)))
-                alone = noise + 2 * (np.arange(tests) == 0)
-                p, of_all = sign_flips.max_t(noise + 2)
-                errors.append(min(sign_flips.max_t(noise)[1]) <= 0.05)
-                power.append(np.mean(np.array(of_all) <= 0.05))
-                one.append(sign_flips.max_t(alone)[1][0] <= 0.05)
-                holm.append(np.mean(_holm(p) <= 0.05))
-            rates = {"error": errors, "power": power, "power_one": one, "power_holm": holm}
-            lines.append({"tests": tests, "seeds": seeds} | {name: _rate(values) for name, values in rates.items()})
-    return lines
-
-
-def _holm(values: list[float]) -> np.ndarray:
-    order, adjusted = np.argsort(values), np.empty(len(values))
-    steps = np.array(values)[order] * (len(values) - np.arange(len(values)))
-    adjusted[order] = np.maximum.accumulate(steps)
-    return adjusted
 
 
 def coverage(rng, number: int) -> list[dict]:
@@ -68,23 +30,23 @@ def coverage(rng, number: int) -> list[dict]:
         line = {"seeds": seeds}
         for sd in (0, 1, 2):
             drawn = [_difference(rng, seeds, sd) for _ in range(number)]
-            cis = [bootstrap.interval(made.value, made.draws) for _, made in drawn]
+            cis = [bootstrap.interval(made.value, made.draws) for made in drawn]
             line[f"sd_{sd}"] = _rate([ci.low <= 0 <= ci.high for ci in cis])
             line[f"width_{sd}"] = round(float(np.median([ci.high - ci.low for ci in cis])), 1)
         lines.append(line)
     return lines
 
 
-def _difference(rng, seeds: int, sd: float, mean: float = 0.0, weights=None, values=None):
-    """Return a difference by seed and its resampled mean. Args: sd of seeds and true mean, in points."""
+def _difference(rng, seeds: int, sd: float, weights=None, values=None) -> bootstrap.Resampled:
+    """Return a difference that is 0 in truth. Args: the standard deviation over seeds, in points."""
     if values is None:
         values = np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS)) + np.sqrt(BY_BOTH) * rng.standard_normal(
             (seeds, ROWS)
         )
-    by_seed = mean + sd * rng.standard_normal((seeds, 1))
+    by_seed = sd * rng.standard_normal((seeds, 1))
     weights = WEIGHTS if weights is None else weights
     scores, by_row = 100 * values.mean(1) + by_seed[:, 0], 100 * values @ weights.T + by_seed
-    return dict(enumerate(scores)), bootstrap.resampled(scores, by_row, values.shape[1], paired=True)
+    return bootstrap.resampled(scores, by_row, values.shape[1], paired=True)
 
 
 def _weights(of) -> np.ndarray:
@@ -106,117 +68,50 @@ def groups(rng, number: int) -> list[dict]:
         shared += np.sqrt(BY_BOTH / 3) * rng.standard_normal((1, len(sizes)))[:, of_row]
         values = shared + np.sqrt(BY_BOTH / 3) * rng.standard_normal((6, len(of_row)))
         for name, weights in cis.items():
-            _, made = _difference(rng, 6, 0.0, weights=weights, values=values)
+            made = _difference(rng, 6, 0.0, weights=weights, values=values)
             ci = bootstrap.interval(made.value, made.draws)
             inside[name].append(ci.low <= 0 <= ci.high)
     return [{"rows": len(of_row), "groups": len(sizes)} | {name: _rate(values) for name, values in inside.items()}]
 
 
-def verdict_errors(rng, number: int) -> list[dict]:
-    """How often a claim of no effect is decided, by the test over seeds alone and with the CI; and one of 5 points."""
-    lines = []
-    for seeds in (6, 10, 30):
-        rates = {}
-        for name, mean in (("none", 0.0), ("five", 5.0)):
-            drawn = [_difference(rng, seeds, 1.0, mean) for _ in range(number)]
-            alone = [sign_flips.adjusted([by_seed])[0][1] <= 0.05 for by_seed, _ in drawn]
-            both = [verdicts([by_seed], [made], [{"above": 0.0}])[0].answer != "undecided" for by_seed, made in drawn]
-            words = [answer(made.ci, seeds, 1.0, SIDES["adaptation"]) != UNDECIDED for _, made in drawn]
-            rates |= {f"test_{name}": _rate(alone), f"both_{name}": _rate(both), f"word_{name}": _rate(words)}
-        lines.append({"seeds": seeds} | rates)
-    return lines
+def differences(rng, number: int) -> list[dict]:
+    """How often a table of differences to one reference has any answer where nothing differs; and one of 5 points.
 
-
-def tables_of_rows(rng, number: int) -> list[dict]:
-    """How often a table of comparisons with one reference has an answer, where there is no difference; and of one of 5.
-
-    By the test over seeds alone, with each comparison's own CI, and with the intervals of the family.
+    With the interval of the table, and with one for each difference.
     """
     lines = []
-    for tests, seeds in ((1, 8), (8, 6), (8, 8), (8, 10), (18, 10), (40, 10)):
-        found = {"test": [], "own": [], "joint": [], "power": []}
+    for tests, seeds in ((1, 3), (1, 6), (8, 1), (8, 2), (8, 3), (8, 6), (8, 10), (40, 8)):
+        found = {"own": [], "joint": [], "power": []}
+        widths = []
         for _ in range(number):
             reference, *others = [_scores(rng, 0.0, seeds) for _ in range(tests + 1)]
-            pairs = [(one[0] - reference[0], one[1] - reference[1]) for one in others]
-            scores, means = _contrasts(pairs)
-            answers = significance.compare(scores, means)
-            significant = [one.adjusted <= 0.05 for one in answers]
-            cis = [bootstrap.interval(mean.value, mean.draws) for mean in means]
-            away = [ci.low > 0 or ci.high < 0 for ci in cis]
-            found["test"].append(any(significant))
-            found["own"].append(any(map(all, zip(significant, away, strict=True))))
-            found["joint"].append(any(one.answer in (significance.HIGHER, significance.LOWER) for one in answers))
-            pairs[0] = pairs[0][0] + 5.0, pairs[0][1] + 5.0
-            found["power"].append(significance.compare(*_contrasts(pairs))[0].answer == significance.HIGHER)
-        lines.append({"tests": tests, "seeds": seeds} | {name: _rate(values) for name, values in found.items()})
+            means = [_less(one, reference) for one in others]
+            answers = jointly(means)
+            found["joint"].append(any(one.answer != OPEN for one in answers))
+            found["own"].append(any(jointly([mean])[0].answer != OPEN for mean in means))
+            means[0] = _less((others[0][0] + 5.0, others[0][1] + 5.0), reference)
+            found["power"].append(jointly(means)[0].answer == HIGHER)
+            widths.append(np.median([one.high - one.low for one in answers]))
+        line = {"tests": tests, "seeds": seeds} | {name: _rate(values) for name, values in found.items()}
+        lines.append(line | {"width": round(float(np.median(widths)), 1)})
     return lines
 
 
-def _contrasts(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[list[dict], list[bootstrap.Resampled]]:
-    """Return differences by seed and their means. Args: scores by seed and on resampled rows of each comparison."""
-    means = [bootstrap.resampled(scores, by_row, ROWS, paired=True) for scores, by_row in pairs]
-    return [dict(enumerate(scores)) for scores, _ in pairs], means
+def _less(one: tuple, other: tuple) -> bootstrap.Resampled:
+    """Return a strategy less another. Args: scores by seed and on resampled rows of each."""
+    return bootstrap.resampled(one[0] - other[0], one[1] - other[1], ROWS, paired=True)
 
 
-def winners(rng, number: int) -> list[dict]:
-    """Of K equal strategies, the highest on validation against the others on test, by the same runs.
-
-    How often another one is said to be below it, and by how many points it is above their mean. A seed of a strategy
-    has one effect on both splits, which is as bad as it can be.
-    """
+def taken(rng, number: int) -> list[dict]:
+    """Of K equal strategies, the highest against the others on the same rows: how often one is said to be lower."""
     lines = []
-    for ways, seeds, sd in ((4, 6, 1.0), (8, 6, 1.0), (8, 8, 1.0), (8, 8, 2.0), (18, 10, 2.0)):
-        below, ahead = [], []
-        for _ in range(max(10, number // 2)):
-            effects = [sd * rng.standard_normal((seeds, 1)) for _ in range(ways)]
-            validated = [_scores(rng, effect, seeds, 0.0)[0].mean() for effect in effects]
-            tested = [_scores(rng, effect, seeds, 0.0) for effect in effects]
-            best = tested.pop(int(np.argmax(validated)))
-            answers = significance.compare(*_contrasts([(one[0] - best[0], one[1] - best[1]) for one in tested]))
-            below.append(any(one.answer == significance.LOWER for one in answers))
-            ahead.append(-np.mean([one.difference for one in answers]))
-        line = {"strategies": ways, "seeds": seeds, "sd": sd, "below": _rate(below)}
-        lines.append(line | {"ahead": round(float(np.mean(ahead)), 2)})
-    return lines
-
-
-def recommendations(rng, number: int) -> list[dict]:
-    """Of K strategies: a bound that is wrong, a pick below the margin, and by how much its score is too high.
-
-    A seed of a strategy has one effect on validation and test, since one run is scored on both.
-    """
-    lines = []
-    for ways, gap, margin in (
-        (2, 0.0, 1.0),
-        (2, 0.0, 2.0),
-        (4, 0.0, 2.0),
-        (8, 0.0, 2.0),
-        (8, 1.5, 2.0),
-        (18, 0.0, 2.0),
-    ):
-        truth = -gap * np.arange(ways)
-        wrong, worse, shown, chosen, highest = [], [], [], [], []
-        for _ in range(max(10, number // 4)):
-            effects = [mean + rng.standard_normal((6, 1)) for mean in truth]
-            made = [_scores(rng, effect, 6, 0.0) for effect in effects]
-            validated = [
-                non_inferiority.Candidate(str(index), scores, by_row, ROWS, {"cost": -index}, tuple(range(6)))
-                for index, (scores, by_row) in enumerate(made)
-            ]
-            tested = [_scores(rng, effect, 6, 0.0)[0].mean() for effect in effects]
-            every = non_inferiority.judged(validated, margin)
-            away = truth - truth.max()
-            bounds = [(one.difference.low, one.difference.high) for one in every]
-            wrong.append(any(not low <= a <= high for (low, high), a in zip(bounds, away, strict=True)))
-            pick = non_inferiority.cheapest(every, "cost")
-            taken = int(pick.candidate.name)
-            shown.append(pick.answer == non_inferiority.NOT_WORSE)
-            worse.append(shown[-1] and away[taken] < -margin)
-            chosen.append(tested[taken] - truth[taken])
-            highest.append(max(tested) - truth[int(np.argmax(tested))])
-        line = {"strategies": ways, "gap": gap, "margin": margin, "shown": _rate(shown), "wrong": _rate(wrong)}
-        line |= {"worse": _rate(worse), "bias": round(float(np.mean(chosen)), 2)}
-        lines.append(line | {"bias_of_maximum": round(float(np.mean(highest)), 2)})
+    for ways, seeds in ((4, 3), (4, 6), (8, 3), (8, 6), (18, 6)):
+        lower = []
+        for _ in range(number // 2):
+            made = [_scores(rng, 0.0, seeds) for _ in range(ways)]
+            best = made.pop(int(np.argmax([scores.mean() for scores, _ in made])))
+            lower.append(any(one.answer == LOWER for one in jointly([_less(one, best) for one in made])))
+        lines.append({"strategies": ways, "seeds": seeds, "lower": _rate(lower)})
     return lines
 
 
@@ -255,19 +150,6 @@ def layers(rng, number: int) -> list[dict]:
     return lines
 
 
-def effects(rng, number: int) -> list[dict]:
-    """The mean of d_z where the truth is 1, with its correction and without."""
-    lines = []
-    for seeds in (3, 6, 10):
-        drawn = rng.normal(1, 1, (100 * number, seeds))
-        raw = drawn.mean(1) / drawn.std(1, ddof=1)
-        corrected = [significance.effect_size(row) for row in drawn[: 20 * number]]
-        lines.append(
-            {"seeds": seeds, "corrected": round(float(np.mean(corrected)), 2), "raw": round(float(raw.mean()), 2)}
-        )
-    return lines
-
-
 def shares(rng, number: int) -> list[dict]:
     """Share of the way, of which the truth is three quarters: how often it is shown, and how often its CI holds it."""
     lines = []
@@ -278,7 +160,9 @@ def shares(rng, number: int) -> list[dict]:
             for _ in range(number // 2):
                 rows = np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS))
                 sides = [_side(rng, seeds, mean, rows) for mean in (60.0, 60.0 + way, 60.0 + 0.75 * way)]
-                cis.append(share(*sides))
+                start, whole, _ = sides
+                gap = bootstrap.interval(whole.value - start.value, whole.draws - start.draws)
+                cis.append(relative._share(*sides) if gap.low > 0 else None)
             shown = [ci for ci in cis if ci]
             line |= {f"shown_{way}": _rate([ci is not None for ci in cis])}
             line |= {f"inside_{way}": _rate([ci.low <= 75 <= ci.high for ci in shown])}

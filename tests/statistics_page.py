@@ -1,7 +1,7 @@
-"""Write docs/explanation/statistics.md: what intervals and verdicts mean, and how well they do in simulations.
+"""Write docs/explanation/statistics.md: what intervals and words mean, and how well they do in simulations.
 
 python tests/statistics_page.py               write the page from the record
-python tests/statistics_page.py --simulate    simulate first (some ten minutes), and write the record
+python tests/statistics_page.py --simulate    simulate first (some minutes), and write the record
 """
 
 import sys
@@ -20,46 +20,15 @@ TABLES = {
     "coverage": {"seeds": "Seeds"}
     | {f"{key}_{sd}": title for sd in (0, 1, 2) for key, title in (("sd", f"Coverage, sd {sd}"), ("width", "Width"))},
     "groups": {"alone": "Rows alone", "by_group": "By group"},
-    "family": {
-        "tests": "Tests",
+    "differences": {
+        "tests": "Differences",
         "seeds": "Seeds",
-        "error": "Error",
-        "power": "Significant, all true",
-        "power_one": "Significant, one true",
-        "power_holm": "With Holm, all true",
-    },
-    "verdict_errors": {"seeds": "Seeds"}
-    | {
-        f"{key}_{mean}": f"{points}: {title}"
-        for mean, points in (("none", "0 points"), ("five", "5 points"))
-        for key, title in (("test", "p alone"), ("both", "p and CI"), ("word", "side"))
-    },
-    "tables_of_rows": {
-        "tests": "Comparisons",
-        "seeds": "Seeds",
-        "test": "p alone",
-        "own": "p and own CI",
-        "joint": "p and joint interval",
+        "own": "Own intervals",
+        "joint": "One interval",
+        "width": "Width",
         "power": "5 points found",
     },
-    "winners": {
-        "strategies": "Strategies",
-        "seeds": "Seeds",
-        "sd": "sd",
-        "below": "Another said to be below",
-        "ahead": "Ahead of the others",
-    },
-    "effects": {"seeds": "Seeds", "corrected": "d_z", "raw": "Without correction"},
-    "recommendations": {
-        "strategies": "Strategies",
-        "gap": "Steps",
-        "margin": "Margin",
-        "shown": "Shown within",
-        "wrong": "Wrong bound",
-        "worse": "Wrongly within",
-        "bias": "Too high",
-        "bias_of_maximum": "Highest on test, too high",
-    },
+    "taken": {"strategies": "Strategies", "seeds": "Seeds", "lower": "Another said to be lower"},
     "components": {"draws": "Draws"}
     | {
         f"{key}_{name}": f"{title}: {key}"
@@ -88,13 +57,11 @@ def page(record: dict) -> str:
 def _repeats(record: dict) -> dict[str, str]:
     """Return the numbers of repeats that `simulate_statistics` makes, and twice the standard errors of rates."""
     repeats = 100 * record["times"]
-    numbers = {"repeats": repeats, "tables": max(10, repeats // 4), "ways": repeats // 2, "splits": 2 * repeats}
-    errors = {f"error_{name}": _error(0.05, numbers[name]) for name in ("tables", "ways", "splits")}
+    numbers = {"repeats": repeats, "ways": repeats // 2, "splits": 2 * repeats}
+    errors = {f"error_{name}": _error(0.05, numbers[name]) for name in ("ways", "splits")}
     errors |= {f"error_{name}": _error(rate, repeats) for name, rate in (("005", 0.05), ("02", 0.2), ("05", 0.5))}
-    numbers |= {"choices": 10 * repeats, "number_of_effects": 20 * repeats, "raw_effects": 100 * repeats}
-    mean = sum(line["error"] for line in record["family"]) / len(record["family"])
-    others = {"family_mean": f"{mean:.3f}", "none": f"{1 - 0.05 ** (1 / numbers['tables']):.3f}"}
-    return {name: f"{number:,}" for name, number in numbers.items()} | errors | others
+    numbers["choices"] = 10 * repeats
+    return {name: f"{number:,}" for name, number in numbers.items()} | errors
 
 
 def _error(rate: float, repeats: int) -> str:

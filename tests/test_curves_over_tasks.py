@@ -1,10 +1,10 @@
 """Figures of validation while training and of differences over tasks: the numbers behind them."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import invented
-from test_choice_rules import progress_of
 from thaw.core.errors import UserError
 from thaw.outputs.figures import task_quantiles, validation_curves
 from thaw.outputs.frame import aggregate
@@ -12,6 +12,44 @@ from thaw.outputs.frame.output_data import OutputData
 
 # of six tasks the probe's score, and the gains of top_k and full
 GAINS = {"a": (95, 0, 0), "b": (94, 0.3, 0.4), "c": (70, 8, 9), "d": (72, 7, 9), "e": (93, 0, 0.3), "f": (69, 9, 10)}
+HISTORY = "phase,epoch,step,loss,rate,validation_accuracy"
+
+
+def runs_of(scores: dict, tasks, seeds=range(1, 7)) -> pd.DataFrame:
+    """Return rows of runs.csv, one for validation and one for test of each run."""
+    rows = []
+    for task in tasks:
+        for strategy, (validation, test, training, extraction) in scores.items():
+            common = {"kind": "run", "task": task, "subset": "all", "encoder": "tiny", "head": "linear"}
+            common |= {"strategy": strategy, "variant": "base", "metric": "accuracy", "main": True, "missing": ""}
+            common |= {"train_seconds": training, "after_seconds": 0.0, "extraction_whole_seconds": extraction}
+            common |= {"extraction_seconds": extraction / 2, "flops": 0.0, "after_flops": 0.0, "flags": ""}
+            common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0}
+            common |= {"updates": 0.0}
+            common |= {"thawed": 0, "embeddings": False, "optimizer": "adamw", "pairs": "", "synthetic": False}
+            for seed in seeds:
+                for role, value in (("validation", validation), ("test", test)):
+                    rows.append(common | {"seed": seed, "split": role, "role": role, "value": value / 100})
+    return pd.DataFrame(rows)
+
+
+def progress_of(folder, gains: dict) -> pd.DataFrame:
+    """Return runs with histories, whose scores rise with the root of their updates; full costs 16, top k 5."""
+    frames = []
+    for task, (probe, *more) in gains.items():
+        scores = {"frozen": (probe, probe, 1.0, 4.0)}
+        for name, gain, seconds in zip(("top_k", "full"), more, (5.0, 16.0), strict=True):
+            scores[name] = (probe + gain, probe + gain, seconds, 4.0)
+        frames.append(runs_of(scores, [task]))
+    runs = pd.concat(frames, ignore_index=True)
+    runs["folder"] = ["/".join(map(str, key)) for key in runs[["task", "strategy", "seed"]].to_numpy()]
+    for row in runs[(runs["role"] == "validation") & (runs["strategy"] != "frozen")].itertuples():
+        start = gains[row.task][0] / 100
+        scores = [start + (row.value - start) * share for share in np.sqrt(np.arange(1, 9) / 8)]
+        lines = [f"1,1,{10 * n},0.1,1e-4,{score}" for n, score in enumerate(scores, 1)]
+        (folder / row.folder).mkdir(parents=True)
+        (folder / row.folder / "history.csv").write_text("\n".join([HISTORY, *lines]))
+    return runs
 
 
 def data_of(folder) -> OutputData:

@@ -1,4 +1,4 @@
-"""Findings: claims are of things that exist, and what runs say of them is holds, fails, undecided or not testable."""
+"""Findings: claims are of things that exist, and what runs say of them is higher, lower, within or open."""
 
 import csv
 import io
@@ -10,15 +10,11 @@ import pytest
 import invented
 import scored_runs
 from test_papers import planned
+from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import claims, writers
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.outputs.tables import claims, over_tasks, writers
 from thaw.schema.yaml_files import read_yaml
-from thaw.statistics import verdicts
-from thaw.statistics.bootstrap import resampled
 
-HIGHER = {"above": 0.0}
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
 
 
@@ -38,64 +34,42 @@ def test_every_claim_is_about_what_the_catalogues_have(home, catalogue):
                 assert term.head is None or catalogue.head(term.head, entry.type), (name, task)
 
 
-def decided(contrasts: list[list[float]], margins: list[dict], by_rows: float = 0.0) -> list:
-    """Return the verdicts on contrasts by seed; by_rows, the deviation of their means by the test rows."""
-    drawn = by_rows * np.random.default_rng(0).standard_normal(1000)
-    means = [resampled(np.array(values), np.add.outer(values, drawn), 500, paired=True) for values in contrasts]
-    return verdicts.verdicts([dict(enumerate(values)) for values in contrasts], means, margins)
+def answers_of(folder, contrast: list[float], margin: dict) -> tuple[str, str]:
+    """Return the answer to a claim of two strategies that differ by so much with each seed, and its count."""
+    runs = scored_runs.write_scores(
+        folder, {"first": [80.0 + value for value in contrast], "second": [80.0] * len(contrast)}
+    )
+    claim = {key: value for key, value in entry().items() if key != "above"} | margin
+    table = claims.build(OutputData(folder, runs), invented.shown("f", "finding_table") | {"findings": [claim]})
+    (line,) = table.lines
+    return line[table.header.index("answer")], table.groups[0].rows[0].cells[1].text
 
 
 @pytest.mark.parametrize(
     "contrast, margin, answer",
     [
-        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], HIGHER, "holds"),
-        ([-2.0, -2.5, -1.5, -2, -2, -2.2, -1.8], HIGHER, "fails"),
-        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], {"above": 3.0}, "fails"),
-        ([2.0, -2.5, 1.5, -2, 2, -2.2, 1.8], HIGHER, "undecided"),
-        ([2.0, 2.5, 1.5, 2, 2], HIGHER, "undecided"),
-        ([0.2, -0.3, 0.1, 0.4, -0.2, 0.1, 0.0], {"within": 1.0}, "holds"),
-        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], {"within": 1.0}, "fails"),
-        ([0.8, 1.4, 0.6, 1.3, 0.9, 1.2, 0.7], {"within": 1.0}, "undecided"),
+        ([7.0, 8, 7, 8, 7, 8], {"above": 0.0}, "higher"),
+        ([-7.0, -8, -7, -8, -7, -8], {"above": 0.0}, "lower"),
+        ([7.0, 8, 7, 8, 7, 8], {"above": 15.0}, "lower"),
+        ([2.0, -2, 1, -2, 2, -1], {"above": 0.0}, "open"),
+        ([7.0, 8, 7, 8, 7, 8], {"above": 6.0}, "open"),
+        ([7.0, 8, 7, 8, 7, 8], {"within": 1.0}, "higher"),
+        ([0.0] * 6, {"within": 2.0}, "within"),
+        ([0.0] * 6, {"within": 1.0}, "open"),
+        ([-7.0, -8, -7, -8, -7, -8], {"within": 1.0}, "lower"),
     ],
 )
-def test_the_answer_to_one_claim(contrast, margin, answer):
-    (found,) = decided([contrast], [margin])
-    assert found.answer == answer and found.seeds == len(contrast)
-    assert found.needed is None or (answer == "undecided" and found.needed.seeds > 0)
+def test_the_answer_to_one_claim(tmp_path, contrast, margin, answer):
+    assert answers_of(tmp_path, contrast, margin) == (answer, f"1 {answer}")
 
 
-def test_six_seeds_decide_however_many_claims_there_are():
-    """With Holm, eight claims needed nine seeds: 2 / 2^6 x 8 is above 0.05, whatever the scores."""
-    many = decided([[2.0, 2.5, 1.5, 2, 2, 2.2]] * 8, [HIGHER] * 8)
-    assert {(v.answer, v.p) for v in many} == {("holds", 2 / 64)}
-
-
-def test_many_seeds_decide_nothing_that_the_test_rows_leave_open():
-    """500 seeds on one draw and one test set: 0.1 points are significant over seeds, and nothing over rows."""
-    rng = np.random.default_rng(1)
-    contrast = list(0.1 + 0.2 * rng.standard_normal(500))
-    (alone,), (crossed,) = decided([contrast], [HIGHER]), decided([contrast], [HIGHER], by_rows=1.0)
-    assert alone.answer == "holds" and alone.p <= 0.001
-    assert crossed.p == alone.p and crossed.answer == "undecided" and crossed.needed.rows > 10_000
-
-
-def test_seeds_that_are_lacking_are_counted_for_all_tests_of_the_table():
-    """What is said to be lacking decides, if mean and deviation stay: with one seed more forty tests stay undecided."""
-    rng = np.random.default_rng(3)
-
-    def of_deviations(seeds: int) -> list:
-        deviations = rng.standard_normal((40, seeds))
-        deviations -= deviations.mean(1, keepdims=True)
-        return decided(list(1.5 + 1.5 * deviations / deviations.std(1, ddof=1, keepdims=True)), [HIGHER] * 40)
-
-    few = of_deviations(7)[0]
-    assert few.answer == "undecided" and few.needed.rows is None
-    assert of_deviations(8)[0].answer == "undecided", "for one test alone a seed more would do"
-    assert {one.answer for one in of_deviations(7 + few.needed.seeds)} == {"holds"}
+def test_answers_are_counted():
+    assert claims.count(["open", "higher", "higher", "", "lower"]) == "2 higher, 1 lower, 1 open"
+    assert claims.count(["within", "open"]) == "1 within, 1 open" and claims.count([""]) == ""
 
 
 def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_path):
-    """Eight draws with a seed each: apart they decide nothing, together they are eight seeds."""
+    """Eight draws with a seed each: apart each has an interval of rows alone, together they are eight seeds."""
     names = [f"n100_d{draw}" for draw in range(1, 9)]
     parts = [
         scored_runs.write_scores(tmp_path, {"first": [first], "second": [second]}, name)
@@ -107,16 +81,11 @@ def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_p
         table = claims.build(OutputData(tmp_path, runs, first=first), spec)
         lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
         found[how] = [(line["subset"], line["seeds"], line["answer"]) for line in lines]
-    assert found["apart"] == [(name, 1, "undecided") for name in names]
-    assert found["together"] == [(names[0], 8, "holds")]
+    assert [line[:2] for line in found["apart"]] == [(name, 1) for name in names]
+    assert found["together"] == [(names[0], 8, "higher")]
     both = [f"odd.run.{names[0]}.tiny.linear.{strategy}.base" for strategy in ("first", "second")]
     assert [anchor for _, anchor in table.groups[0].rows[0].cells[-1].runs] == both
     assert f'<a href="../examples.html#{both[0]}">' in writers.to_html(table)
-
-
-def test_the_answer_over_tasks():
-    assert verdicts.overall(["holds", "holds"]) == "holds" and verdicts.overall(["holds", "fails"]) == "fails"
-    assert verdicts.overall(["holds", "undecided"]) == "undecided"
 
 
 def entry(times: float = -1.0, **changes) -> dict:
@@ -132,23 +101,24 @@ def entry(times: float = -1.0, **changes) -> dict:
     } | changes
 
 
-def test_a_table_of_findings_says_what_holds_and_by_how_much(tmp_path):
-    bare = {key: value for key, value in entry(id="two", claim="Deep wins.", reason="it needs 12 layers").items()}
+def test_a_table_of_findings_says_what_came_out_and_by_how_much(tmp_path):
+    bare = entry(id="two", claim="Deep wins.", reason="it needs 12 layers")
     bare.pop("tests")
     share = entry(times=-0.99, id="three", claim="A share.")
     spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare, share]}
     table = claims.build(OutputData(tmp_path, scored_runs.write_scores(tmp_path, SCORES)), spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
-    assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
-    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8 [")
-    assert cells["Deep wins."] == ["Nobody 2020", "not testable", "it needs 12 layers"]
-    header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
-    assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]
+    assert cells["First wins."][:2] == ["Nobody 2020", "1 higher"]
+    assert cells["First wins."][2].startswith("R&D_50%: higher 2.8 [")
+    assert cells["Deep wins."] == ["Nobody 2020", "–", "it needs 12 layers"]
+    first, second, third = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    assert [line["answer"] for line in (first, second, third)] == ["higher", "", "higher"]
     mean = sum(a - 0.99 * b for a, b in zip(*SCORES.values(), strict=True)) / 8
-    assert float(lines[2][header.index("contrast")]) == pytest.approx(mean, abs=1e-3)
+    assert float(third["value"]) == pytest.approx(mean, abs=1e-3) and 0 < float(third["low"]) < mean
+    assert (first["seeds"], first["margin"], second["reason"]) == ("8", "above 0", "it needs 12 layers")
     page = writers.to_html(table)
-    assert r"R\&D" in writers.to_tex(table) and "not testable" in page
-    assert page.count("<div>R&amp;D_50%: holds (") == 2, "each task has a line of its own"
+    assert r"R\&D" in writers.to_tex(table)
+    assert page.count("<div>R&amp;D_50%: higher ") == 2, "each task has a line of its own"
 
 
 @pytest.mark.parametrize(("by_task", "columns"), [("test", ["R&D_50%"]), ("reserved", [])])
@@ -158,10 +128,10 @@ def test_claims_by_tasks_have_a_column_for_each_task_on_the_splits_that_are_aske
     table = claims.build(OutputData(tmp_path, scored_runs.write_scores(tmp_path, SCORES)), spec)
     assert [column.label for column in table.columns] == ["Paper", "Answer", *columns]
     first, second = ([cell.text for cell in row.cells] for row in table.groups[0].rows)
-    assert first[:2] == ["Nobody 2020", "holds"] and second[:2] == ["Nobody 2020", "not testable"]
+    assert first[:2] == ["Nobody 2020", "1 higher"] and second[:2] == ["Nobody 2020", "–"]
     if columns:
         mean = sum(a - b for a, b in zip(*SCORES.values(), strict=True)) / 8
-        assert first[2].startswith(f"holds {mean:.1f} [") and second[2] == ""
+        assert first[2].startswith(f"higher {mean:.1f} [") and second[2] == ""
     (line, _) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
     assert (line["split"] == "test") == bool(columns), "the CSV has the splits that the table shows"
 
@@ -179,10 +149,10 @@ def test_seeds_that_lack_a_score_are_left_out(tmp_path):
     runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
     (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
-    assert "undecided" in table.groups[0].rows[0].cells[1].text and line["seeds"] == 3
+    assert line["seeds"] == 3
 
 
-def test_a_claim_that_cannot_be_tested_everywhere_says_on_how_many(tmp_path):
+def test_a_claim_that_has_no_scores_somewhere_says_where(tmp_path):
     """`late` lacks the second strategy, and no subset has `reserved` rows: of that split nothing is said."""
     runs = scored_runs.write_scores(tmp_path, SCORES)
     late = runs[runs["strategy"] == "first"].assign(task="late")
@@ -191,52 +161,80 @@ def test_a_claim_that_cannot_be_tested_everywhere_says_on_how_many(tmp_path):
     spec = invented.shown("f", "finding_table") | {"findings": [entry() | {"tests": tests}]}
     table = claims.build(OutputData(tmp_path, pandas.concat([runs, late], ignore_index=True)), spec)
     _, answer, detail = (cell.text for cell in table.groups[0].rows[0].cells)
-    assert answer == "holds, tested on 1 of 2" and "late: not testable, no seed has all scores;" in detail
-    assert any("on which it can be tested" in note for note in table.notes)
+    assert answer == "1 higher" and detail.endswith("late: no seed has all scores")
 
 
 def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
-    """Two sizes differ by 10 points and no strategy from the other: every contrast is 0, and none has six seeds."""
+    """Two sizes differ by 10 points and no strategy from the other: every contrast is 0."""
     small, large = {"first": [70.0] * 3, "second": [70.0] * 3}, {"first": [80.0] * 3, "second": [80.0] * 2}
     parts = [scored_runs.write_scores(tmp_path, scores, name) for name, scores in (("n100", small), ("n1000", large))]
     runs = pandas.concat(parts, ignore_index=True)
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
     lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
-    assert [(line["subset"], line["seeds"], line["contrast"]) for line in lines] == [
+    assert [(line["subset"], line["seeds"], line["value"]) for line in lines] == [
         ("n100", 3, "0.0000"),
         ("n1000", 2, "0.0000"),
     ]
-    assert table.groups[0].rows[0].cells[2].text.count("undecided") == 2
+    assert table.groups[0].rows[0].cells[1].text == "2 open"
+    assert any(note.startswith("With fewer than 3 seeds") for note in table.notes)
 
 
-def test_the_plan_says_how_many_seeds_a_table_of_findings_needs(home, shared_data):
-    """Six, however many claims there are: with Holm, 24 of them needed ten."""
-    comparisons, few = (one for one in planned(home, "wei2022", shared_data).seeds_of_tables() if not one.marks)
-    assert (few.output, few.needed, few.planned, few.enough) == ("findings", 6, 3, False) and not comparisons.enough
-    assert few.sentence.startswith("Warning: Table findings, ") and "nothing in it will be decided" in few.sentence
-    whole = planned(home, "lee2019", shared_data).seeds_of_tables()
-    assert [(one.needed, one.planned, one.enough) for one in whole if one.output == "findings"] == [(6, 10, True)]
-    demo = load_plan(read_config([str(home / "tests/base.yaml")], {}), home).seeds_of_tables()
-    assert [(one.output, one.needed, one.planned) for one in demo if not one.marks] == [("advice", 3, 2)]
+@pytest.mark.parametrize("count, flags", [(8, "undertrained"), (4, "undertrained"), (3, "")])
+def test_an_undertrained_strategy_is_a_flag_beside_the_answer(tmp_path, count, flags):
+    runs = scored_runs.write_scores(tmp_path, SCORES)
+    runs.loc[(runs["strategy"] == "second") & (runs["seed"] <= count), "flags"] = "validation_flat;underfit"
+    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    assert (line["answer"], line["flags"], table.groups[0].rows[0].cells[1].text) == ("higher", flags, "1 higher")
+    assert table.groups[0].rows[0].cells[2].text.endswith("], undertrained" if flags else "]")
+    assert any(note.startswith("Undertrained:") for note in table.notes) == bool(flags)
 
 
-def test_the_plan_says_which_number_of_seeds_is_for_what(home):
-    """Three seeds are enough for a recommendation, which reads intervals, and not for the marks of tables of scores."""
+TASKS = {"a": 9.0, "b": 6.0, "c": 5.0, "d": 2.0, "e": 1.0, "f": -8.0}
 
-    def said(seeds) -> list[tuple[str, bool]]:
-        more = {"seeds": seeds, "outputs": ["main_table", "advice"]}
-        tables = load_plan(read_config([str(home / "tests/base.yaml")], more), home).seeds_of_tables()
-        return [(table.sentence, table.warns) for table in tables]
 
-    marks = (
-        "Table main_table shows scores with any number of seeds; which strategies are below the highest it says by a"
-    )
-    advice = "Table advice can decide with 3 seeds or more, by intervals; {} planned."
-    assert said([1, 2, 3]) == [
-        (f"{marks} test over seeds, with 6 or more; 3 planned.", False),
-        (advice.format(3), False),
-    ]
-    assert said([1, 2, 3, 4, 5, 6]) == [(advice.format(6), False)]
+def over(folder, weak=()):
+    """Return the runs of a claim with these contrasts by task, its table over tasks, and its line; weak: underfit."""
+    frames = []
+    for task, gain in TASKS.items():
+        rates = {("first", "base"): 0.7 + gain / 100, ("second", "base"): 0.7}
+        frames.append(scored_runs.write(folder, rates, seeds=(1, 2, 3), task=task).assign(role="test", main=True))
+    runs = pandas.concat(frames, ignore_index=True)
+    runs["flags"] = np.where(runs["task"].isin(weak) & (runs["strategy"] == "first"), "underfit", "")
+    tests = [test | {"task": task} for test in entry()["tests"] for task in TASKS]
+    spec = invented.shown("o", "over_tasks_table", claims=["one"], findings=[entry(tests=tests)])
+    table = over_tasks.build(OutputData(folder, runs), spec)
+    (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    return runs, table, line
+
+
+def test_over_tasks_a_claim_is_counted_and_has_its_mean(tmp_path):
+    runs, table, line = over(tmp_path)
+    means = 100 * runs.groupby(["task", "strategy"])["value"].mean().unstack()
+    values = means["first"] - means["second"]
+    half = 2.5706 * values.std() / np.sqrt(6)
+    ends = [values.mean(), values.mean() - half, values.mean() + half]
+    assert [float(line[name]) for name in ("value", "low", "high")] == pytest.approx(ends, abs=1e-2)
+    answers = {part.split(": ")[0]: part.split()[1] for part in table.groups[0].rows[0].cells[2].text.split("; ")}
+    numbers = {word: list(answers.values()).count(word) for word in ("higher", "lower", "open", "within")}
+    assert {word: int(line[word]) for word in numbers} == numbers and sum(numbers.values()) == 6
+    assert table.groups[0].rows[0].cells[0].text == claims.count(answers.values())
+    assert line["tasks"] == "a b c d e f" and not line["flagged"]
+
+
+def test_over_tasks_flags_leave_no_task_out(tmp_path):
+    _, table, line = over(tmp_path, weak=("a",))
+    assert line["flagged"] == "a" and line["tasks"] == "a b c d e f"
+    assert "], undertrained; b:" in table.groups[0].rows[0].cells[2].text
+
+
+def test_over_tasks_without_a_score_it_says_so(tmp_path):
+    runs = scored_runs.write(tmp_path, {("full", "base"): 0.9}, seeds=(1,)).assign(role="test", main=True)
+    bare = {key: value for key, value in entry().items() if key != "tests"} | {"reason": "no runs"}
+    with pytest.raises(UserError, match="an over_tasks_table needs scores for one of its claims: one"):
+        over_tasks.build(
+            OutputData(tmp_path, runs), invented.shown("o", "over_tasks_table", claims=["one"], findings=[bare])
+        )
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):
@@ -254,14 +252,3 @@ def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(hom
     assert half[1]["tests"][0]["terms"][0] == [1.0, "roberta", "lee_top_k_dropout_10", "k12"]
     large = planned(home, "wei2022", shared_data).job("table", "wei2022/findings").spec["findings"]
     assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k_dropout", "k05"]
-
-
-@pytest.mark.parametrize(("sizes", "needed"), [((100, 300, 1000, 3500), 8), ((100,), 6)])
-def test_sizes_whose_draws_are_seeds_share_the_error_so_that_each_needs_more_of_them(home, sizes, needed):
-    wanted = {"subsets": [f"n{rows}_r{draw}" for rows in sizes for draw in range(1, 7)]}
-    wanted |= {"outputs": ["draws_full"], "tasks": ["trec6"], "sources": ["hub"]}
-    config = read_config([str(home / "config/experiments/grid_sizes.yaml")], wanted)
-    (table,) = load_plan(config, home).seeds_of_tables()
-    assert (table.output, table.needed, table.planned, table.enough) == ("draws_full", needed, 6, needed == 6)
-    more = load_plan(config | {"seeds": [1, 2]}, home).seeds_of_tables()[0]
-    assert more.planned == 12 and "12 planned. The 2 seeds of each draw share its training rows" in more.sentence

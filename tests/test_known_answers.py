@@ -138,7 +138,6 @@ def test_a_share_is_reached_only_above_it_and_needs_a_full_model():
     assert aggregation.least({0: 0.1, 1: None}, 0.5, 0.9) is None
     with pytest.raises(UserError, match="a full model with a score above 0, not 0.0"):
         aggregation.least({0: 0.1}, 0.0, 0.9)
-    assert aggregation.chance_corrected(0.75, 1.0, 0.5) == 0.5 and aggregation.chance_corrected(0.5, 0.4, 0.5) is None
 
 
 def test_expected_layer_and_its_bits_are_those_of_tenney_et_al(printed):

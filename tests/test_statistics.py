@@ -1,7 +1,5 @@
 """Statistics on cases with known answers: resampled metrics, intervals, tests, trials, variance."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,17 +7,7 @@ from scipy.stats import binomtest, t, ttest_1samp
 
 from thaw.core.errors import UserError
 from thaw.evaluation import metrics, weighted_metrics
-from thaw.statistics import (
-    aggregation,
-    bootstrap,
-    expected_max,
-    sample_size,
-    sign_flips,
-    significance,
-    variance_components,
-    verdicts,
-)
-from thaw.statistics.sample_size import Spread
+from thaw.statistics import aggregation, bootstrap, expected_max, variance_components
 
 LABELS = ["no", "yes", "perhaps"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -169,147 +157,6 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
     assert aggregation.least_lasting({1: 0.73, 2: 0.5, 3: 0.74, 4: 0.75}, 0.8, 0.9) == 3, "and all after it"
     assert aggregation.least_lasting({1: 0.73, 2: 0.5}, 0.8, 0.9) is None
     assert bootstrap.least_interval({0: by_k[0]}, full, 0.9) == (None, None)
-
-
-def sign_flip(differences) -> float:
-    """Return the p of one test."""
-    return sign_flips.max_t(np.asarray(differences, dtype=float)[:, None])[0][0]
-
-
-@pytest.mark.parametrize("n, least", [(1, 1.0), (5, 2 / 32), (6, 2 / 64), (8, 2 / 256)])
-def test_the_sign_flip_test_cannot_go_below_its_bound(n, least):
-    assert sign_flip(np.linspace(0.5, 1, n)) == pytest.approx(least)
-
-
-def test_the_sign_flip_test_of_a_known_case():
-    assert sign_flip([1, 2, -3]) == 1.0
-    assert sign_flip([3, 1, -1]) == pytest.approx(6 / 8)  # sums 5, 3, 3, 1 and their mirrors
-    many = np.random.default_rng(2).normal(0.2, 1, 40)
-    assert sign_flip(many) == pytest.approx(2 * t.sf(abs(ttest_1samp(many, 0).statistic), 39), abs=0.02)
-    with pytest.raises(UserError, match="one difference or more"):
-        sign_flip([])
-
-
-def test_the_sign_flip_test_keeps_its_level():
-    rng = np.random.default_rng(4)
-    called = [sign_flip(rng.normal(0, 1, 8)) <= 0.05 for _ in range(400)]
-    assert 0.02 < np.mean(called) < 0.08
-
-
-def test_max_t_has_the_bound_of_one_test_whatever_their_number():
-    rng = np.random.default_rng(8)
-    _, adjusted = sign_flips.max_t(rng.normal(40, 0.1, (6, 73)))
-    assert min(adjusted) == 2 / 64
-    p, adjusted = sign_flips.max_t(np.zeros((7, 3)))
-    assert p == adjusted == [1.0] * 3
-
-
-def test_max_t_is_the_permutation_written_out():
-    differences = np.random.default_rng(9).normal(0.6, 1, (7, 5))
-    size = lambda x: abs(x.mean(0)) / (x.std(0, ddof=1) / np.sqrt(7))  # noqa: E731
-    seen, order = size(differences), np.argsort(-size(differences))
-    flipped = np.array([size(differences * np.array(signs)[:, None]) for signs in product((1, -1), repeat=7)])
-    steps = [np.mean(flipped[:, order[rank:]].max(1) >= seen[order[rank]] - 1e-9) for rank in range(5)]
-    assert np.array(sign_flips.max_t(differences)[1])[order] == pytest.approx(np.maximum.accumulate(steps))
-
-
-def test_max_t_holds_the_error_of_the_family_and_finds_what_holm_cannot():
-    """40 tests that share their seeds: the error is 5 %, and eight seeds find effects that Holm could never."""
-    rng, errors, found = np.random.default_rng(10), [], []
-    for _ in range(100):
-        shared = 0.7 * rng.standard_normal((8, 1))
-        noise = shared + 0.7 * rng.standard_normal((8, 40))
-        errors.append(min(sign_flips.max_t(noise)[1]) <= 0.05)
-        found.append(np.mean(np.array(sign_flips.max_t(noise + 2)[1]) <= 0.05))
-    assert np.mean(errors) <= 0.1 and np.mean(found) > 0.6
-    assert 40 * 2 / 2**8 > 0.05, "so that Holm's smallest p is above 0.05"
-
-
-def test_seeds_of_their_own_share_the_error_by_holms_rule():
-    def of(n: int, p: float, first: int) -> dict:
-        """Return differences of n seeds of their own whose sign-flip p is at least p."""
-        values = [1.0 + 0.01 * i for i in range(n)]
-        for size in range(n):
-            if sign_flip(values) >= p:
-                break
-            values[size] = -values[size]
-        return dict(enumerate(values, first))
-
-    tests = [of(8, p, 100 * i) for i, p in enumerate((0.0, 0.05, 0.03, 0.3))]
-    p, adjusted = zip(*sign_flips.adjusted(tests), strict=True)
-    by_holm, highest = [0.0] * 4, 0.0
-    for rank, index in enumerate(np.argsort(p, kind="stable")):
-        highest = max(highest, min(1.0, p[index] * (4 - rank)))
-        by_holm[index] = highest
-    assert adjusted == pytest.approx(by_holm)
-
-
-def test_a_test_of_few_seeds_costs_the_others_nothing():
-    whole = [dict(enumerate(row)) for row in np.random.default_rng(11).normal(3, 1, (10, 8))]
-    alone = sign_flips.adjusted(whole)
-    with_few = sign_flips.adjusted([*whole, {0: 1.0, 1: 1.01, 2: 1.02}])
-    assert with_few[:-1] == alone and with_few[-1] == (0.25, 1.0)
-
-
-def test_comparisons_need_six_seeds_and_may_have_no_answer():
-    up, noise = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8, 1.3], [1.0, -1.2, 0.9, -1.1, 0.2, -0.1, 0.3]
-    by_seed = [dict(enumerate(values)) for values in (up, noise, [-x for x in up], up[:5])]
-    first, second, third, few = significance.compare(by_seed, [of_seeds(list(one.values())) for one in by_seed])
-    assert first.answer == "higher" and first.adjusted == pytest.approx(2 / 128) and first.effect > 5
-    assert second.answer == "not distinguishable" and second.seeds == 7
-    assert third.answer == "lower" and few.answer == "too few seeds"
-
-
-def of_seeds(scores: list[float]) -> bootstrap.Resampled:
-    """Return the mean of scores that are the same on all examples."""
-    return bootstrap.resampled(np.array(scores), np.repeat(np.array(scores)[:, None], 1000, axis=1), 500)
-
-
-def test_six_copies_of_one_row_of_two_hundred_are_no_difference():
-    """As of fits to convergence, whose seeds are copies: p over them is 1 / 32, and the CI over rows holds 0."""
-    copies = np.full(6, 0.5)
-    for low, answer in ((-0.05, "not distinguishable"), (0.1, "higher")):
-        mean = bootstrap.resampled(copies, np.tile(np.linspace(low, 1.5, 1000), (6, 1)), 200)
-        (found,) = significance.compare([dict(enumerate(copies))], [mean])
-        assert found.adjusted == 1 / 32 and found.answer == answer
-
-
-def test_an_interval_on_the_other_side_of_the_mean_is_no_answer():
-    """A mean of 0.5 whose draws are all below 0, as where a metric is biased on resampled rows."""
-    mean = bootstrap.Resampled(0.5, np.linspace(-2.0, -1.0, 1000), of_seeds([0.5] * 6).spread)
-    (found,) = significance.compare([dict.fromkeys(range(6), 0.5)], [mean])
-    assert found.adjusted == 1 / 32 and found.answer == "not distinguishable"
-
-
-def test_where_the_rows_hold_a_family_undecided_rows_are_asked_for():
-    """Seven clear tests, and one whose own interval is clear, but not that of the family: seeds would not help."""
-    rng = np.random.default_rng(0)
-    seeds = 0.3 * rng.standard_normal((8, 8)) + np.array([[9.0] * 7 + [2.3]]).T
-    means = [bootstrap.resampled(own, own[:, None] + rng.standard_normal(1000), 500) for own in seeds]
-    *clear, open_ = verdicts.verdicts([dict(enumerate(own)) for own in seeds], means, [{"above": 0}] * 8)
-    assert {one.answer for one in clear} == {"holds"} and open_.answer == "undecided" and open_.ci.low > 0
-    assert open_.p < 0.05 and open_.needed.rows > 500
-
-
-def test_d_z_is_corrected_for_few_seeds():
-    assert significance.effect_size([1.0, 1.0, 1.0]) is None and significance.effect_size([1, 3]) is None
-    rng = np.random.default_rng(12)
-    for seeds in (3, 6):
-        drawn = [significance.effect_size(rng.normal(1, 1, seeds)) for _ in range(4000)]
-        assert np.median(drawn) < 1.1 and (seeds == 3 or np.mean(drawn) == pytest.approx(1, abs=0.05))
-
-
-def test_what_would_decide_names_seeds_or_a_larger_test_set():
-    """500 rows, 8 % of which two strategies disagree on, equal means, a margin of 1 point: no seed decides it."""
-    by_rows = 1e4 * 0.08 / 500
-    rows_alone = sample_size.needed(1.0, Spread(0.04, by_rows, 6, 500))
-    assert rows_alone.rows == pytest.approx(1e4 * 0.08 * 1.96**2, rel=0.1) and rows_alone.seeds >= 1
-    enough = sample_size.needed(1.0, Spread(rows_alone.seeds and 0.04, 1e4 * 0.08 / (1.1 * rows_alone.rows), 6, 4000))
-    assert enough.rows is None
-    seeds = sample_size.needed(1.0, Spread(4.0, 0.01, 6, 500))
-    assert seeds.rows is None and t.ppf(0.975, seeds.seeds + 5) * 2 / np.sqrt(seeds.seeds + 6) < 1
-    assert sample_size.needed(0.0, Spread(1.0, 0.1, 6, 500)) is None
-    assert sample_size.needed(1.0, Spread(np.nan, 0.1, 1, 500)) is None
 
 
 def test_the_expected_best_of_so_many_trials():

@@ -1,19 +1,13 @@
-"""Runs that had not learnt their training rows: the flag, and what it does to a finding; what a search cost."""
+"""Runs that had not learnt their training rows: the flag; what a search cost."""
 
 from collections import Counter
 
 import pytest
 
-import invented
-import scored_runs
-from test_findings import SCORES, entry
 from thaw.core.files import write_json, write_text
 from thaw.outputs.frame.collection import CollectedNeed
-from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.search_costs import search_costs
 from thaw.outputs.frame.underfit import underfit_runs
-from thaw.outputs.tables import claims
-from thaw.statistics.verdicts import HOLDS, NOT_TESTABLE
 
 PLACE = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "seed": 1, "pairs": "joint"}
 LBFGS, ADAMW = {"train": ["head"], "optimizer": "lbfgs"}, {"train": ["all"]}
@@ -80,17 +74,6 @@ def test_a_fit_to_convergence_is_never_underfit(tmp_path, phases, underfit, trai
     history = epochs(0.5, 0.7, 0.8, 0.83, phase=len(phases))
     run = written(tmp_path / "selected", train, *phases, history=history)
     assert underfit_runs([probe, run]) == ({run[0]} if underfit else set())
-
-
-@pytest.mark.parametrize("count, answer", [(8, NOT_TESTABLE), (4, NOT_TESTABLE), (3, HOLDS)])
-def test_a_finding_about_an_underfit_strategy_is_not_testable(tmp_path, count, answer):
-    runs = scored_runs.write_scores(tmp_path, SCORES)
-    weak = (runs["strategy"] == "second") & (runs["seed"] <= count)
-    runs.loc[weak, "flags"] = "validation_flat;underfit"
-    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
-    assert line["answer"] == table.groups[0].rows[0].cells[1].text == answer
-    assert ("underfit: second" in line["reason"]) == (answer == NOT_TESTABLE)
 
 
 def test_a_search_is_shared_by_the_runs_that_take_its_settings(tmp_path):

@@ -1,6 +1,6 @@
 """Compare two results example by example: what in their settings differs, which predictions flipped, and where.
 
-thaw compare results/runs/<task>/.../frozen/base results/runs/<task>/.../full/base
+thaw compare results/runs/<task>/.../linear_probe/base results/runs/<task>/.../full/base
 thaw compare FIRST SECOND --split test --out flipped.csv
 
 A result is a run's folder (seed<n>), the folder above it for all its seeds, or one of baselines/, external/ and

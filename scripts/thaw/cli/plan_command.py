@@ -192,7 +192,7 @@ def main(words: list[str]) -> None:
         if others := report["preparatory"]:
             print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
     chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
-    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables()), *chosen]:
+    for sentence in [*plan.left_out, *chosen]:
         print(f"  {sentence}")
     if given.runs:
         print_runs(plan)

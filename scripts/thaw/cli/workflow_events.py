@@ -52,9 +52,6 @@ class WorkflowEvents:
         if self._is_whole() and self.plan.deleted:
             files = plural(len(self.plan.deleted), "file is", "files are")
             self.logger.info(f"Of the results that a report shows {files} gone and made again.")
-        for table in self.plan.seeds_of_tables():
-            if table.warns:
-                self.logger.warning(table.sentence)
         threads = min(self.plan.threads, self.workflow.cores or self.plan.threads)
         if self.workflow.local_exec:  # on a cluster the login node shows nothing else of a job
             self._run_here(threads)

@@ -13,7 +13,7 @@ UNDERTRAINED, COLLAPSED, BELOW_BASELINE = "undertrained", "collapsed", "below_ba
 
 
 @dataclass(frozen=True)
-class Folds:
+class FoldScores:
     """Out-of-fold scores of a cross-validated arm, on the rows of training and validation together.
 
     score: on all of them; by_row [D]: on draws of them, which draw validation rows as elsewhere; rows: how many.
@@ -30,7 +30,8 @@ class Arm:
 
     name: its id. scores [S] by seed; by_row [S, D] on resampled validation rows; rows: how many there are. price: what
     its training costs, in one unit for all arms. converged: all its seeds have one fit. encoder: False for a baseline.
-    flags: what is wrong with its runs. folds: its out-of-fold scores; None for an arm that was trained once.
+    flags: what is wrong with its runs. expected: points more than of others before validation is seen, see `prior`.
+    folds: its out-of-fold scores; None for an arm that was trained once.
     """
 
     name: str
@@ -41,7 +42,8 @@ class Arm:
     converged: bool = True
     encoder: bool = True
     flags: tuple[str, ...] = ()
-    folds: Folds | None = None
+    expected: float = 0.0
+    folds: FoldScores | None = None
 
 
 @dataclass(frozen=True)

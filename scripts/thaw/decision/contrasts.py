@@ -24,20 +24,22 @@ class Difference:
     @property
     def answer(self) -> str:
         """Higher or lower where the interval is on one side of 0, else open."""
-        return HIGHER if self.low > 0 else LOWER if self.high < 0 else OPEN
+        return self.compared_with(0.0, 0.0)
 
-    def within(self, margin: float) -> bool:
-        """Tell whether the whole interval is nearer to 0 than a margin."""
-        return -margin < self.low and self.high < margin
+    def compared_with(self, low: float, high: float) -> str:
+        """Within where the interval is between two numbers, higher or lower where it is beyond both, else open."""
+        if low < self.low and self.high < high:
+            return WITHIN
+        return HIGHER if self.low > high else LOWER if self.high < low else OPEN
 
 
 def simultaneous(values: np.ndarray, draws: np.ndarray, errors: np.ndarray, rows: np.ndarray) -> list[Difference]:
     """Return differences with intervals that hold all of them together in 95 % of the draws (max-|t|).
 
-    Where no draw changes a difference, its interval is as wide as rows that were not seen allow. Args: values [K];
-    draws [D, K]; standard errors [K]; the number of rows [K] behind each.
+    Where no draw changes a difference, its interval is as wide as rows that were not seen allow. The ends are NaN where
+    it is undefined on all draws. Args: values [K]; draws [D, K]; standard errors [K]; the rows [K] behind each.
     """
-    moves = errors > TIE
+    moves = ~(errors <= TIE)
     reach = 0.0
     if moves.any():
         away = np.abs(draws - values)[:, moves] / errors[moves]

@@ -4,5 +4,5 @@ METRICS = {"mcc": "matthews1975mcc", "spearman": "spearman1904", "span_f1": "tjo
 METRICS |= dict.fromkeys(("answer_f1", "exact_match"), "rajpurkar2016squad")
 METRICS |= dict.fromkeys(("best_f1", "best_exact"), "rajpurkar2018squad2")
 OPTIMIZERS = {"adamw": "loshchilov2019adamw", "lbfgs": "liu1989lbfgs"}
-TESTS, BEST = "westfall1993resampling", "edwards1983best"
+TESTS = "westfall1993resampling"
 SOFTWARE = ("wolf2020transformers", "paszke2019pytorch", "molder2021snakemake")

@@ -12,8 +12,8 @@ FLAG_LABELS = {
     "same_seeds": "identical losses to another seed",
     "memorised": "memorises the training set: train score at least 0.99, validation barely above the majority class",
     "strength_at_edge": "chose the strongest L2 penalty that was tried: a stronger one may score higher",
-    "underfit": "underfit: more than a point below the linear probe on its training rows or, with less than 99 there, "
-    "improving to the end",
+    "underfit": "undertrained: more than a point below the linear probe on its training rows or, with less than 99 "
+    "there, improving to the end",
     "all_seen": "evaluated on a split whose rows all share a sentence with train",
     "label_unknown": "the test split has a label that train lacks",
     "foreign_tokenizer": "the tokenizer seems to belong to another model",

@@ -30,15 +30,12 @@ class Requirement(StrEnum):
     TRANSFER = "a task with transfer sets"
     LEVELS = "two seeds, orders or draws"
     CLAIMS = "claims about its tasks"
-    SIDES = "both sides of a guideline"
     FULL = "runs of the full model and of another strategy"
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
     FULL_AND_STUDENT = "runs of the full model and of a student"
     MERGES = "merges: of runs on one trunk"
     LATENCY = "latency: of its merges"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
-    RULES = "the strategies of its rules"
-    CHANCE = "the majority class as a baseline, where a share of the way from chance is shown"
 
 
 class Addition(StrEnum):
@@ -50,19 +47,16 @@ class Addition(StrEnum):
     PROTOCOL = "a paper's settings and ours"
     COVERAGE = "which of a paper's printed numbers the runs compute"
     CLAIMS = "papers' claims, and the runs that test them"
-    ADVICE = "what papers would take"
-    GUIDELINES = "what papers answer in general"
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"
     LAYERS = "the encoders' numbers of layers"
-    CORPORA = "the dataset of each task"
     STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 
 class Use(StrEnum):
     """What is made of an output besides itself."""
 
-    VERDICTS = "the report counts its verdicts on published claims"
+    CLAIMS = "the report counts its answers to published claims"
     ADVICE = "it is printed when the workflow ends"
 
 
@@ -71,9 +65,8 @@ class OutputKind(LazyImport):
     """A kind of table or figure.
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
-    needs: what an experiment must have for it. adds: what the plan adds to its spec. seeds: with fewer it decides
-    nothing; 0 where it only shows. seeds_of_marks: of one that only shows, with fewer it has no mark of a test. use:
-    what else is made of it, if anything.
+    needs: what an experiment must have for it. adds: what the plan adds to its spec. use: what else is made of it, if
+    anything.
     """
 
     about: str
@@ -81,8 +74,6 @@ class OutputKind(LazyImport):
     _: KW_ONLY
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
-    seeds: int = 0
-    seeds_of_marks: int = 0
     use: Use | None = None
 
 

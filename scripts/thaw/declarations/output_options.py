@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.declarations.value_types import Id, Text
+from thaw.declarations.value_types import Id
 
 
 class OutputOptions(BaseModel):
@@ -132,7 +132,7 @@ class AdviceOptions(DrawsOptions):
 
 
 class FindingOptions(DrawsOptions):
-    """Claims and their verdicts."""
+    """Claims and the answers to them."""
 
     by_task: Literal["test", "reserved"] | None = Field(
         None,
@@ -145,15 +145,6 @@ class OverTasksOptions(DrawsOptions):
     """Claims over tasks."""
 
     claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
-    ordered: dict[Text, list[Id]] | None = Field(
-        None,
-        description="groups of tasks in an order: whether the contrast, of each task by the first claim that has it, "
-        "falls over them",
-    )
-
-
-class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
-    """A margin on a split."""
 
 
 class ReferenceOptions(OutputOptions):
@@ -168,56 +159,9 @@ class ReferenceSplitOptions(ReferenceOptions, RunSplitOptions, DrawsOptions):
 
 
 class RelativeOptions(ReferenceSplitOptions):
-    """Shares of the full model's quality."""
+    """A comparison with the full model, and where the way to it starts."""
 
-    start: Id | None = Field(
-        None,
-        description="a strategy that thaws nothing: the table then shows the share of the way from it to the full "
-        "model, and the share of the full model's training cost",
-    )
-
-
-class Rule(OutputOptions):
-    """A rule that takes one of some strategies by validation."""
-
-    label: Text = Field(description="its name in print")
-    among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
-    variant: Id | None = Field(None, description="of strategies with a sweep this point alone, as k02")
-    way: Literal["best", "halving", "logme", "random"] = Field(
-        "best",
-        description="best: trains all and takes the best; halving: trains the better half further after each of four "
-        "shares of the updates; logme: the first strategy where the last layer's LogME less that of shuffled targets "
-        "is above the threshold that is best for other datasets, else the second; random: one of them by chance",
-    )
-
-    @model_validator(mode="after")
-    def _keys_of_its_way(self):
-        if self.variant and self.way != "best":
-            raise ValueError("variant belongs to a rule with way: best")
-        if self.way == "logme" and len(self.among) != 2:
-            raise ValueError("a rule with way: logme chooses between two strategies")
-        return self
-
-
-class RulesOptions(ReferenceSplitOptions):
-    """Rules that choose by validation."""
-
-    rules: list[Rule] = Field(
-        min_length=1,
-        description="the rules, each with a label and the strategies among which it chooses, or one variant of a "
-        "sweep; the others are compared with the first. The way is best (trains all and takes the best, the default), "
-        "halving (trains the better half further), logme (takes one of two by LogME of the frozen layers), or random",
-    )
-    against: Text | None = Field(
-        None, description="the label of the rule that all others are compared with; by default the first"
-    )
-
-    @model_validator(mode="after")
-    def _against_a_rule(self):
-        labels = [rule.label for rule in self.rules]
-        if self.against is not None and self.against not in labels:
-            raise ValueError(f"against: {self.against} is none of the rules ({', '.join(labels)})")
-        return self
+    start: Id = Field(description="a strategy that thaws nothing, from which the way to the full model is counted")
 
 
 class ServingOptions(MarginOptions, ReferenceOptions):

@@ -167,9 +167,7 @@ PROBES = {
         targets=("domain",),
         serves="corpora with a target {domain} of kind label",
     ),
-    "logme": ProbeKind(
-        "thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure", "rule_table"), "logme"
-    ),
+    "logme": ProbeKind("thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure"), "logme"),
     "head_importance": ProbeKind(
         "thaw.probes.head_importance:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
     ),

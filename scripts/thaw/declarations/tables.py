@@ -1,7 +1,6 @@
 """The kinds of tables; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
-from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_OF_RULES, FEWEST_SEEDS
 from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement, Use
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
@@ -14,7 +13,6 @@ TABLES = {
         "HTML, as all tables",
         options.ScoresOptions,
         adds=(*RUNS, Addition.DRAWS),
-        seeds_of_marks=FEWEST_SEEDS,
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
@@ -50,16 +48,16 @@ TABLES = {
     ),
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
-        "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
+        "the claims of config/findings.yaml that the experiment's runs can test: on how many tasks the difference is "
+        "higher, lower or open",
         options.FindingOptions,
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
-        seeds=FEWEST_SEEDS,
-        use=Use.VERDICTS,
+        use=Use.CLAIMS,
     ),
     "over_tasks_table": OutputKind(
         "thaw.outputs.tables.over_tasks:build",
-        "claims over all tasks: the mean contrast and its test over tasks, or whether it falls over groups in an order",
+        "claims over all tasks: on how many the difference is higher, lower or open, and its mean over them",
         options.OverTasksOptions,
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
@@ -88,30 +86,17 @@ TABLES = {
         adds=RUNS,
     ),
     "comparison_table": OutputKind(
-        "thaw.outputs.tables.pairwise_tests:build",
-        "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
+        "thaw.outputs.tables.relative:build",
+        "every strategy less one: differences with one 95 % interval for the whole table, and their price",
         options.ReferenceSplitOptions,
         needs=(Requirement.FULL,),
         adds=(*RUNS, Addition.DRAWS),
-        seeds=FEWEST_SEEDS,
-    ),
-    "guideline_table": OutputKind(
-        "thaw.outputs.tables.guidelines:build",
-        "frozen or fine-tuned, large or small head, by type of task, as the runs say and as papers say "
-        "(config/advice.yaml)",
-        options.GuidelineOptions,
-        needs=(Requirement.SIDES,),
-        adds=(*RUNS, Addition.GUIDELINES, Addition.DRAWS),
-        seeds=FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
-        "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance, "
-        "which is the score of the baseline majority; "
-        "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
-        "that thaws nothing to full fine-tuning, and share of its cost",
+        "the same as comparison_table, and the share of the way from a strategy that thaws nothing to full fine-tuning",
         options.RelativeOptions,
-        needs=(Requirement.FULL, Requirement.CHANCE),
+        needs=(Requirement.FULL,),
         adds=(*RUNS, Addition.DRAWS),
     ),
     "student_table": OutputKind(
@@ -134,15 +119,6 @@ TABLES = {
         "measured times of merges against their runs as one model each (`latency:`): median, P95, P99, texts a second",
         needs=(Requirement.LATENCY,),
         adds=(Addition.MERGES,),
-    ),
-    "rule_table": OutputKind(
-        "thaw.outputs.tables.choice_rules:build",
-        "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "
-        "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
-        options.RulesOptions,
-        needs=(Requirement.FULL, Requirement.RULES),
-        adds=(*RUNS, Addition.DRAWS, Addition.PROBES, Addition.CORPORA),
-        seeds=FEWEST_OF_RULES,
     ),
     "forgetting_table": OutputKind(
         "thaw.outputs.tables.forgetting:build",

@@ -20,8 +20,6 @@ PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
 CI = f"Student's t over seeds or draws, {CI_OF_ROWS}"
-CI_ON_VALIDATION = CI.replace("test rows", "validation rows")
-TOO_MANY = "more than 100 seeds or 500 times the rows"  # beyond what non_inferiority tries
 PRICE = (
     "its training, the runs that it starts from, its share of the search that chose its settings, and its share of the "
     "feature extraction of the rows that training and choosing read"
@@ -96,6 +94,12 @@ def few_seeds(fewest: int, more: str = "") -> list[str]:
     return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
 
 
+def joint_ci(count: int) -> str:
+    """Return what the brackets of a table of differences are. Args: how many differences it has."""
+    of = f"one 95 % interval that holds all {count} differences of the table together" if count > 1 else "its 95 % CI"
+    return f"In brackets {of} ({CI})."
+
+
 def ci_over(fewest: int, most: int) -> str:
     """Return what the 95 % CI of means is made by. Args: the fewest and the most seeds of such a mean."""
     if most < FEWEST_OF_INTERVAL:
@@ -127,14 +131,6 @@ def seed(value: float) -> str:
     return "" if value != value else str(int(value))
 
 
-def lacking(needed, rows: str = "test set") -> str:
-    """Return what a decision lacks: 3 more seeds, or more rows too. Args: a `sample_size.Needed`; of which set."""
-    seeds = plural(needed.seeds, "more seed")
-    if needed.rows is None:
-        return seeds
-    return f"{rows} too small: {count(needed.rows)} rows" + (f" and {seeds}" if needed.seeds else "")
-
-
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -145,7 +141,6 @@ _TEX = {
     "ρ": r"$\rho$",
     "²": r"$^2$",
     "≈": r"$^\approx$",
-    "ᵛ": r"$^v$",
     "ⁿ": r"$^n$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",

@@ -4,7 +4,7 @@ from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
-from thaw.planning import confounders, recommendations
+from thaw.planning import confounders
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs, protocols, table_comparison
 from thaw.schema.entry import spec_of
@@ -56,14 +56,6 @@ def _claims(entry: OutputConfig, context: OutputContext) -> dict:
     return {"findings": every if chosen is None else [one for one in every if one["id"] in chosen]}
 
 
-def _advice(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"papers": recommendations.paper_rules(context.experiment, context.catalogue, context.runs)}
-
-
-def _guidelines(entry: OutputConfig, context: OutputContext) -> dict:
-    return recommendations.guidelines(context.experiment, context.catalogue)
-
-
 def _layers(entry: OutputConfig, context: OutputContext) -> dict:
     encoders = context.experiment.encoders
     return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
@@ -104,13 +96,7 @@ def _merges(entry: OutputConfig, context: OutputContext) -> dict:
     return {"merged": digest(context.merged), "merges": names}
 
 
-def _corpora(entry: OutputConfig, context: OutputContext) -> dict:
-    tasks = context.experiment.tasks
-    return {"corpora": {task: context.catalogue.get("tasks", task, "tasks").corpus for task in tasks}}
-
-
 ADDITIONS = {
-    Addition.CORPORA: _corpora,
     Addition.MERGES: _merges,
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
@@ -118,8 +104,6 @@ ADDITIONS = {
     Addition.PROTOCOL: _protocol,
     Addition.COVERAGE: _coverage,
     Addition.CLAIMS: _claims,
-    Addition.ADVICE: _advice,
-    Addition.GUIDELINES: _guidelines,
     Addition.LAYERS: _layers,
     Addition.STUDENTS: _students,
     Addition.DRAWS: _draws,

@@ -44,10 +44,6 @@ class OutputContext:
         """Return whether a run trains its head alone."""
         return self.planner.thawed(run) == (0, False)
 
-    def is_full(self, run: RunPlan) -> bool:
-        """Return whether a run trains the embeddings too."""
-        return self.planner.thawed(run)[1]
-
     def students(self, run: RunPlan) -> tuple[int | None, str]:
         """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
         strategy, shape = self.planner.strategy(run), self.planner.shape(run)

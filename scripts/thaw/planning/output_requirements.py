@@ -10,8 +10,6 @@ from thaw.declarations.output_kind import Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
 from thaw.declarations.splits import RESERVED
-from thaw.declarations.task_types import CLASS_METRICS
-from thaw.planning import recommendations
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs
 from thaw.schema.output import OutputConfig
@@ -102,36 +100,8 @@ def _claims(entry: OutputConfig, context: OutputContext) -> str:
         return ""
     return (
         "it answers papers' claims, and of no claim in findings.yaml the experiment has all strategies; add those that "
-        "one compares, as grid_frozen and budget_full"
+        "one compares, as linear_probe and full"
     )
-
-
-def _sides(entry: OutputConfig, context: OutputContext) -> str:
-    asked = recommendations.guidelines(context.experiment, context.catalogue)
-    for rule in asked["guidelines"]:
-        if any(_has_sides(rule["question"], runs, context) for runs in _by_task(rule, asked["types"], context)):
-            return ""
-    return (
-        "it weighs a frozen encoder against the full model, or a large head against a small one, and no task here that "
-        "a guideline is about has runs of both; add a strategy, as full, or a head"
-    )
-
-
-def _by_task(rule: dict, types: dict[str, str], context: OutputContext) -> list[list]:
-    """Return the runs of each task, subset and encoder that a guideline is about, over all heads."""
-    by_task: dict[tuple, list] = {}
-    for (task, *place, _), runs in context.cells.items():
-        if not rule["types"] or types[task] in rule["types"]:
-            by_task.setdefault((task, *place), []).extend(runs)
-    return list(by_task.values())
-
-
-def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
-    """Return whether runs of one task hold both sides of a question."""
-    frozen, full = ([run for run in runs if test(run)] for test in (context.is_frozen, context.is_full))
-    if question == "adaptation":
-        return bool(frozen and full)
-    return len({run.head for run in (frozen if question == "features" else full)}) > 1
 
 
 def _full(entry: OutputConfig, context: OutputContext) -> str:
@@ -147,7 +117,7 @@ def _full(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
+    return _full_and_another(entry, context, context.is_frozen, "one that trains the head alone, as linear_probe")
 
 
 def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:
@@ -159,22 +129,6 @@ def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:
 
 def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
-
-
-def _rules(entry: OutputConfig, context: OutputContext) -> str:
-    for rule in entry.rules:
-        for name in rule.among:
-            if name not in context.strategies:
-                return (
-                    f"rule '{rule.label}' trains {name}, which is none of the experiment's strategies "
-                    f"({', '.join(context.strategies)}); add it, or define the output with rules: about those"
-                )
-        points = {run.variant for run in context.runs if run.strategy in rule.among}
-        if rule.variant and rule.variant not in points:
-            return f"rule '{rule.label}': variant: {rule.variant} is none of {', '.join(sorted(points))}"
-        if rule.way == "logme" and not any(job.spec["probe"].get("shuffles") for job in context.probed):
-            return f"rule '{rule.label}' reads LogME of shuffled targets too; say probes: [logme_shuffled]"
-    return ""
 
 
 def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
@@ -194,14 +148,6 @@ def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callabl
 
 def _is_whole(run, entry: OutputConfig) -> bool:
     return (run.strategy, run.variant) == (entry.reference, "base")
-
-
-def _chance(entry: OutputConfig, context: OutputContext) -> str:
-    experiment = context.experiment
-    shown = {context.catalogue.get("tasks", task, "tasks").metrics[0] for task in experiment.tasks}
-    if entry.start or "majority" in experiment.baselines or not shown & set(CLASS_METRICS):
-        return ""
-    return "it shows shares of the way from chance, the score of the majority class; say baselines: [majority]"
 
 
 def _merges(entry: OutputConfig, context: OutputContext) -> str:
@@ -225,11 +171,8 @@ REQUIREMENTS = {
     Requirement.TRANSFER: _transfer,
     Requirement.LEVELS: _levels,
     Requirement.CLAIMS: _claims,
-    Requirement.SIDES: _sides,
     Requirement.FULL: _full,
     Requirement.FULL_AND_FROZEN: _full_and_frozen,
     Requirement.FULL_AND_STUDENT: _full_and_student,
     Requirement.FULL_AND_SWEEP: _full_and_sweep,
-    Requirement.RULES: _rules,
-    Requirement.CHANCE: _chance,
 }

@@ -16,7 +16,6 @@ from thaw.core.failed_outputs import failures
 from thaw.declarations.output_kind import Requirement, Use
 from thaw.declarations.outputs import OUTPUTS, kinds_for
 from thaw.declarations.probes import draws
-from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
@@ -282,10 +281,6 @@ class Plan:
         kinds = kinds_for(Use.ADVICE)
         named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] in kinds]
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
-
-    def seeds_of_tables(self) -> list[SeedsOfTable]:
-        """Return the tables of all experiments whose words need seeds, with what they need and have."""
-        return [one for experiment in self.experiments for one in tables(experiment, self.jobs["table"])]
 
     def experiment(self, name: str) -> ExperimentConfig:
         """Return an experiment by its name."""

@@ -38,21 +38,21 @@ class SubjectsConfig(BaseModel):
 
 
 class FindingConfig(CatalogueEntry):
-    """A claim, and the contrast of scores x 100 that decides it: their sum over the terms, seed by seed."""
+    """A claim, and the contrast of scores x 100 that it is about: their sum over the terms, seed by seed."""
 
     claim: Text = Field(description="the claim in one sentence")
     paper: Text = Field(description="authors and year")
     tasks: list[Id] = Field(min_length=1, description="tasks that it is about; each is tested by itself")
     metrics: dict[Id, Text] = Field({}, description="task: its metric, where it is not the main one")
     contrast: list[TermConfig] = Field(min_length=1, description="weighted sum of scores, seed by seed")
-    above: float | None = Field(None, description="the claim holds if the contrast is above this many points")
+    above: float | None = Field(None, description="the contrast is claimed to be above this many points")
     within: float | None = Field(
-        None, gt=0, description="the claim holds if the absolute contrast is below this many points"
+        None, gt=0, description="the absolute contrast is claimed to be below this many points"
     )
     encoder: SubjectsConfig = Field(SubjectsConfig(), description="encoders that it is about")
 
     @model_validator(mode="after")
     def _one_margin(self):
         if (self.above is None) == (self.within is None):
-            raise ValueError("a finding needs one of above and within: the margin that decides it")
+            raise ValueError("a finding needs one of above and within: its margin")
         return self

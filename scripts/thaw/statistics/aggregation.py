@@ -57,8 +57,3 @@ def least_lasting(scores: Mapping[int, float | None], full: float | None, share:
             break
         passed = k
     return passed
-
-
-def chance_corrected(score: float, full: float, chance: float) -> float | None:
-    """Return how much of the way from chance to the full model a score has gone; None for a full model at chance."""
-    return None if full <= chance else (score - chance) / (full - chance)

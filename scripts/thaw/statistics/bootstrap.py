@@ -6,7 +6,7 @@ S seeds, N examples, G groups of examples, D draws.
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, sqrt
 from zlib import crc32
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.evaluation.weighted_metrics import Scorer
 from thaw.statistics.aggregation import least_lasting
-from thaw.statistics.sample_size import Spread
 
 DRAWS = 1000
 AT_ONCE = 2_000_000  # drawn examples that are held in memory
@@ -109,6 +108,24 @@ class PartDraws(RowDraws):
 
 
 @dataclass(frozen=True)
+class Spread:
+    """What an interval of a mean is made of: variance of one seed, variance by the rows, and how many of both.
+
+    by_seed: of one seed's score, NaN with one seed; by_rows: of the mean of all seeds, which more seeds do not lessen.
+    """
+
+    by_seed: float
+    by_rows: float
+    seeds: int
+    rows: int
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; with fewer than three seeds that of the rows alone."""
+        return sqrt(self.by_rows + (self.by_seed / self.seeds if self.seeds >= FEWEST_OF_INTERVAL else 0.0))
+
+
+@dataclass(frozen=True)
 class Resampled:
     """A mean over seeds, its draws [D], and the variances that they are made of."""
 
@@ -193,12 +210,6 @@ def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
         return Interval(value, np.nan, np.nan, 1.0)
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return Interval(value, float(low), float(high), 1 - len(defined) / len(draws))
-
-
-def joint_reach(means: list[Resampled]) -> float:
-    """Return how many standard errors hold all of some means in 95 % of the draws; 0 without any that has an error."""
-    away = [np.abs(mean.draws - mean.value) / mean.spread.error for mean in means if mean.spread.error > 0]
-    return float(np.nanquantile(np.fmax.reduce(away), LEVEL)) if away else 0.0
 
 
 def student_interval(values) -> tuple[float | None, float | None, float | None]:

@@ -9,7 +9,6 @@ from thaw.outputs.figures import figure_style, label_placement, panels, strategy
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.statistics.non_inferiority import pareto
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend
@@ -90,6 +89,15 @@ def front_of(rows, cost: str) -> list:
     """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
     rows = rows[rows["mean"].notna()].sort_values(cost)
     return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
+
+
+def pareto(costs: list[dict[str, float]]) -> list[bool]:
+    """Return for each whether no other one is as good in everything and better in something; less is better."""
+    values = [tuple(cost.values()) for cost in costs]
+    return [
+        not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in values)
+        for one in values
+    ]
 
 
 def _cost_axes(axis, values, name: str) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
-from thaw.statistics.non_inferiority import ROUNDING
 
+ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
 REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
 

@@ -87,7 +87,7 @@ def gains(runs, whole: str, predictions: PredictionFiles):
     for (*cell, metric, split), _ in head_alone(tested).groupby([*CELL, "metric", "split"], sort=False):
         contrast = contrasts.between((*cell[:4], whole, "base"), tuple(cell), split)
         if contrast:
-            ci = contrast.resampled.ci
+            ci = contrast.ci
             gain = {"metric": metric, "split": split, "gain": ci.value, "low": ci.low, "high": ci.high}
-            rows.append(dict(zip(CELL, cell, strict=True)) | gain | {"seeds": len(contrast.differences)})
+            rows.append(dict(zip(CELL, cell, strict=True)) | gain | {"seeds": contrast.spread.seeds})
     return pandas.DataFrame(rows, columns=[*CELL, "metric", "split", "gain", "low", "high", "seeds"])

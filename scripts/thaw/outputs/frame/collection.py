@@ -224,6 +224,7 @@ def _costs(result: CollectedResult, results, extraction: dict[str, float], searc
             "peak_memory_mb": value(record, path, "peak_memory_mb"),
             "updates": record.get("steps", ""),
             "device": value(record, path, "hardware", "device"),
+            **({"precision": record["precision"]} if "precision" in record else {}),
             **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
         }
     )

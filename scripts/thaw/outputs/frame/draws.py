@@ -40,9 +40,5 @@ def notes(runs, first: dict[str, str]) -> list[str]:
     counts = {one: sum(other == one for other in first.values()) for one in dict.fromkeys(first.values())}
     said = wording.listing(f"{count} from {one} on" for one, count in counts.items())
     seeds = runs[runs["subset"].isin(first)].groupby("subset")["seed"].nunique().max()
-    shared = (
-        f" The {seeds} seeds of a draw share its rows, so that intervals are too narrow and p too small."
-        if seeds > 1
-        else ""
-    )
+    shared = f" The {seeds} seeds of a draw share its rows, so that intervals are too narrow." if seeds > 1 else ""
     return [f"Each draw of the training rows counts as further seeds: {said}.{shared}"]

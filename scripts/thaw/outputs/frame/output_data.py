@@ -30,10 +30,6 @@ class OutputData:
         return read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
 
     @cached_property
-    def _numbers(self) -> dict[tuple[str, int], int]:
-        return draws.numbered(self._each_run, self._first)
-
-    @cached_property
     def runs(self):
         """The frame of runs.csv, see `runs_frame`."""
         return draws.together(self._each_run, self._first)
@@ -54,22 +50,6 @@ class OutputData:
         if not self._probes:
             raise UserError("no probe of this experiment has a result yet; run the workflow first")
         return [ProbeRecord(path, read_json(path)) for path in self._probes]
-
-    def shown_subset(self, subset: str) -> str:
-        """Return the subset as which `runs` has another one: of several draws the first."""
-        return self._first.get(subset, subset)
-
-    def by_seed(self, record: ProbeRecord, layer: int, score: str) -> dict[int, float]:
-        """Return a score of a layer by seed, as `runs` numbers the seeds; of draws, those that have runs.
-
-        Args: a score on the only split it has.
-        """
-        cells = [cell for cell in record.value("layers") if cell["layer"] == layer]
-        scores = {cell["seed"]: next(iter(cell["scores"].values()))[score] for cell in cells}
-        if record.of["subset"] not in self._first:
-            return scores
-        places = {seed: self._numbers.get((record.of["subset"], seed)) for seed in scores}
-        return {number: scores[seed] for seed, number in places.items() if number is not None}
 
     @cached_property
     def merges(self) -> dict[tuple[str, str, str], dict]:

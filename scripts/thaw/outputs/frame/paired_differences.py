@@ -1,47 +1,25 @@
-"""Two cells of runs.csv on the same task and split: their difference per seed, and its 95 % CI.
+"""Cells of runs.csv on the same task and split: their differences, over seeds and rows together.
 
 D draws. Scores are in points (x 100).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from thaw.decision.arms import COLLAPSED, UNDERTRAINED
+from thaw.decision.contrasts import Difference, simultaneous
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Interval, Resampled
 
 # Rows of few columns are chosen faster.
-COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings"]
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """A weighted sum of scores by seed, for each seed that has all of them, and its mean over seeds with draws [D]."""
-
-    by_seed: dict[int, float]
-    resampled: Resampled
-
-    @property
-    def differences(self) -> list[float]:
-        """The contrast of each seed."""
-        return list(self.by_seed.values())
-
-    @property
-    def draws(self) -> np.ndarray:
-        """The mean over resampled seeds and examples, [D]."""
-        return self.resampled.draws
-
-    @property
-    def mean(self) -> float:
-        """The mean over seeds."""
-        return self.resampled.value
-
-    @property
-    def text(self) -> str:
-        """The mean with its 95 % CI in print: −1.2 [−2.0, −0.4]."""
-        return printed(self.resampled.ci)
+COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings", "flags"]
+FLAGS = {
+    UNDERTRAINED: "Undertrained: half of the runs of a strategy, or more, are on their training rows more than a point "
+    "below the linear probe of the same head or, with less than 99 there, still improving when they ended. The "
+    "difference is one of lengths of training too.",
+    COLLAPSED: "Collapsed: a run diverged or predicts a single class.",
+}
 
 
 class Contrasts:
@@ -54,9 +32,14 @@ class Contrasts:
         self._places = self.shown.groupby([*CELL, "split"], sort=False).indices
         self.predictions = predictions
 
-    def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
+    def between(self, first: tuple, second: tuple, split: str) -> Resampled | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
         return combined([(1.0, self._rows(first, split)), (-1.0, self._rows(second, split))], self.predictions)
+
+    def on_validation(self, first: tuple, second: tuple) -> Resampled | None:
+        """Return the same of the scores on validation."""
+        sides = [(1.0, of_cell(self.validated, first)), (-1.0, of_cell(self.validated, second))]
+        return combined(sides, self.predictions)
 
     def sides(self, cells: list[tuple], split: str) -> list[Resampled]:
         """Return the mean of each cell over the seeds that all of them have, with its draws; [] without such a seed."""
@@ -65,24 +48,16 @@ class Contrasts:
             return []
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
 
+    def flags(self, cells: list[tuple], split: str) -> list[str]:
+        """Return the flags of some cells, see `flags_of`."""
+        return flags_of([self._rows(cell, split) for cell in cells])
+
     def _rows(self, cell: tuple, split: str):
         return self.shown.iloc[self._places.get((*cell, split), [])]
 
-    def best(self, cells: list[tuple]) -> tuple | None:
-        """Return the cell with the highest mean on validation, of equals the first; None where none has a score.
 
-        Means are over the seeds that all of them have; a cell with fewer seeds than another is left out.
-        """
-        scored = {cell: of_cell(self.validated, cell).set_index("seed")["value"] for cell in cells}
-        most = max((len(values) for values in scored.values()), default=0)
-        kept = {cell: values for cell, values in scored.items() if len(values) == most > 0}
-        shared = set.intersection(*(set(values.index) for values in kept.values())) if kept else set()
-        means = {cell: values[values.index.isin(shared)].mean() for cell, values in kept.items() if shared}
-        return max(means, key=means.get, default=None)
-
-
-def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) -> Contrast | None:
-    """Return a weighted sum of cells; None where no seed has all.
+def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) -> Resampled | None:
+    """Return a weighted sum of cells, the mean over the seeds that all of them have; None where there is no such seed.
 
     Args: weight and rows of runs.csv of each cell, all by one metric and on one split.
     """
@@ -90,9 +65,28 @@ def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) ->
     if sides[0].empty:
         return None
     weighted = [(100 * times, side) for (times, _), side in zip(terms, sides, strict=True)]
-    made = predictions.resampled(weighted, sides[0]["metric"].iloc[0], sides[0]["split"].iloc[0])
-    values = sum(times * side["value"].to_numpy() for times, side in weighted)
-    return Contrast(dict(zip(sides[0]["seed"], values.tolist(), strict=True)), made)
+    return predictions.resampled(weighted, sides[0]["metric"].iloc[0], sides[0]["split"].iloc[0])
+
+
+def flags_of(sides: list) -> list[str]:
+    """Return those of `FLAGS` that are true of a side: half of its runs are undertrained, or one collapsed.
+
+    Args: rows of runs.csv of each side.
+    """
+    runs = [[set(flags.split(";")) for flags in rows["flags"]] for rows in sides]
+    weak = any(2 * sum("underfit" in run for run in side) >= len(side) > 0 for side in runs)
+    fell = any(run & {"one_class", "diverged"} for side in runs for run in side)
+    return [UNDERTRAINED] * weak + [COLLAPSED] * fell
+
+
+def jointly(means: list[Resampled]) -> list[Difference]:
+    """Return some differences with the 95 % interval that holds all of them together."""
+    if not means:
+        return []
+    spreads = [mean.spread for mean in means]
+    numbers = ([mean.value for mean in means], [one.error for one in spreads], [one.rows for one in spreads])
+    values, errors, rows = map(np.array, numbers)
+    return simultaneous(values, np.stack([mean.draws for mean in means], axis=1), errors, rows)
 
 
 def _of_shared_seeds(sides: list) -> list:
@@ -104,11 +98,11 @@ def _of_shared_seeds(sides: list) -> list:
     return [side[side["seed"].isin(shared)].sort_values("seed") for side in sides]
 
 
-def plain(ci: Interval) -> list[str]:
-    """Return a mean with both ends of its interval as CSV fields."""
+def plain(ci: Interval | Difference) -> list[str]:
+    """Return a number with both ends of its interval as CSV fields."""
     return [f"{value:.4f}" for value in (ci.value, ci.low, ci.high)]
 
 
-def printed(ci: Interval) -> str:
-    """Return a mean with its interval in print."""
+def printed(ci: Interval | Difference) -> str:
+    """Return a number with its interval in print: −1.2 [−2.0, −0.4]."""
     return f"{wording.number(ci.value)} {wording.interval(ci.low, ci.high)}"

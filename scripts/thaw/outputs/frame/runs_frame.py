@@ -13,7 +13,7 @@ One row per result, split and metric.
     role                train, validation, test, reserved (rows of train that a subset reserves), unseen (test rows that
                         share no sentence with train), or transfer (a split `<task>/<split>` of another task)
     optimizer           of the run's phases; lbfgs means that all seeds share one convex fit
-    precision           of the run's phases
+    precision           in which the run's phases were computed
     pairs               how pairs of texts were read: joint or separate; empty where the task has none
     truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
     train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further

@@ -1,15 +1,13 @@
 """Sentences of the report, generated from settings and scores."""
 
-from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.task_types import PAIR_TYPES, WORD_TYPES
 from thaw.outputs import wording
-from thaw.outputs.tables.claims import answer_overall
+from thaw.outputs.tables.claims import count
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
 from thaw.schema.strategy import StrategyConfig, methods_text
-from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED
 
 
 def strategy(id: str, spec: dict) -> str:
@@ -90,19 +88,12 @@ def encoder(entry: dict, card: dict) -> str:
 
 
 def claims(lines) -> str:
-    """Return how many claims hold, fail or are undecided, and which hold or fail. Args: a findings table's lines."""
-    tests: dict[tuple, list[str]] = {}
+    """Return how often the difference of each claim is higher, lower or open. Args: a findings table's lines."""
+    answers: dict[str, list[str]] = {}
     for line in lines.itertuples():
-        tests.setdefault((line.claim, line.encoder), []).append(line.answer)
-    by_claim = {key: answer_overall(answers) for key, answers in sorted(tests.items())}
-    counts = []
-    for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [
-            f"“{claim.rstrip('.')}”{tested}" for (claim, _), (given, tested) in by_claim.items() if given == answer
-        ]
-        which = f" ({'; '.join(dict.fromkeys(named))})" if named and answer in (HOLDS, FAILS) else ""
-        counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
-    return f"Claims of papers about these strategies, each tested over the seeds of these runs.{''.join(counts)}"
+        answers.setdefault(line.claim, []).append(line.answer)
+    counted = [f"“{claim.rstrip('.')}”: {count(own)}" for claim, own in answers.items() if any(own)]
+    return f"Claims of papers about these strategies, as differences: {'; '.join(counted) or 'none has a score'}."
 
 
 def pairs(summary, spec: dict) -> list[tuple[str, str]]:
@@ -121,31 +112,22 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 
-def seeds_of(summary) -> dict[str, int | bool]:
-    """Return the fewest and the most seeds, or draws that count as such, of a mean of runs; whether a test has enough.
+def seeds_of(summary) -> dict[str, int]:
+    """Return the fewest and the most seeds, or draws that count as such, of a mean of runs.
 
     Args: summary of runs on test, their draws together.
     """
     seeds = (summary["seeds"] - summary["undefined"])[summary["fitted"]]
     seeds = seeds[seeds > 0]
     fewest, most = (int(seeds.min()), int(seeds.max())) if len(seeds) else (0, 0)
-    return {"fewest": fewest, "most": most, "tested": most >= FEWEST_SEEDS}
+    return {"fewest": fewest, "most": most}
 
 
 def caution(summary, unit: str = "seed") -> str:
-    """Return the sentence on what differences mean with this number of seeds. Args: see `seeds_of`; `draws.unit`."""
+    """Return the sentence on what intervals say with this number of seeds. Args: see `seeds_of`; `draws.unit`."""
     seeds = seeds_of(summary)
-    fewest, most = seeds["fewest"], seeds["most"]
-    if most <= 1:
-        return f"One {unit} per run: differences between strategies may be noise."
-    means = f"Means are over {wording.seed_range(fewest, most, unit)}"
-    if fewest >= FEWEST_SEEDS:
-        return f"{means}; a difference that is not tested may be noise."
-    few = f"fewer than {FEWEST_SEEDS}" if seeds["tested"] else "so few"
-    return (
-        f"{means}; with {few}, a difference of one standard deviation is not evidence that one strategy is better "
-        "than another."
-    )
+    text = f"Means are over {wording.seed_range(seeds['fewest'], seeds['most'], unit)}."
+    return " ".join([text, *wording.few_seeds(seeds["fewest"])])
 
 
 def choices(tasks: list[dict]) -> str:

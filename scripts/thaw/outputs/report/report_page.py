@@ -130,7 +130,7 @@ def _linked(results, folder: Path, run: str) -> str:
     return relative(Path(results, run, "metrics.json"), folder)
 
 
-def _said(answer: record.Answer) -> dict:
+def _said(answer: record.TaskAnswer) -> dict:
     """Return an answer in print: title, metric, headline, score on test with its anchor, sentences."""
     cell = answer.cell_of(answer.decision.taken)
     return {
@@ -187,10 +187,10 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
 
 
 def _claims(outputs: list[dict], folder: Path) -> list[str]:
-    """Return a sentence about the published claims for each table of verdicts on them."""
+    """Return a sentence about the published claims for each table of them."""
     import pandas
 
-    kinds = kinds_for(Use.VERDICTS)
+    kinds = kinds_for(Use.CLAIMS)
     paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
     drawn = [path.with_suffix(".csv") for path in paths if not reason(path.with_suffix(""))]
     return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]

@@ -1,126 +1,142 @@
-"""A table of relative quality: of every strategy the difference to the full model, its share of the full model's score,
-and the share of the way from chance that it has gone. D draws.
-"""
+"""A table of every strategy less one of them: the difference, its price, and how far it gets from a start. D draws."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
-from thaw.declarations.task_types import CLASS_METRICS
+from thaw.decision.contrasts import LOWER, OPEN, Difference
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.paired_differences import FLAGS, Contrasts, jointly, plain
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.tables import share_of_way
-from thaw.outputs.tables.share_of_way import Drawn
+from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.bootstrap import Resampled
+from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 HEADER = (
-    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative "
-    "corrected corrected_low corrected_high"
+    "task split subset encoder head strategy variant metric value low high answer seeds flags share share_low "
+    "share_high price price_share"
 )
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A strategy less the reference: its row of the summary, the prices of both, and its share of the way in %."""
+
+    row: object
+    difference: Difference
+    seeds: int
+    flags: list[str]
+    prices: tuple[float, float]
+    share: Interval | None
+
+
 def build(data, spec: dict) -> TextTable:
-    """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
+    """Return every strategy's difference to `reference` on every task, within each encoder, head and subset.
 
-    Both ratios are left out unless the 95 % CI of the full model's score less chance, the score of the most frequent
-    label (0 for metrics without one, such as correlations), is above 0; and where that score is missing. Args: spec
-    with `reference`, the strategy that trains everything. Raises UserError where that was not run. With `start` in the
-    spec the table is that of `share_of_way`.
+    Args: spec with `reference`, a strategy without a sweep, and where the share of the way is shown `start`. Raises
+    UserError where nothing can be compared.
     """
-    if spec.get("start"):
-        return share_of_way.build(data, spec)
-    labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
+    labels = spec["labels"]
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    columns, groups, lines = aggregate.columns(summary, labels), [], []
-    near, unknown = {}, {}  # columns without ratios
-    chances, fewest = _chances(data, spec["split"]), FEWEST_OF_INTERVAL
-    for group, name in aggregate.group_names(summary, labels).items():
-        mine, rows = aggregate.runs_of(summary, group), {}
-        for row in mine[(mine["strategy"] != spec["reference"]) & mine["mean"].notna()].itertuples():
-            sides = contrasts.sides(_cells(row, spec["reference"]), row.split)
-            if sides:
-                lacking = None if row.metric in CLASS_METRICS else Drawn(0.0, 0.0)
-                chance = chances.get((row.task, row.split, row.subset), lacking)
-                numbers = _numbers(*sides, chance) if chance else {}
-                at = aggregate.column_index(columns, row.task, row.split)
-                if not numbers:
-                    (unknown if chance is None else near)[columns[at].label] = None
-                fewest = min(fewest, sides[0].spread.seeds)
-                line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
-                line = rows.setdefault((row.strategy, row.variant), line)
-                line.cells[at] = _cell(sides[0].value - sides[1].value, numbers, row_anchor(row))
-                lines.append(_line(row, *sides, chance, numbers))
-        groups += [Group(name, [], list(rows.values()))] if rows else []
-    if not groups:
-        raise UserError(f"a relative_table needs runs of {spec['reference']} and of other strategies")
-    titles = [column.title for column in columns]
-    whole = wording.label(labels, "strategies", spec["reference"])
-    return text_table(
-        spec, titles, groups, _notes(whole, list(near), list(unknown), fewest), HEADER, lines, sentences=True
-    )
-
-
-def _chances(data, role: str) -> dict[tuple, Drawn]:
-    """Return chance by task, split and subset; 0 where the majority's score is not defined or below 0.
-
-    R² of the majority may be below 0, and a share of a score below 0 says nothing. Where draws of the training rows are
-    shown as one subset, each has its majority class, and chance is their mean. Args: role of the split, as test.
-    """
-    runs, chances = data.runs, {}
-    shown = runs["main"].astype(bool) & (runs["role"] == role) & (runs["missing"] == "")
-    rows = runs[shown & (runs["kind"] == "baseline") & (runs["strategy"] == "majority")]
-    for key, own in rows.groupby(["task", "split", "subset"], sort=False):
-        value = 100 * float(own["value"].fillna(0.0).mean())
-        chances[key] = Drawn(0.0, 0.0)
-        if value > 0:
-            draws = 100 * data.predictions.by_row(own, own["metric"].iloc[0], key[1])
-            chances[key] = Drawn(value, np.nan_to_num(draws).mean(0).clip(min=0.0))
-    return chances
-
-
-def _cells(row, whole: str) -> list[tuple]:
-    group = (row.task, row.subset, row.encoder, row.head)
-    return [(*group, row.strategy, row.variant), (*group, whole, "base")]
-
-
-def _numbers(one: Resampled, whole: Resampled, chance: Drawn) -> dict[str, float]:
-    """Return relative quality and chance-corrected ratio in %, the latter with its interval.
-
-    {} where the 95 % CI of the full model's score less chance is not above 0.
-    """
-    corrected = share_of_way.share(chance, whole, one)
-    if corrected is None:
-        return {}
-    ratios = {"relative": 100 * one.value / whole.value, "corrected": corrected.value}
-    return ratios | {"low": corrected.low, "high": corrected.high}
-
-
-def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
-    text = wording.number(difference)
-    if numbers:
-        relative, corrected = (wording.number(numbers[key]) for key in ("relative", "corrected"))
-        text += f"; {relative} %; {corrected} % {wording.interval(numbers['low'], numbers['high'])}"
-    return TextCell(text, difference, link=link)
-
-
-def _line(row, one: Resampled, whole: Resampled, chance: Drawn | None, numbers: dict[str, float]) -> list:
-    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
-    plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
-    scores = ["" if number is None else f"{number:.4f}" for number in (one.value, whole.value, chance and chance.value)]
-    return [*cell, one.spread.seeds, *scores, int(bool(numbers)), f"{one.value - whole.value:.4f}", *plain]
-
-
-def _notes(whole: str, near: list[str], unknown: list[str], fewest: int) -> list[str]:
-    notes = [
-        f"Difference to {whole} in points over the seeds that both have; score in % of {whole}; and chance-corrected "
-        f"score in % of {whole}, where chance is the score of the majority class, with its 95 % CI ({wording.CI}). For "
-        "scores that can be near 0, such as correlations, the second number is not informative.",
+    columns = aggregate.columns(summary, labels)
+    compared = _compared(summary[summary["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec)
+    marks = wording.warning_marks(flag for one in compared for flag in one.flags)
+    rows: dict[tuple, dict[tuple, list[Compared]]] = {}
+    for one in compared:
+        group = rows.setdefault((one.row.subset, one.row.encoder, one.row.head), {})
+        group.setdefault((one.row.strategy, one.row.variant), []).append(one)
+    groups = [
+        Group(name, [], [_row(own, columns, marks, labels) for own in rows[group].values()])
+        for group, name in aggregate.group_names(summary, labels).items()
+        if group in rows
     ]
-    if near:
-        notes.append(f"No ratios where {whole} is not clearly above chance: {wording.listing(near)}.")
-    if unknown:
-        notes.append(f"No ratios where the score of the majority class is missing: {wording.listing(unknown)}.")
-    return notes + wording.few_seeds(fewest)
+    notes = _notes(spec, len(compared), min(one.seeds for one in compared))
+    notes += [f"{mark} {FLAGS[flag]}" for flag, mark in marks.items()]
+    notes += undefined_note(data.runs, labels, "Differences leave these runs out")
+    titles = [*(column.title for column in columns), "Price"]
+    return text_table(spec, titles, groups, notes, HEADER, [_line(one) for one in compared])
+
+
+def _compared(fitted, contrasts: Contrasts, spec: dict) -> list[Compared]:
+    """Return the comparisons, in the order of the summary's rows, with one interval for all of them."""
+    whole, start, kept = spec["reference"], spec.get("start"), []
+    for row in fitted[fitted["strategy"] != whole].itertuples():
+        cells = _cell(row), _cell(row, whole)
+        mean = contrasts.between(*cells, row.split)
+        if mean:
+            kept.append((row, cells, mean))
+    if not kept:
+        raise UserError(f"a table of differences needs runs of {whole} and of another strategy with the same seeds")
+    differences = jointly([mean for *_, mean in kept])
+    prices = {_cell(row): row.price for row in fitted.itertuples()}
+    known = {(cells[0], row.split): difference for (row, cells, _), difference in zip(kept, differences, strict=True)}
+    compared = []
+    for (row, cells, mean), difference in zip(kept, differences, strict=True):
+        share, first = None, _cell(row, start)
+        way = known.get((first, row.split)) if start and row.strategy != start else None
+        if way and way.answer == LOWER:
+            share = _share(*contrasts.sides([first, *reversed(cells)], row.split))
+        flags = contrasts.flags(cells, row.split)
+        both = prices[cells[0]], prices[cells[1]]
+        compared.append(Compared(row, difference, mean.spread.seeds, flags, both, share))
+    return compared
+
+
+def _cell(row, strategy: str | None = None) -> tuple:
+    """Return the cell of a row of the summary, or that of another strategy in its place."""
+    point = (strategy, "base") if strategy else (row.strategy, row.variant)
+    return (row.task, row.subset, row.encoder, row.head, *point)
+
+
+def _share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | None:
+    """Return the share of the way from start to the whole in %, with its 95 % CI; draws without a way are left out."""
+    way, gap = whole.value - start.value, whole.draws - start.draws
+    if way <= 0:
+        return None
+    ratio = np.divide(100 * (score.draws - start.draws), gap, out=np.full(len(gap), np.nan), where=gap > 0)
+    return interval(100 * (score.value - start.value) / way, ratio)
+
+
+def _row(own: list[Compared], columns, marks: dict[str, str], labels: dict) -> Row:
+    """Return the line of a strategy: a cell for each column, and its price in % of the reference's on its tasks."""
+    line = Row({}, aggregate.row_name(own[0].row, labels), [None] * (len(columns) + 1))
+    for one in own:
+        at, value, share = aggregate.column_index(columns, one.row.task, one.row.split), one.difference, one.share
+        line.cells[at] = TextCell(
+            wording.number(value.value) + ",".join(marks[flag] for flag in one.flags),
+            value.value,
+            best=value.answer != OPEN,
+            interval=wording.interval(value.low, value.high),
+            link=row_anchor(one.row),
+            below=f"{wording.number(share.value)} % {wording.interval(share.low, share.high)}" if share else "",
+        )
+    price, whole = (sum(prices) for prices in zip(*{one.row.task: one.prices for one in own}.values(), strict=True))
+    if whole > 0:
+        line.cells[-1] = TextCell(f"{wording.number(100 * price / whole)} %", 100 * price / whole)
+    return line
+
+
+def _line(one: Compared) -> list:
+    row, (price, whole) = one.row, one.prices
+    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
+    way = plain(one.share) if one.share else [""] * 3
+    prices = [f"{price:.6g}", f"{100 * price / whole:.4f}" if whole > 0 else ""]
+    return [*cell, *plain(one.difference), one.difference.answer, one.seeds, ";".join(one.flags), *way, *prices]
+
+
+def _notes(spec: dict, count: int, fewest: int) -> list[str]:
+    names = [wording.label(spec["labels"], "strategies", spec[key]) for key in ("reference", "start") if key in spec]
+    whole, *start = names
+    notes = [
+        f"Difference to {whole} in points, with the same encoder, head, examples and seeds. {wording.joint_ci(count)} "
+        "Bold: higher or lower, since the interval is on one side of 0; all others are open.",
+    ]
+    if start:
+        notes.append(
+            f"Below it the share of the way from {start[0]} to {whole} in %, with a 95 % CI of its own. There is none "
+            f"where {start[0]} is not lower than {whole}."
+        )
+    price = f"Price: in % of {whole}'s, medians over seeds, on the same tasks."
+    return [*notes, price, *wording.few_seeds(fewest)]

@@ -11,8 +11,8 @@ from thaw.outputs.tables.table_model import KEY, Cell, Group, Row, Table
 def build(data, spec: dict) -> Table:
     """Return mean and standard deviation of every strategy on every task.
 
-    Marked is, in each column and group, the strategy with the highest score on validation: the highest on test is
-    chosen by what it is meant to measure. With `intervals` it is bold only where another one is shown to be below it.
+    Bold is, in each column and group, the strategy with the highest score on validation: the highest on test is chosen
+    by what it is meant to measure. With `intervals` those that are open against it are marked.
     """
     return _of_role(data, spec, spec["split"])
 
@@ -45,7 +45,7 @@ def _of_role(data, spec: dict, role: str) -> Table:
     below = _rows(summarised.external, columns, labels, warned)
     every = [row for group in groups for row in group.rows]
     fewest = int(summary.loc[summary["fitted"], "seeds"].min())
-    marks = separable.notes(every, columns, fewest) if contrasts else []
+    marks = separable.notes(every, fewest) if contrasts else []
     notes, short = footnotes.notes(summary, runs, columns, spec, role, marks)
     costs = spec.get("costs", [])
     cost_columns.add(every, costs, summarised)

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from thaw.decision.contrasts import OPEN
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor
 
-HIGHEST, ALIKE = "ᵛ", "≈"  # the highest on validation; what is not shown to be below it
+ALIKE = "≈"  # what is open against the highest on validation
 KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row of scores, in the order of its CSV
 
 
@@ -15,7 +16,7 @@ class Cell:
     """A mean over seeds (scores x 100); sd is None below three seeds, and for one fit shared by all.
 
     warnings: the marks of the warnings of its runs; missing: the number of missing runs; low, high: the 95 % CI, None
-    where none is shown; mark: HIGHEST or ALIKE.
+    where none is shown; best: in bold; mark: ALIKE or nothing.
     """
 
     mean: float | None
@@ -31,9 +32,8 @@ class Cell:
 
     @property
     def marks(self) -> str:
-        """What follows the numbers; bold says the highest on validation already."""
-        mark = "" if self.best and self.mark == HIGHEST else self.mark
-        return mark + self.warnings + (wording.MISSING if self.missing else "")
+        """What follows the numbers."""
+        return self.mark + self.warnings + (wording.MISSING if self.missing else "")
 
     @property
     def interval(self) -> str:
@@ -143,7 +143,7 @@ class TextTable(Table):
 
     header: list[str] = field(default_factory=list)
     lines: list[list] = field(default_factory=list)
-    answers: list = field(default_factory=list)  # of a table of recommendations, written beside it as values
+    answers: list = field(default_factory=list)  # of a table of recommendations, written next to it as values
 
     def records(self) -> list[list]:
         """Return the header and the lines."""
@@ -157,7 +157,7 @@ def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
     if isinstance(cell, TextCell):
         return ["" if cell.mean is None else f"{cell.mean:.6g}"]
     mean, sd, low, high = ("" if n is None else f"{n:.4f}" for n in (cell.mean, cell.sd, cell.low, cell.high))
-    mark = {HIGHEST: "highest", ALIKE: "alike"}.get(cell.mark, "")
+    mark = "taken" if cell.best else OPEN if cell.mark else ""
     return [mean, sd, cell.seeds, int(bool(cell.warnings)), cell.missing, low, high, mark]
 
 

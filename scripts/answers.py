@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Keep every row's answer of an experiment in one file, from which its decisions are made again without its results.
+
+    python scripts/answers.py grid path/to/results    from its outputs/grid/runs.csv, with the runs and prepared data
+
+docs/results/<experiment>/answers.parquet has a line for each run or baseline and scored split:
+
+  type, corpus   of the task
+  one_fit        all seeds share one convex fit
+  train          seconds of training, with the runs that it started from and the trials of its search
+  extraction     seconds of the encoder's passes over the rows that training and validation read
+  first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
+                 for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths
+  group          by row which rows are drawn together
+
+and KEYS as runs.csv has them. No text of a dataset is in it.
+"""
+
+import sys
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from thaw.core import layout
+from thaw.core.errors import UserError
+from thaw.core.files import atomic_write, read_json
+from thaw.core.runtime import run_step
+from thaw.decision.arms import Arm
+from thaw.declarations.splits import HELD_OUT, RESERVED
+from thaw.evaluation.metrics import METRICS
+from thaw.evaluation.weighted_metrics import Scorer, scorer
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import read_runs
+from thaw.statistics.bootstrap import PartDraws
+
+RECORDS = Path(__file__).resolve().parents[1] / "docs/results"
+KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "variant", "thawed", "seed", "split", "role"]
+KEYS += ["value", "flags"]
+ROLES = ("test", RESERVED)
+NAMES = {"grid_frozen": "linear_probe", "frozen_all_layers": "linear_probe_all_layers"}  # the record has ids of then
+NAMES |= {"budget_top_k": "top_k", "budget_full": "full"}
+PROBES, TOP_2, FULL = ("linear_probe", "linear_probe_all_layers"), "top_k k02", "full"
+KIND = {"classification": "texts", "tagging": "words", "spans": "words"}  # of types of task that have a prior
+
+
+def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
+    """Return the lines of answers.parquet. Args: runs as `read_runs` returns them; the folder of runs and data."""
+    scored = runs[runs["main"].astype(bool) & (runs["missing"] == "")]
+    scored = scored[scored["role"].isin(["validation", "test", RESERVED])]
+    tasks = {folder: read_json(results / folder / "metrics.json")["spec"]["task"] for folder in set(scored["folder"])}
+    lines = scored[KEYS].reset_index(drop=True)
+    for name in ("type", "corpus"):
+        lines[name] = [tasks[folder][name] for folder in scored["folder"]]
+    lines["one_fit"] = (scored["optimizer"] == "lbfgs").to_numpy()
+    spent = [scored[f"{part}_seconds"].astype(float).fillna(0.0) for part in ("train", "after", "search")]
+    lines["train"], lines["extraction"] = sum(spent).to_numpy(), _extraction(scored).to_numpy()
+    files = PredictionFiles(results)
+    numbers = [_numbers(files, *row) for row in scored[["folder", "metric", "split"]].itertuples(index=False)]
+    for name, column in zip(("first", "second", "group"), zip(*numbers, strict=True), strict=True):
+        lines[name] = column
+    return lines
+
+
+def _extraction(scored: pd.DataFrame) -> pd.Series:
+    """Return by line the share of a run's passes that its training and validation rows have of the rows it reads."""
+    mine = scored["train_rows"].astype(float)
+    others = scored["n"].where(scored["role"] != "validation", 0).groupby(scored["folder"]).transform("sum")
+    return scored["extraction_whole_seconds"].astype(float).fillna(0.0) * mine / (mine + others)
+
+
+def _numbers(files: PredictionFiles, folder: str, metric: str, split: str) -> tuple:
+    counts = files.scorer(folder, metric, split).counts
+    if metric == "mcc":
+        gold, predicted, _ = np.split(counts, 3)
+        pair = predicted.argmax(0), gold.argmax(0)
+    elif metric == "pearson":
+        pair = np.rint(1000 * counts[[2, 1]])
+    elif counts is not None and len(counts) == 2:
+        pair = counts
+    else:
+        raise UserError(f"{folder}: {metric} is not made of two numbers a row; leave its task out")
+    return pair[0].astype(np.int16), pair[1].astype(np.int16), files.groups(folder, split).astype(np.int32)
+
+
+def scorer_of(line, rows=slice(None)) -> Scorer:
+    """Return a run's score as a function of weights. Args: its line of answers.parquet; which of its rows."""
+    first, second = (np.asarray(side, float)[rows] for side in (line.first, line.second))
+    if line.metric in ("mcc", "pearson"):
+        return scorer({}, line.metric, second, first, ["0", "1"])
+    return Scorer(METRICS[line.metric].value, np.stack([first, second]))
+
+
+class Record:
+    """What answers.parquet holds of runs: scores by strategy, prices, and arms of a decision."""
+
+    def __init__(self, path: Path):
+        runs = pd.read_parquet(path)
+        runs = runs[runs["kind"] == "run"]
+        points = runs["variant"].where(runs["variant"] != "base", "")
+        runs["arm"] = (runs["strategy"].replace(NAMES) + " " + points).str.strip()
+        self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
+        self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
+        self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}
+        self.kinds = {one.task: (KIND.get(one.type), one.corpus) for one in runs.itertuples()}
+        self.seconds = runs.groupby(["task", "arm"])[["train", "extraction"]].median()
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """Scores x 100 by (task, role), [draws, strategies]; of several test splits the mean."""
+        made = [(*key[:3], line.role, score(line)) for key, line in self.lines.items()]
+        table = pd.DataFrame(made, columns=["task", "draw", "arm", "role", "score"]).groupby(["task", "role"])
+        return {key: mine.pivot_table("score", "draw", "arm")[self.arms[key[0]]] for key, mine in table}
+
+    @cache  # noqa: B019, one record is read
+    def price(self, task: str, arms: tuple[str, ...]) -> float:
+        """Return what strategies cost together, which extract once, in units of one full fine-tuning."""
+        seconds = self.seconds.loc[task]
+        together = seconds.loc[list(arms), "train"].sum() + seconds.loc[list(arms), "extraction"].max()
+        return float(together / seconds.loc[FULL].sum())
+
+    @cached_property
+    def gains(self) -> pd.DataFrame:
+        """How far top 2 and full are above both probes, by kind of task and dataset: means over its tasks and tests."""
+        lines = []
+        for (task, _), scores in ((key, scores) for key, scores in self.scores.items() if key[1] in ROLES):
+            means = scores.mean()
+            lines.append((*self.kinds[task], means[[TOP_2, FULL]].mean() - means[list(PROBES)].mean()))
+        return (
+            pd.DataFrame(lines, columns=["kind", "corpus", "gain"]).groupby(["kind", "corpus"], as_index=False).mean()
+        )
+
+    @cache  # noqa: B019
+    def expected(self, task: str) -> float:
+        """Return the mean gain on the other datasets of the kind of a task; pairs have none."""
+        kind, corpus = self.kinds[task]
+        others = self.gains[(self.gains["kind"] == kind) & (self.gains["corpus"] != corpus)]
+        return float(others["gain"].mean()) if len(others) else 0.0
+
+    @cache  # noqa: B019
+    def lost(self, task: str, role: str, used: tuple[str, ...], among: tuple[str, ...] = ()) -> dict[str, float]:
+        """Return the points that each strategy loses to the best one in draws that were not used to choose.
+
+        Args: the draws that were; the strategies that there are, by default all.
+        """
+        scores = self.scores[task, role].drop(index=list(used))
+        others = scores[list(among or scores)].to_numpy()
+        halves = others[::2].mean(0), others[1::2].mean(0)
+        best = sum(half[other.argmax()] for half, other in zip(halves, halves[::-1], strict=True)) / 2
+        return dict(zip(among or scores, (best - others.mean(0)).tolist(), strict=True))
+
+    @cache  # noqa: B019
+    def shown(self, task: str, draw: str, rows: int) -> dict[str, Arm]:
+        """Return all arms of a task as some validation rows of a draw show them; 1,000 rows are the reserved ones."""
+        lines = {arm: self.lines[task, draw, arm, RESERVED if rows > 200 else HELD_OUT] for arm in self.arms[task]}
+        group = next(iter(lines.values())).group
+        of = np.sort(np.random.default_rng(rows).permutation(len(group))[:rows])
+        by_row = 100 * _drawn(group[of].tobytes()).scores([scorer_of(line, of) for line in lines.values()])
+        made = {}
+        for (arm, line), drawn in zip(lines.items(), by_row, strict=True):
+            scores, gain = np.array([score(line, of)]), self.expected(task) * (line.thawed > 0)
+            price = self.price(task, (arm,))
+            made[arm] = Arm(arm, scores, drawn[None], len(of), price, line.one_fit, expected=gain)
+        return made
+
+
+@cache
+def _drawn(groups: bytes) -> PartDraws:
+    return PartDraws(np.frombuffer(groups, np.int32))
+
+
+def score(line, rows=slice(None)) -> float:
+    """Return a run's score x 100 on some rows; an undefined one counts as 0."""
+    of = scorer_of(line, rows)
+    return 100 * float(np.nan_to_num(of(np.ones((1, of.counts.shape[1]))))[0])
+
+
+def write(experiment: str, results: Path) -> None:
+    """Write answers.parquet of an experiment."""
+    lines = answers(read_runs(results / layout.file("collect", {"experiment": experiment})), results)
+    with atomic_write(RECORDS / experiment / "answers.parquet") as path:  # whole columns as one page: rows repeat
+        whole = {"use_dictionary": False, "data_page_size": 1 << 30, "compression": "zstd", "compression_level": 19}
+        lines.to_parquet(path, index=False, **whole)
+
+
+if __name__ == "__main__":
+    run_step(lambda: write(sys.argv[1], Path(sys.argv[2])))

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Replay the decision on the record of the grid: what it loses, and whether what it says of losses is what comes.
+
+    python scripts/replay.py     from docs/results/grid/answers.parquet, which scripts/answers.py writes
+
+It decides by the validation rows of one draw, with one seed, and is scored on the other draws: on the official test and
+on reserved rows. The best strategy is selected in half of those draws and scored in the other half, and the reverse: of
+all draws it would be the luckiest. What the prior expects are means over other datasets. In docs/results/grid it writes
+
+  tables/replay.csv .md        by rule what it loses, and its price in units of one full fine-tuning; .csv by task
+  tables/calibration.csv .md   expected losses against those that came, by number of validation rows
+  tables/answer.md             the answer on one task, as `thaw advise` prints it
+  figures/calibration.csv .png the same in groups of the expected loss, and the chance to be the best
+
+and config/replay.csv: the rules over all tasks, which `thaw advise` reads.
+"""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from answers import FULL, PROBES, ROLES, TOP_2, Record, scorer_of
+from thaw.core.files import write_text
+from thaw.core.runtime import run_step
+from thaw.decision.arms import Arm
+from thaw.decision.contrasts import Difference
+from thaw.decision.decide import decide
+from thaw.decision.record import TaskAnswer
+from thaw.declarations.splits import RESERVED
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style
+from thaw.schema.catalogue import Catalogue, shipped
+from thaw.statistics.bootstrap import PartDraws, interval
+from thaw.words import answer_text
+from thaw.words.numbers import number
+
+HOME = Path(__file__).resolve().parents[1]
+GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.csv"
+FOUR = (*PROBES, TOP_2, FULL)
+SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
+ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
+OFF = 1.0  # points below the best from which on a choice counts as off
+GAIN = 0.1  # points that further draws have to be able to bring
+BINS = (0.05, 0.2, 0.5, 0.8)  # between groups of the chance to be the best
+TICKS = (0, 1, 3, 10, 20)
+NAMED = {"test": "official test", RESERVED: "reserved rows"}
+REPLAY_NOTES = [
+    "In sample: rules and constants of the decision were found on these tasks. A strategy is chosen by the 200 "
+    "validation rows of one draw and scored on the other draws; means over eight tasks and eight draws.",
+    "Test, Reserved: points below the best of all strategies. That one is selected in half of the other draws and "
+    "scored in the other half. Off: share of choices more than a point below it.",
+    "Price: median seconds of training, and of extracting training and validation rows once, in units of one full "
+    "fine-tuning; of the strategy that is taken, and of all that were tried.",
+    "Decision: the least expected loss; within: the cheapest strategy with an expected loss of so many points at most. "
+    "Prior: what training layers gains on the other datasets with texts, or with words.",
+    "Further draws: they join as seeds, four at most, while one may gain 0.1 points.",
+]
+CALIBRATION_NOTES = [
+    "Expected / realised: the expected loss that the decision prints, and the loss on the other draws, in points. They "
+    "are means over eight tasks and eight draws. Slope: of the realised loss on the expected one.",
+    "Four: both probes, top 2, full. Cheaper: than the strategy that is taken. 1,000 validation rows are the reserved "
+    "ones; fewer than 200 are drawn from them.",
+]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a strategy is chosen: of `among`, None for all, by the decision with `within`, None for the highest.
+
+    most: draws that may be used.
+    """
+
+    label: str
+    among: tuple[str, ...] | None = FOUR
+    within: float | None = None
+    prior: bool = True
+    most: int = 1
+
+    def taken(self, record: Record, task: str, draw: int) -> tuple[str, list[str]]:
+        """Return the strategy that is taken, and the draws that were used. Args: the number of the first draw."""
+        used: list[str] = []
+        while True:
+            used.append(record.draws[(draw + len(used)) % len(record.draws)])
+            shown = [record.shown(task, one, 200) for one in used]
+            arms = [_together([one[name] for one in shown]) for name in self.among or record.arms[task]]
+            if self.within is None:
+                return max(arms, key=lambda arm: arm.scores.mean()).name, used
+            decision = decide(arms if self.prior else [replace(arm, expected=0.0) for arm in arms], self.within)
+            if len(used) == self.most or max(arm.gain for arm in decision.arms) < GAIN:
+                return decision.taken, used
+
+
+def _together(arms: list[Arm]) -> Arm:
+    """Return the same arm in several draws as one with so many seeds, none of which shares a fit with another."""
+    scores, by_row = (np.concatenate([getattr(arm, name) for arm in arms]) for name in ("scores", "by_row"))
+    return replace(arms[0], scores=scores, by_row=by_row, converged=arms[0].converged and len(arms) == 1)
+
+
+RULES = [
+    Rule("Always full fine-tuning", (FULL,)),
+    Rule("Always top 2", (TOP_2,)),
+    Rule("Always the linear probe", PROBES[:1]),
+    Rule("Always the linear probe on all layers", PROBES[1:]),
+    Rule("Both probes, the highest on validation", PROBES),
+    Rule("Both probes and full, the highest on validation", (*PROBES, FULL)),
+    Rule("All strategies, the highest on validation", None),
+    Rule("Both probes and full, decision", (*PROBES, FULL), 0),
+]
+for LABEL, AMONG in (("Both probes, top 2 and full, decision", FOUR), ("All strategies, decision", None)):
+    RULES += [Rule(LABEL, AMONG, 0), *(Rule(f"{LABEL} within {points}", AMONG, points) for points in (1, 2))]
+    RULES += [
+        Rule(f"{LABEL} without the prior", AMONG, 0, prior=False),
+        Rule(f"{LABEL}, further draws", AMONG, 0, most=4),
+    ]
+
+
+def replay(record: Record) -> pd.DataFrame:
+    """Return by rule and task the mean loss, the share of choices that are off, and both prices."""
+    lines = []
+    for rule, task in ((rule, task) for rule in RULES for task in record.tasks):
+        taken = [rule.taken(record, task, draw) for draw in range(len(record.draws))]
+        line = {"rule": rule.label, "task": task}
+        for role in ROLES:
+            mine = np.array([record.lost(task, role, tuple(used))[arm] for arm, used in taken])
+            line |= {role: mine.mean(), f"{role}_off": (mine > OFF).mean()}
+        line["taken"] = np.mean([record.price(task, (arm,)) for arm, _ in taken])
+        draws = np.mean([len(used) for _, used in taken])
+        lines.append(line | {"tried": draws * record.price(task, rule.among or tuple(record.arms[task]))})
+    return pd.DataFrame(lines)
+
+
+def summary(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return by rule the means over tasks, and the largest loss of a task. Args: what `replay` returns."""
+    by_rule = lines.groupby("rule", sort=False)
+    parts = []
+    for role in ROLES:
+        worst = lines.loc[by_rule[role].idxmax()].set_index("rule")[[role, "task"]]
+        parts += [
+            by_rule[[role, f"{role}_off"]].mean(),
+            worst.set_axis([f"{role}_worst", f"{role}_worst_task"], axis=1),
+        ]
+    return pd.concat([*parts, by_rule[["taken", "tried"]].mean()], axis=1).reset_index().round(4)
+
+
+def cases(record: Record) -> pd.DataFrame:
+    """Return what is said of each strategy in each decision, and what it then lost on the other draws, by role.
+
+    Columns: strategies, rows, said (expected loss), chance, cheaper (than what is taken), taken; by role its loss, and
+    whether it is the best.
+    """
+    made = []
+    for rows, task in ((rows, task) for rows in ROWS for task in record.tasks):
+        for label, among in (("four", FOUR), ("all", tuple(record.arms[task]))):
+            for draw in record.draws:
+                decision = decide([record.shown(task, draw, rows)[name] for name in among])
+                came = {role: record.lost(task, role, (draw,), among) for role in ROLES}
+                for arm in decision.arms:
+                    line = {"strategies": label, "rows": rows, "task": task, "said": arm.loss, "chance": arm.chance}
+                    line |= {"cheaper": arm.price < decision.answer.price, "taken": arm.name == decision.taken}
+                    for role, losses in came.items():
+                        line |= {role: losses[arm.name], f"{role}_best": losses[arm.name] <= min(losses.values())}
+                    made.append(line)
+    return pd.DataFrame(made)
+
+
+def calibration(entries: pd.DataFrame) -> pd.DataFrame:
+    """Return said and realised losses with the slope of the latter on the former. Args: what `cases` returns."""
+    lines = []
+    for (label, rows), mine in entries.groupby(["strategies", "rows"], sort=False):
+        for role in ROLES[: 1 if rows > 200 else 2]:
+            line = {"strategies": label, "rows": rows, "split": role}
+            for what, part in (("all", mine), ("cheaper", mine[mine["cheaper"]]), ("taken", mine[mine["taken"]])):
+                line |= {f"{what}_said": part["said"].mean(), f"{what}_came": part[role].mean()}
+                if what != "taken":
+                    line[f"{what}_slope"] = np.polyfit(part["said"], part[role], 1)[0]
+            lines.append(line)
+    return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable").round(4)
+
+
+def groups(entries: pd.DataFrame) -> pd.DataFrame:
+    """Return the figure's points with 200 rows: eighths by expected loss, and bins of the chance to be the best."""
+    lines = []
+    for label, mine in entries[entries["rows"] == 200].groupby("strategies", sort=False):
+        eighth = pd.qcut(mine["said"].rank(method="first"), 8, labels=False)
+        bins = np.digitize(mine["chance"], BINS)
+        for role in ROLES:
+            for what, said, came, of in (("loss", "said", role, eighth), ("chance", "chance", f"{role}_best", bins)):
+                for place, part in mine.groupby(of):
+                    point = {"said": part[said].mean(), "came": part[came].mean(), "cases": len(part)}
+                    lines.append({"what": what, "strategies": label, "split": role, "group": place} | point)
+    return pd.DataFrame(lines)
+
+
+def draw(points: pd.DataFrame, path: Path) -> None:
+    """Draw said against realised losses and chances. Args: what `groups` returns; where the PNG goes."""
+    with figure_style.style():
+        figure, axes = figure_style.grid(["Expected loss, points", "Chance to be the best"])
+        shown = list(points.groupby(["strategies", "split"], sort=False).groups)
+        marks = figure_style.marks([" ".join(one) for one in shown])
+        for axis, what, end in zip(axes, ("loss", "chance"), (25, 1), strict=True):
+            axis.plot([0, end], [0, end], color=figure_style.GREY, linewidth=0.8)
+            axis.set(xlabel="as printed", ylabel="as it came")
+            if what == "loss":
+                axis.set_xscale("symlog", linthresh=1), axis.set_yscale("symlog", linthresh=1)
+                axis.set_xticks(TICKS, TICKS), axis.set_yticks(TICKS, TICKS)
+            handles = []
+            for label, split in shown:
+                mine = points[(points["what"] == what) & (points["strategies"] == label) & (points["split"] == split)]
+                colour, marker = marks[f"{label} {split}"]
+                handles += axis.plot(mine["said"], mine["came"], color=colour, marker=marker, linewidth=0.8)
+                handles[-1].set_label(f"{label} strategies, {NAMED[split]}")
+        figure_style.legend(figure, handles)
+        figure_style.freeze_layout(figure)
+        figure.savefig(path, metadata={"Software": None})
+
+
+def markdown(rows: list[list[str]], notes: list[str]) -> str:
+    """Return a table as scripts/record.py reads it: rows, the first one titles, then notes."""
+    lines = [rows[0], [":--", *["--:"] * (len(rows[0]) - 1)], *rows[1:]]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n" + "".join(f"- {note}\n" for note in notes)
+
+
+def replay_rows(made: pd.DataFrame) -> list[list[str]]:
+    """Return the rules as cells. Args: what `summary` returns."""
+    titles = ["", "Test", "Worst task", "Off", "Reserved", "Worst task", "Off", "Price, taken", "Price, tried"]
+    cells, tasks = [], Catalogue(shipped(HOME))
+    for line in made.to_dict("records"):
+        row = [line["rule"]]
+        for role in ROLES:
+            label = tasks.get("tasks", line[f"{role}_worst_task"], "replay").label
+            worst = f"{number(line[f'{role}_worst'])} ({label})"
+            row += [number(line[role], 2), worst, f"{100 * line[f'{role}_off']:.0f} %"]
+        cells.append([*row, number(line["taken"], 2), number(line["tried"], 2)])
+    return [titles, *cells]
+
+
+def calibration_rows(made: pd.DataFrame) -> list[list[str]]:
+    """Return the calibration as cells. Args: what `calibration` returns."""
+    cells = [["Strategies, validation rows", "Scored on", "All", "Slope", "Cheaper", "Slope", "Taken"]]
+    for line in made.to_dict("records"):
+        row = [f"{line['strategies']}, {line['rows']:,}", NAMED[line["split"]]]
+        for what in ("all", "cheaper", "taken"):
+            row.append(f"{number(line[f'{what}_said'], 2)} / {number(line[f'{what}_came'], 2)}")
+            row += [number(line[f"{what}_slope"], 2)] if what != "taken" else []
+        cells.append(row)
+    return cells
+
+
+def answer(record: Record, task: str, draw: str) -> TaskAnswer:
+    """Return the answer on a task as `thaw advise` has it, by one draw, among the four strategies."""
+    catalogue = Catalogue(shipped(HOME))
+    seconds = record.seconds.loc[task].sum(axis=1)
+    arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in FOUR]
+    decision, entry = decide(arms), catalogue.get("tasks", task, "tasks")
+    points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in FOUR}
+    labels = {"strategies": {id: catalogue.get("strategies", id, "strategies").label for id, _ in points.values()}}
+    names = {name: wording.strategy_name(labels, *point) for name, point in points.items()}
+    line = record.lines[task, draw, decision.taken, "test"]
+    rows = np.arange(len(line.group))
+    drawn = 100 * PartDraws(line.group).scores([scorer_of(line, rows)])[0]
+    ci = interval(100 * line.value, drawn)
+    tested = {"test": Difference(ci.value, ci.low, ci.high)}
+    metric = wording.metric_name(labels, entry.metrics[0])
+    return TaskAnswer(task, draw, "minilm", "linear_mean", entry.label, metric, decision, names, points, tested)
+
+
+def main() -> None:
+    """Write tables, figure, summary, and the answer that the README shows."""
+    record = Record(GRID / "answers.parquet")
+    lines, entries = replay(record), cases(record)
+    made, calibrated, points = summary(lines), calibration(entries), groups(entries)
+    for path, frame in ((GRID / "tables/replay.csv", lines), (SUMMARY, made)):
+        write_text(path, frame.to_csv(index=False, float_format="%.4f"))
+    write_text(GRID / "tables/calibration.csv", calibrated.to_csv(index=False, float_format="%.4f"))
+    write_text(GRID / "figures/calibration.csv", points.to_csv(index=False, float_format="%.4f"))
+    write_text(GRID / "tables/replay.md", markdown(replay_rows(made), REPLAY_NOTES))
+    write_text(GRID / "tables/calibration.md", markdown(calibration_rows(calibrated), CALIBRATION_NOTES))
+    draw(points, GRID / "figures/calibration.png")
+    shown = answer_text.in_terminal(answer(record, *SHOWN)).splitlines()
+    write_text(GRID / "tables/answer.md", "".join(f"    {line}\n" for line in shown))
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,281 @@
+"""The decision against its formulas in plain loops, and on the cases at its edges."""
+
+from dataclasses import replace
+from zlib import crc32
+
+import numpy as np
+import pytest
+from scipy.linalg import sqrtm
+
+from thaw.core.errors import UserError
+from thaw.decision.arms import COLLAPSED, Arm, FoldScores
+from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide
+from thaw.decision.prior import GAINS, expected
+
+DRAWS, ROWS = 100, 50
+
+
+def arm(name: str, rng, level: float, seeds: int = 1, price: float = 1.0, **more) -> Arm:
+    """Return an arm whose scores lie about a level, and its scores on drawn rows about those."""
+    scores = level + rng.normal(0, 1, seeds)
+    by_row = scores[:, None] + rng.normal(0, 3, (seeds, DRAWS))
+    return Arm(name, scores, by_row, ROWS, price, **{"converged": False} | more)
+
+
+def expected_of(arms: list[Arm], within: float = 0.0, weight: float = 0.0) -> dict:
+    """Return what is taken and what is said of each arm, [K] each, by the formulas written out."""
+    count, seeds = len(arms), max(len(one.scores) for one in arms)
+    scores = [[float(np.nan_to_num(one.scores[s % len(one.scores)])) for s in range(seeds)] for one in arms]
+    drawn = [
+        [
+            [scores[k][s] if np.isnan(x := one.by_row[s % len(one.scores)][d]) else x for d in range(DRAWS)]
+            for s in range(seeds)
+        ]
+        for k, one in enumerate(arms)
+    ]
+    folded = [k for k in range(count) if arms[k].folds]
+    if folded:
+        best = max(folded, key=lambda k: arms[k].folds.score)
+        by_seed, by_draw, wide = scores[best][:], [row[:] for row in drawn[best]], arms[best].folds
+        for k in range(count):
+            for s in range(seeds):
+                own = arms[k].folds
+                drawn[k][s] = [
+                    own.by_row[d] if own else drawn[k][s][d] - by_draw[s][d] + wide.by_row[d] for d in range(DRAWS)
+                ]
+                scores[k][s] = own.score if own else scores[k][s] - by_seed[s] + wide.score
+    means = [sum(scores[k]) / seeds for k in range(count)]
+    first = means.index(max(means))
+    noise = np.zeros((count, seeds, DRAWS))  # by drawn rows, about its own mean
+    for k in range(count):
+        for s in range(seeds):
+            away = [drawn[k][s][d] - drawn[first][s][d] for d in range(DRAWS)]
+            noise[k, s] = [x - sum(away) / DRAWS for x in away]
+    moved = seeds_moved(arms, scores, noise, first, seeds)
+    values = [mean - means[first] for mean in means]
+    draws = np.array(
+        [
+            [values[k] + noise[k, :, d].mean() + moved[k][d] - moved[first][d] for k in range(count)]
+            for d in range(DRAWS)
+        ]
+    )
+    sound = [COLLAPSED not in one.flags for one in arms]
+    sound = sound if any(sound) else [True] * count
+    likely = with_prior(draws, values, [k for k in range(count) if sound[k] and arms[k].encoder], arms)
+    highest = [max(row[k] for k in range(count) if sound[k]) for row in likely]
+    losses = [sum(top - row[k] for top, row in zip(highest, likely, strict=True)) / DRAWS for k in range(count)]
+    chances = [0.0] * count
+    for top, row in zip(highest, likely, strict=True):
+        winners = [k for k in range(count) if sound[k] and row[k] >= top - 1e-9]
+        for k in winners:
+            chances[k] += 1 / len(winners) / DRAWS
+    said = {"loss": losses, "chance": chances, "gain": gains_of(likely, moved, sound)}
+    allowed = [k for k in range(count) if sound[k]]
+    cost = {k: losses[k] if within else losses[k] + weight * arms[k].price for k in allowed}
+    near = [k for k in allowed if cost[k] <= max(within, min(cost.values())) + 1e-9]
+    taken = min(near, key=lambda k: (arms[k].price, losses[k]))
+    said["listed"] = [
+        k in allowed
+        and arms[k].price < arms[taken].price
+        and not any(
+            arms[j].price <= arms[k].price
+            and losses[j] <= losses[k] + 1e-9
+            and (arms[j].price < arms[k].price or losses[j] < losses[k] - 1e-9)
+            for j in allowed
+        )
+        for k in range(count)
+    ]
+    return said | {"taken": arms[taken].name, "ends": ends_of(draws, values, taken, arms)}
+
+
+def seeds_moved(arms, scores, noise, first: int, seeds: int) -> list:
+    """Return by how much other seeds move the mean of each arm, [K][D]."""
+    count, free = len(arms), PRIOR_SEEDS + seeds - 1
+    relative = [[scores[k][s] - scores[first][s] for s in range(seeds)] for k in range(count)]
+
+    def covariance(one, other):
+        return sum((x - np.mean(one)) * (y - np.mean(other)) for x, y in zip(one, other, strict=True)) / (len(one) - 1)
+
+    total = np.diag([0.0 if one.converged else PRIOR_SEEDS * SEED_DEVIATION**2 for one in arms])
+    if seeds > 1:
+        own = np.empty((count, count))
+        for j in range(count):
+            for k in range(count):
+                each = sum(covariance(noise[j, s], noise[k, s]) for s in range(seeds)) / seeds
+                of_mean = covariance(noise[j].mean(0), noise[k].mean(0))
+                own[j, k] = covariance(relative[j], relative[k]) - (each - of_mean) * seeds / (seeds - 1)
+        lengths, axes = np.linalg.eigh(own)
+        total = total + (seeds - 1) * sum(max(x, 0) * np.outer(v, v) for x, v in zip(lengths, axes.T, strict=True))
+    lengths, axes = np.linalg.eigh(total / free / seeds)
+    root = sum(np.sqrt(max(x, 0)) * np.outer(v, v) for x, v in zip(lengths, axes.T, strict=True))
+    normal = [np.random.default_rng(crc32(one.name.encode())).standard_normal(DRAWS // 2) for one in arms]
+    wide = np.random.default_rng(free).chisquare(free, DRAWS // 2)
+    half = [
+        [sum(root[k][j] * normal[j][d] for j in range(count)) / np.sqrt(wide[d] / free) for d in range(DRAWS // 2)]
+        for k in range(count)
+    ]
+    return [row + [-x for x in row] for row in half]
+
+
+def with_prior(draws, values, alike, arms) -> np.ndarray:
+    """Return the draws with the prior: posterior mean and covariance of normal numbers, by matrices."""
+    likely = draws.copy()
+    if len(alike) > 1:
+        centre = np.eye(len(alike)) - 1 / len(alike)
+        mine = draws[:, alike]
+        noise = np.cov(mine @ centre, rowvar=False)
+        kept = SPREAD**2 * np.linalg.inv(SPREAD**2 * np.eye(len(alike)) + noise)
+        prior = centre @ [arms[k].expected for k in alike]
+        seen = centre @ [values[k] for k in alike]
+        away = mine @ centre - seen
+        posterior = prior + kept @ (seen - prior) + away @ np.real(sqrtm(kept)).T
+        likely[:, alike] = posterior + mine.mean(1, keepdims=True)
+        assert np.cov(posterior, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "its covariance is known"
+    return likely
+
+
+def gains_of(likely, moved, sound) -> list[float]:
+    means, gains = likely.mean(0), []
+    now = max(mean for mean, good in zip(means, sound, strict=True) if good)
+    for k in range(len(means)):
+        others = max([means[j] for j in range(len(means)) if j != k and sound[j]], default=-np.inf)
+        gains.append(sum(max(means[k] + moved[k][d], others) for d in range(DRAWS)) / DRAWS - now)
+    return gains
+
+
+def ends_of(draws, values, taken, arms) -> list[tuple]:
+    """Return the ends of the interval of each difference to what is taken, by the largest |t| of each draw."""
+    others = [k for k in range(len(arms)) if k != taken]
+    away = {k: [row[k] - row[taken] - (values[k] - values[taken]) for row in draws] for k in others}
+    errors = {k: np.std([row[k] - row[taken] for row in draws]) for k in others}
+    reach = np.quantile([max(abs(away[k][d]) / errors[k] for k in others) for d in range(DRAWS)], 0.95)
+    middle = [values[k] - values[taken] for k in range(len(arms))]
+    return [(middle[k] - reach * errors.get(k, 0), middle[k] + reach * errors.get(k, 0)) for k in range(len(arms))]
+
+
+def assert_is_expected(arms: list[Arm], within: float = 0.0, weight: float = 0.0) -> None:
+    """Compare a decision with the formulas."""
+    decision, said = decide(arms, within, weight), expected_of(arms, within, weight)
+    assert decision.taken == said["taken"]
+    made = {one.name: one for one in decision.arms}
+    for k, one in enumerate(arms):
+        mine = made[one.name]
+        assert [mine.loss, mine.chance, mine.gain] == pytest.approx(
+            [said[name][k] for name in ("loss", "chance", "gain")], abs=1e-6
+        )
+        assert mine.listed == said["listed"][k]
+        assert (mine.difference.low, mine.difference.high) == pytest.approx(said["ends"][k], abs=1e-6)
+    assert [one.price for one in decision.arms] == sorted(one.price for one in arms)
+    assert sum(one.chance for one in decision.arms) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seeds", [1, 2, 5])
+def test_it_is_the_formulas_written_out(seed, seeds):
+    rng = np.random.default_rng((seed, seeds))
+    prices = rng.permutation([1.0, 2.0, 5.0, 9.0])
+    arms = [
+        arm(f"arm{k}", rng, level, seeds, price, expected=gain)
+        for k, (level, price, gain) in enumerate(zip((80, 81, 78, 79), prices, (0, 5, 5, 0), strict=True))
+    ]
+    arms.append(arm("fit", rng, 79, 1, 0.5, converged=True))
+    arms.append(arm("words", rng, 70, 1, 0.0, encoder=False, converged=True))
+    for within, weight in ((0, 0), (1, 0), (3, 0), (0, 0.3)):
+        assert_is_expected(arms, within, weight)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_cross_validated_arms_anchor_the_others(seeds):
+    rng = np.random.default_rng(seeds)
+    folds = [FoldScores(score, score + rng.normal(0, 2, DRAWS), 5 * ROWS) for score in (83.0, 81.0)]
+    arms = [arm(f"probe{k}", rng, 80, 1, 1.0, converged=True, folds=one) for k, one in enumerate(folds)]
+    arms += [arm("top", rng, 82, seeds, 4.0), arm("full", rng, 81, seeds, 9.0)]
+    assert_is_expected(arms)
+    by_name = {one.name: one for one in decide(arms).arms}
+    shift = 83 - arms[0].scores.mean()
+    assert by_name["probe0"].estimate == 83 and by_name["top"].estimate == pytest.approx(arms[2].scores.mean() + shift)
+
+
+def test_an_undefined_score_counts_as_nothing_and_on_a_draw_as_the_whole():
+    rng = np.random.default_rng(4)
+    arms = [arm("one", rng, 60), arm("other", rng, 58, price=2.0), arm("third", rng, 50, price=3.0)]
+    arms[0].by_row[0, :30], arms[2].by_row[0, 7] = np.nan, np.nan
+    assert_is_expected(arms)
+    undefined = replace(arms[2], scores=np.array([np.nan]), by_row=np.full((1, DRAWS), np.nan))
+    assert_is_expected([*arms[:2], undefined])
+    assert decide([*arms[:2], undefined]).arms[-1].estimate == 0
+
+
+def test_a_collapsed_arm_is_taken_only_where_all_are():
+    rng = np.random.default_rng(5)
+    arms = [arm("low", rng, 50), arm("high", rng, 90, price=2.0, flags=(COLLAPSED,)), arm("mid", rng, 60, price=3.0)]
+    assert_is_expected(arms)
+    assert decide(arms).taken == "mid" and decide(arms).arms[1].chance == 0
+    every = [replace(one, flags=(COLLAPSED,)) for one in arms]
+    assert_is_expected(every)
+    assert decide(every).taken == "high"
+
+
+def test_arms_that_are_alike_share_the_chance_and_the_cheapest_is_taken():
+    """So it is where validation has one class, which all predict."""
+    same = [
+        Arm(name, np.array([100.0]), np.full((1, DRAWS), 100.0), ROWS, price)
+        for name, price in zip("abc", (3, 1, 2), strict=True)
+    ]
+    decision = decide(same)
+    assert decision.taken == "b" and [one.chance for one in decision.arms] == pytest.approx([1 / 3] * 3)
+    assert all(one.loss == pytest.approx(0, abs=1e-9) for one in decision.arms) and decision.price_list == []
+    unseen = 100 * (1 - 0.05 ** (1 / ROWS))
+    assert decision.resolution == pytest.approx(unseen), "rows that were not seen may differ by so much"
+
+
+def test_one_arm_is_the_answer():
+    decision = decide([arm("only", np.random.default_rng(6), 70)])
+    (only,) = decision.arms
+    assert (decision.taken, only.loss, only.chance, decision.resolution) == ("only", 0, 1, 0)
+    assert decision.promising is None
+
+
+def test_what_cannot_be_compared_is_refused_in_a_sentence():
+    one = arm("one", np.random.default_rng(7), 70, 3)
+    with pytest.raises(UserError, match="nothing to decide between"):
+        decide([])
+    with pytest.raises(UserError, match="other has 9 rows of validation and one 50; run both on one subset"):
+        decide([one, replace(one, name="other", rows=9)])
+    with pytest.raises(UserError, match="two has 2 seeds and others 3; name the same seeds for all"):
+        decide([one, arm("two", np.random.default_rng(8), 70, 2)])
+
+
+def test_few_rows_make_losses_large_and_what_is_expected_decides():
+    """On rows that say nothing the prior is all there is; on many rows it hardly counts."""
+    rng = np.random.default_rng(9)
+    flat = [arm(name, rng, 70, price=price, expected=gain) for name, price, gain in (("probe", 1, 0), ("full", 9, 6))]
+    vague = [replace(one, by_row=one.scores[:, None] + rng.normal(0, 60, (1, DRAWS))) for one in flat]
+    sharp = [replace(one, by_row=one.scores[:, None] + rng.normal(0, 0.1, (1, DRAWS))) for one in flat]
+    ahead = [replace(sharp[0], scores=sharp[1].scores + 3, by_row=sharp[1].by_row + 3), sharp[1]]
+    assert decide(vague).taken == "full" and decide(vague).arms[0].loss == pytest.approx(7, abs=2)
+    assert decide(ahead).taken == "probe" and decide(ahead).arms[1].loss == pytest.approx(3, abs=0.5)
+
+
+def test_further_seeds_narrow_what_they_tell_and_rows_stay():
+    """Rows that differ by seed are counted once: the interval of a mean of seeds has the error of that mean."""
+    rng, inside, seeds = np.random.default_rng(10), 0, 4
+    for _ in range(200):
+        by_seed = 1.5 * rng.standard_normal((2, seeds))
+        own = 2.5 * rng.standard_normal((2, seeds))  # other rows for each seed
+        noise = 2.5 * rng.standard_normal((2, seeds, DRAWS))
+        arms = [
+            Arm(name, by_seed[k] + own[k], (by_seed[k] + own[k])[:, None] + noise[k], ROWS, 1.0 + k, False)
+            for k, name in enumerate("ab")
+        ]
+        other = next(one for one in decide(arms).arms if one.name != decide(arms).taken)
+        inside += other.difference.low <= 0 <= other.difference.high
+    assert 0.9 <= inside / 200 <= 0.995
+
+
+def test_training_layers_is_expected_to_gain_where_that_was_measured():
+    assert (
+        expected("minilm", "spans", True) == GAINS["minilm"]["spans"] > expected("minilm", "classification", True) > 0
+    )
+    unknown = [("minilm", "spans", False), ("minilm", "pair_classification", True), ("bert", "spans", True)]
+    assert [expected(*one) for one in unknown] == [0, 0, 0]

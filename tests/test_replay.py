@@ -1,0 +1,97 @@
+"""The replay of the decision: the committed numbers are those of today's code on the committed answers."""
+
+import pandas as pd
+import pytest
+
+import answers
+import replay
+from test_advice import runs_of
+from thaw.decision.decide import SPREAD
+from thaw.decision.prior import GAINS
+
+
+@pytest.fixture(scope="module")
+def record() -> answers.Record:
+    return answers.Record(replay.GRID / "answers.parquet")
+
+
+@pytest.fixture(scope="module")
+def made(record) -> dict[str, pd.DataFrame]:
+    lines, found = replay.replay(record), replay.cases(record)
+    tables, figures = replay.GRID / "tables", replay.GRID / "figures"
+    return {
+        tables / "replay.csv": lines,
+        replay.SUMMARY: replay.summary(lines),
+        tables / "calibration.csv": replay.calibration(found),
+        figures / "calibration.csv": replay.groups(found),
+    }
+
+
+def test_the_committed_tables_and_points_are_worked_out_again(made):
+    for path, frame in made.items():
+        kept = pd.read_csv(path)
+        assert list(kept) == list(frame) and len(kept) == len(frame), "run scripts/replay.py"
+        for name in kept:
+            same = kept[name].tolist() == pytest.approx(frame[name].tolist(), abs=2e-4)
+            assert same, f"{path.name}: {name} differs; run scripts/replay.py"
+
+
+def test_the_pages_tables_are_of_those_numbers():
+    made, calibrated = pd.read_csv(replay.SUMMARY), pd.read_csv(replay.GRID / "tables/calibration.csv")
+    for name, rows, notes in (
+        ("replay", replay.replay_rows(made), replay.REPLAY_NOTES),
+        ("calibration", replay.calibration_rows(calibrated), replay.CALIBRATION_NOTES),
+    ):
+        assert (replay.GRID / f"tables/{name}.md").read_text(encoding="utf-8") == replay.markdown(rows, notes)
+
+
+def test_every_score_of_the_record_follows_from_its_rows(record):
+    """Pearson's r has its scores in thousandths."""
+    for line in record.lines.values():
+        assert answers.score(line) == pytest.approx(100 * line.value, abs=0.01 if line.metric == "pearson" else 1e-9)
+
+
+def test_the_expected_loss_is_what_comes(made):
+    calibrated = made[replay.GRID / "tables/calibration.csv"]
+    usual = calibrated[calibrated["rows"] == 200]
+    assert len(usual) == 4
+    for name in ("all_slope", "cheaper_slope"):
+        assert usual[name].between(0.8, 1.25).all(), usual
+
+
+def test_the_constants_of_the_prior_are_those_of_the_record(record):
+    gains = record.gains.groupby("kind")["gain"].mean().round(1)
+    mine = GAINS["minilm"]
+    assert (mine["classification"], mine["tagging"], mine["spans"]) == (gains["texts"], gains["words"], gains["words"])
+    apart = [(record.scores[task, role].mean().var()) for task in record.tasks for role in answers.ROLES]
+    assert 6 < pd.Series(apart).mean() ** 0.5 < SPREAD == 7, "of strategies about their mean"
+
+
+def test_answers_are_written_from_runs_and_their_data(tmp_path):
+    runs = runs_of(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.96}, seeds=(1, 2))
+    runs[["train_rows", "missing"]], runs["n"] = (300, ""), 200
+    runs["extraction_whole_seconds"] = 50.0
+    lines = answers.answers(runs, tmp_path)
+    assert len(lines) == 8 and set(lines["type"]) == {"classification"} and set(lines["corpus"]) == {"real"}
+    assert [answers.score(line) for line in lines.itertuples()] == pytest.approx((100 * runs["value"]).tolist())
+    assert lines["extraction"].tolist() == [50 * 300 / (300 + 200)] * 8, "300 rows train and validate, 200 are test"
+    assert set(lines["train"]) == {1.0, 90.0} and len(lines["group"].iloc[0]) == 200
+
+
+def test_losses_are_to_a_best_that_was_selected_elsewhere(record):
+    """By hand: chosen in draw a, the best of b and d scores in c and e, that of c and e in b and d."""
+    table = pd.DataFrame({"x": [0, 9, 1, 9, 1], "y": [0, 5, 6, 5, 6], "z": [0, 1, 2, 3, 4]}, index=list("abcde"))
+    one = answers.Record.__new__(answers.Record)
+    one.scores = {("task", "test"): table}
+    assert one.lost("task", "test", ("a",)) == {"x": 3 - 5, "y": 3 - 5.5, "z": 3 - 2.5}
+    assert one.lost("task", "test", ("a",), ("y", "z")) == {"y": 0, "z": 3}
+
+
+def test_strategies_that_are_tried_together_extract_once(record):
+    seconds = record.seconds.loc["trec6"]
+    trained = seconds.loc[["linear_probe", "top_k k02"], "train"].sum()
+    unit = seconds.loc["full", "train"] + seconds.loc["full", "extraction"]
+    both = record.price("trec6", ("linear_probe", "top_k k02"))
+    assert both == pytest.approx((trained + seconds.loc["top_k k02", "extraction"]) / unit)
+    assert both < record.price("trec6", ("linear_probe",)) + record.price("trec6", ("top_k k02",))
+    assert record.price("trec6", ("full",)) == 1
