@@ -18,19 +18,16 @@ from thaw.planning.configuration import load_plan
 
 FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")
 RATES = {FROZEN: 0.6, TOP: 0.8, FULL: 0.9}
-SECONDS = {FROZEN: 1.0, TOP: 7.0, FULL: 100.0}
+PRICES = {FROZEN: 2.0, TOP: 8.0, FULL: 100.0}
 
 
 def runs_of(folder, rates: dict, **written):
-    """Return the frame of runs that predict right at these rates, each with the seconds of its point."""
+    """Return the frame of runs that predict right at these rates, each with the price of its point."""
     frame = scored_runs.write(folder, rates, **written).assign(main=True, role="test", optimizer="adamw", flags="")
     numbers = ("after_seconds", "flops", "after_flops", "peak_memory_mb", "trained_parameters", "thawed", "truncated")
     frame = frame.assign(**dict.fromkeys(numbers, 0.0), embeddings=False, synthetic=False)
-    points = list(zip(frame["strategy"], frame["variant"], strict=True))
-    frame["train_seconds"] = [SECONDS[point] for point in points]
-    frame["extraction_seconds"] = [1.0 * (point != FULL) for point in points]
-    frame["extraction_whole_seconds"] = 5 * frame["extraction_seconds"]
-    return frame
+    points = zip(frame["strategy"], frame["variant"], strict=True)
+    return frame.assign(price_seconds=[PRICES[point] for point in points])
 
 
 def drawn(folder, frame, first=None, start: str | None = "frozen"):
@@ -76,8 +73,9 @@ def test_the_interval_is_that_of_all_differences_together(tmp_path):
 
 def test_prices_are_summed_over_tasks_and_a_stalled_training_changes_none(tmp_path):
     frame = runs_of(tmp_path, RATES)
-    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "train_seconds"] = 999.0
-    other = frame.assign(task="late", train_seconds=3 * frame["train_seconds"], extraction_seconds=0.0)
+    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "price_seconds"] = 999.0
+    later = 3 * frame["price_seconds"] - 3 * (frame["strategy"] == "top_k")
+    other = frame.assign(task="late", price_seconds=later)
     table, _ = drawn(tmp_path, pandas.concat([frame, other], ignore_index=True))
     top = next(row for row in table.groups[0].rows if row.name.startswith("Top"))
     assert top.cells[-1].mean == pytest.approx(100 * (8 + 21) / (100 + 300))
@@ -187,7 +185,7 @@ def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
 @pytest.mark.parametrize(
     ("strategies", "message"),
     [
-        (["full", "ladder"], "start: frozen is none of the experiment's strategies .full, ladder.; add it"),
+        (["full", "ladder"], "start: linear_probe is none of the experiment's strategies .full, ladder.; add it"),
         (["full", "frozen"], "it compares full with another strategy, and the experiment has none"),
     ],
 )
