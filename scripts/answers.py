@@ -25,6 +25,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, read_json
 from thaw.core.runtime import run_step
@@ -179,7 +180,7 @@ def score(line, rows=slice(None)) -> float:
 
 def write(experiment: str, results: Path) -> None:
     """Write answers.parquet of an experiment."""
-    lines = answers(read_runs(results / "outputs" / experiment / "runs.csv"), results)
+    lines = answers(read_runs(results / layout.file("collect", {"experiment": experiment})), results)
     with atomic_write(RECORDS / experiment / "answers.parquet") as path:  # whole columns as one page: rows repeat
         whole = {"use_dictionary": False, "data_page_size": 1 << 30, "compression": "zstd", "compression_level": 19}
         lines.to_parquet(path, index=False, **whole)

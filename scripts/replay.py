@@ -161,10 +161,10 @@ def cases(record: Record) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def calibration(found: pd.DataFrame) -> pd.DataFrame:
+def calibration(judged: pd.DataFrame) -> pd.DataFrame:
     """Return said and realised losses with the slope of the latter on the former. Args: what `cases` returns."""
     lines = []
-    for (label, rows), mine in found.groupby(["strategies", "rows"], sort=False):
+    for (label, rows), mine in judged.groupby(["strategies", "rows"], sort=False):
         for role in ROLES[: 1 if rows > 200 else 2]:
             line = {"strategies": label, "rows": rows, "split": role}
             for what, part in (("all", mine), ("cheaper", mine[mine["cheaper"]]), ("taken", mine[mine["taken"]])):
@@ -175,10 +175,10 @@ def calibration(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable").round(4)
 
 
-def groups(found: pd.DataFrame) -> pd.DataFrame:
+def groups(judged: pd.DataFrame) -> pd.DataFrame:
     """Return the figure's points with 200 rows: eighths by expected loss, and bins of the chance to be the best."""
     lines = []
-    for label, mine in found[found["rows"] == 200].groupby("strategies", sort=False):
+    for label, mine in judged[judged["rows"] == 200].groupby("strategies", sort=False):
         eighth = pd.qcut(mine["said"].rank(method="first"), 8, labels=False)
         bins = np.digitize(mine["chance"], BINS)
         for role in ROLES:
@@ -247,8 +247,8 @@ def calibration_rows(made: pd.DataFrame) -> list[list[str]]:
 def main() -> None:
     """Write tables, figure and summary."""
     record = Record(GRID / "answers.parquet")
-    lines, found = replay(record), cases(record)
-    made, calibrated, points = summary(lines), calibration(found), groups(found)
+    lines, judged = replay(record), cases(record)
+    made, calibrated, points = summary(lines), calibration(judged), groups(judged)
     for path, frame in ((GRID / "tables/replay.csv", lines), (SUMMARY, made)):
         write_text(path, frame.to_csv(index=False, float_format="%.4f"))
     write_text(GRID / "tables/calibration.csv", calibrated.to_csv(index=False, float_format="%.4f"))

@@ -63,4 +63,5 @@ def _write_run(results: Path, cell: str, seed: int, right: np.ndarray, gold: np.
     row = {"kind": "run", "task": task, "subset": subset, "encoder": encoder, "head": head, "seed": seed}
     row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
     row |= dict.fromkeys(LATER, float("nan"))
+    row["thawed"] = int(strategy != "frozen")
     return {**dict.fromkeys(COLUMNS, ""), **row, "folder": folder, "value": right.mean()}

@@ -85,7 +85,7 @@ class Decision:
 class Draws:
     """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
 
-    moved [D, K]: the part of the draws that further seeds would tell; rows are the same for all seeds. alike [K]: which
+    moved [D, K]: the part of the draws that further seeds would show; rows are the same for all seeds. alike [K]: which
     arms the prior is about; expected [K]: their points before validation was seen.
     """
 
@@ -116,7 +116,7 @@ class Draws:
 
     @property
     def losses(self) -> np.ndarray:
-        """By arm the mean over draws of how far it lies below the best arm of the draw."""
+        """By arm the mean over draws of how far it is below the best arm of the draw."""
         return (self._best - self.likely).mean(0)
 
     @property
