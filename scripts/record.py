@@ -14,7 +14,7 @@ A page names what it shows, and everything up to the closing line is written her
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
     <!-- scores: grid/small -->
-    <!-- times: read_before_thaw_cost/frozen_all_layers -->
+    <!-- times: read_before_thaw_cost/linear_probe_all_layers -->
     <!-- records: all/circumstances -->
     <!-- end -->
 
@@ -40,12 +40,12 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs.report import provenance
 from thaw.outputs.tables.protocol_notes import MARKS as OF_PAPERS
 from thaw.outputs.tables.table_model import ALIKE
 from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.statistics.bootstrap import student_interval
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
@@ -54,9 +54,9 @@ REPLAYED = {"grid"}
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
 COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
-FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds"]
+FURTHER = ["role", "flags", "extraction_seconds", "extraction_whole_seconds", "price_seconds"]
 MARKS = {"ᵛ", ALIKE, MISSING, *WARNINGS, *OF_PAPERS.values()}
-SHOWN = re.compile(r"(<!-- (table|notes|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"(<!-- (table|notes|answer|scores|times|records): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What pages show of a record: its tasks and strategies by their ids, with the names that they print. A point of a sweep
 # follows its strategy after a space.
@@ -70,11 +70,10 @@ SMALL = {
         },
         "strategies": {
             "bag_of_words": "*Bag of words, no encoder*",
-            "grid_frozen": "Linear probe, last layer",
-            "frozen_all_layers": "Linear probe, all layers",
-            "budget_ladder": "Ladder side network",
-            "budget_top_k k02": "Top 2 of 6 layers",
-            "budget_full": "Full fine-tuning",
+            "linear_probe": "Linear probe, last layer",
+            "linear_probe_all_layers": "Linear probe, all layers",
+            "top_k k02": "Top 2 of 6 layers",
+            "full": "Full fine-tuning",
         },
     }
 }
@@ -140,26 +139,27 @@ def with_records(page: str) -> str:
 
 
 def part(experiment: str, table: str, kind: str) -> str:
-    """Return the rows of a recorded table as Markdown, or its notes."""
+    """Return the rows of a recorded table as Markdown, its notes, or an answer as the command line prints it."""
     lines = (RECORDS / experiment / "tables" / f"{table}.md").read_text(encoding="utf-8").splitlines(keepends=True)
+    if kind == "answer":
+        return "".join(lines)
     return "".join(line for line in lines if line.startswith("|" if kind == "table" else "- "))
 
 
 def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) -> str:
-    """Return strategies by tasks as Markdown: test scores × 100 with their 95 % CI over draws and seeds, and the costs.
+    """Return strategies by tasks as Markdown: test scores × 100 with their deviation over draws, and the costs.
 
-    The interval is Student's t over the runs of a cell. Costs are means over the tasks' runs. Nothing is bold: the
-    intervals say what differs.
+    Costs are medians over the runs of a task, averaged over the tasks. Nothing is bold: nothing is tested here.
     """
-    frame = pd.read_csv(RECORDS / experiment / "runs.csv")
+    frame = _recorded(experiment, "runs.csv")
     frame = frame[frame["task"].isin(tasks)]
     heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
     lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
     for point, label in strategies.items():
         strategy, _, variant = point.partition(" ")
         rows = frame[(frame["strategy"] == strategy) & (frame["variant"] == (variant or "base"))]
-        scores = [_interval(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
-        costs = [rows[key].mean() for key in COSTS]
+        scores = [_spread(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
+        costs = rows.groupby("task")[COSTS].median().mean()
         shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]
         lines.append([label, *scores, *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -168,27 +168,32 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
 def times(experiment: str, strategy: str) -> str:
     """Return as Markdown, by task, how many times as much full fine-tuning takes as a strategy.
 
-    Of training alone and of memory from runs.csv; with the extraction of features, shared and whole, from the table of
-    the way to full fine-tuning (draws_way).
+    Of training alone and of memory from runs.csv; of the price from the table of the way to full fine-tuning
+    (draws_way), where a record from before 28 November calls it cost_shared, and has test rows in it.
     """
-    runs = pd.read_csv(RECORDS / experiment / "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
+    runs = _recorded(experiment, "runs.csv").drop_duplicates(["task", "strategy", "variant", "seed"])
     runs = runs.pivot_table(index="task", columns="strategy", values=["train_seconds", "peak_memory_mb"])
-    way = pd.read_csv(RECORDS / experiment / "tables/draws_way.csv")
+    way = _recorded(experiment, "tables/draws_way.csv")
     way = way[way["strategy"] == strategy].drop_duplicates("task").set_index("task")
     columns = {
         "Head alone": runs["train_seconds"]["grid_full"] / runs["train_seconds"][strategy],
-        "With a share of the features": 100 / way["cost_shared"],
-        "With all features": 100 / way["cost_alone"],
+        "Price": 100 / way["cost" if "cost" in way else "cost_shared"],
         "Peak memory": runs["peak_memory_mb"]["grid_full"] / runs["peak_memory_mb"][strategy],
     }
     lines = [["Full fine-tuning takes this many times as much", *columns], [":--", *["--:"] * len(columns)]]
     labels = Catalogue(shipped(HOME))
-    for task in sorted(way.index, key=lambda task: -columns["With a share of the features"][task]):
+    for task in sorted(way.index, key=lambda task: -columns["Price"][task]):
         numbers = [
             f"{values[task]:,.0f}" if values[task] >= 10 else f"{values[task]:.1f}" for values in columns.values()
         ]
         lines.append([labels.get("tasks", task, "record").label, *numbers])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _recorded(experiment: str, file: str) -> pd.DataFrame:
+    """Return a CSV file of a record, with the ids that its strategies have today."""
+    frame, catalogue = pd.read_csv(RECORDS / experiment / file), Catalogue(shipped(HOME))
+    return frame.assign(strategy=[catalogue.id_of("strategies", str(name)) for name in frame["strategy"]])
 
 
 def all_records() -> str:
@@ -209,11 +214,11 @@ def all_records() -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _interval(scores) -> str:
-    if scores.isna().any() or len(scores) < 2:
+def _spread(scores) -> str:
+    """Return a mean with its standard deviation; with too few scores, or where one is undefined, a dash."""
+    if scores.isna().any() or len(scores) < FEWEST_OF_INTERVAL:
         return "–"
-    mean, _, high = student_interval(scores.to_numpy())
-    return f"{mean:.1f} ± {high - mean:.1f}"
+    return f"{scores.mean():.1f} ± {scores.std():.1f}"
 
 
 def main() -> None:

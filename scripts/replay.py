@@ -9,6 +9,7 @@ all draws it would be the luckiest. What the prior expects are means over other 
 
   tables/replay.csv .md        by rule what it loses, and its price in units of one full fine-tuning; .csv by task
   tables/calibration.csv .md   expected losses against those that came, by number of validation rows
+  tables/answer.md             the answer on one task, as `thaw advise` prints it
   figures/calibration.csv .png the same in groups of the expected loss, and the chance to be the best
 
 and config/replay.csv: the rules over all tasks, which `thaw advise` reads.
@@ -23,19 +24,25 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from answers import FULL, PROBES, ROLES, TOP_2, Record
+from answers import FULL, PROBES, ROLES, TOP_2, Record, scorer_of
 from thaw.core.files import write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
+from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
+from thaw.decision.record import TaskAnswer
 from thaw.declarations.splits import RESERVED
+from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 from thaw.schema.catalogue import Catalogue, shipped
+from thaw.statistics.bootstrap import PartDraws, interval
+from thaw.words import answer_text
 from thaw.words.numbers import number
 
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.csv"
 FOUR = (*PROBES, TOP_2, FULL)
+SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
 OFF = 1.0  # points below the best from which on a choice counts as off
 GAIN = 0.1  # points that further draws have to be able to bring
@@ -161,10 +168,10 @@ def cases(record: Record) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
-def calibration(judged: pd.DataFrame) -> pd.DataFrame:
+def calibration(entries: pd.DataFrame) -> pd.DataFrame:
     """Return said and realised losses with the slope of the latter on the former. Args: what `cases` returns."""
     lines = []
-    for (label, rows), mine in judged.groupby(["strategies", "rows"], sort=False):
+    for (label, rows), mine in entries.groupby(["strategies", "rows"], sort=False):
         for role in ROLES[: 1 if rows > 200 else 2]:
             line = {"strategies": label, "rows": rows, "split": role}
             for what, part in (("all", mine), ("cheaper", mine[mine["cheaper"]]), ("taken", mine[mine["taken"]])):
@@ -175,10 +182,10 @@ def calibration(judged: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).sort_values(["strategies", "rows"], ascending=[False, True], kind="stable").round(4)
 
 
-def groups(judged: pd.DataFrame) -> pd.DataFrame:
+def groups(entries: pd.DataFrame) -> pd.DataFrame:
     """Return the figure's points with 200 rows: eighths by expected loss, and bins of the chance to be the best."""
     lines = []
-    for label, mine in judged[judged["rows"] == 200].groupby("strategies", sort=False):
+    for label, mine in entries[entries["rows"] == 200].groupby("strategies", sort=False):
         eighth = pd.qcut(mine["said"].rank(method="first"), 8, labels=False)
         bins = np.digitize(mine["chance"], BINS)
         for role in ROLES:
@@ -244,11 +251,29 @@ def calibration_rows(made: pd.DataFrame) -> list[list[str]]:
     return cells
 
 
+def answer(record: Record, task: str, draw: str) -> TaskAnswer:
+    """Return the answer on a task as `thaw advise` has it, by one draw, among the four strategies."""
+    catalogue = Catalogue(shipped(HOME))
+    seconds = record.seconds.loc[task].sum(axis=1)
+    arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in FOUR]
+    decision, entry = decide(arms), catalogue.get("tasks", task, "tasks")
+    points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in FOUR}
+    labels = {"strategies": {id: catalogue.get("strategies", id, "strategies").label for id, _ in points.values()}}
+    names = {name: wording.strategy_name(labels, *point) for name, point in points.items()}
+    line = record.lines[task, draw, decision.taken, "test"]
+    rows = np.arange(len(line.group))
+    drawn = 100 * PartDraws(line.group).scores([scorer_of(line, rows)])[0]
+    ci = interval(100 * line.value, drawn)
+    tested = {"test": Difference(ci.value, ci.low, ci.high)}
+    metric = wording.metric_name(labels, entry.metrics[0])
+    return TaskAnswer(task, draw, "minilm", "linear_mean", entry.label, metric, decision, names, points, tested)
+
+
 def main() -> None:
-    """Write tables, figure and summary."""
+    """Write tables, figure, summary, and the answer that the README shows."""
     record = Record(GRID / "answers.parquet")
-    lines, judged = replay(record), cases(record)
-    made, calibrated, points = summary(lines), calibration(judged), groups(judged)
+    lines, entries = replay(record), cases(record)
+    made, calibrated, points = summary(lines), calibration(entries), groups(entries)
     for path, frame in ((GRID / "tables/replay.csv", lines), (SUMMARY, made)):
         write_text(path, frame.to_csv(index=False, float_format="%.4f"))
     write_text(GRID / "tables/calibration.csv", calibrated.to_csv(index=False, float_format="%.4f"))
@@ -256,6 +281,8 @@ def main() -> None:
     write_text(GRID / "tables/replay.md", markdown(replay_rows(made), REPLAY_NOTES))
     write_text(GRID / "tables/calibration.md", markdown(calibration_rows(calibrated), CALIBRATION_NOTES))
     draw(points, GRID / "figures/calibration.png")
+    shown = answer_text.in_terminal(answer(record, *SHOWN)).splitlines()
+    write_text(GRID / "tables/answer.md", "".join(f"    {line}\n" for line in shown))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ PAGE = HOME / "docs/verified.md"
 HEAD = """# What is verified, method by method
 
 For each method of the papers: tests that compare it with something that is not its own code, and the page with numbers
-on real text. **{holding} of {all} are complete**: they have both, and nothing is known to be missing; of the others the last
-column says what is. `python scripts/verified.py` makes this page from [verified.yaml](../tests/verified.yaml), which
-names each test; a test finds out whether all that it names exists. To repeat a row, run its experiment, or its tests:
+on real text. **{holding} of {all} are complete**: they have both, and nothing is known to be missing; of the others
+the last column says what is. `python scripts/verified.py` makes this page from
+[verified.yaml](../tests/verified.yaml), which names each test; a test finds out whether all that it names exists. To
+repeat a row, run its experiment, or its tests:
 
     thaw run config/experiments/layer_combinations.yaml --config data_dir=path/to/data
     pytest tests/test_layers.py -k test_layers_are_combined

@@ -1,5 +1,6 @@
 """Fixtures that several tests share: real data and the real encoder where they are available, else a clear skip."""
 
+import contextlib
 import gc
 import json
 import os
@@ -25,7 +26,8 @@ DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried
 def pytest_addoption(parser):
     """Let `thaw check` name the part that it tries, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
-    parser.addoption("--catalogues", nargs="*", default=[], help="folders in which it lies")
+    # absolute, since tests run in a folder of their own
+    parser.addoption("--catalogues", nargs="*", type=os.path.abspath, default=[], help="folders in which it lies")
 
 
 def pytest_configure(config):
@@ -59,6 +61,13 @@ def pytest_collection_finish():
     """Let no collection of garbage look through what is imported and collected by now."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def working_folder(tmp_path_factory):
+    """Let all tests run in one empty folder: `results`, `logs` and `.snakemake` of the checkout are not theirs."""
+    with contextlib.chdir(tmp_path_factory.mktemp("empty")):
+        yield
 
 
 @pytest.fixture
@@ -128,7 +137,7 @@ def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedP
     """Run a step as a rule does, in a process of its own."""
     environment = {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
     environment |= {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}
-    done = forked.run([f"thaw.steps.{step}", *arguments], HOME, environment)
+    done = forked.run([f"thaw.steps.{step}", *arguments], environment=environment)
     assert not check or done.returncode == 0, done.stderr
     return done
 

@@ -38,7 +38,7 @@ def _become(command: list[str], folder: str, environment: dict, files: list[str]
 def start(command, files: list[str], folder=".", environment: dict | None = None):
     """Start a script (its path) or a module (its name) with arguments; return the process, of multiprocessing."""
     words, given = [str(word) for word in command], os.environ if environment is None else environment
-    process = CONTEXT.Process(target=_become, args=(words, str(folder), dict(given), files))
+    process = CONTEXT.Process(target=_become, args=(words, os.path.abspath(folder), dict(given), files))
     process.start()
     return process
 

@@ -122,7 +122,7 @@ def write_cards(results: Path) -> None:
             for n in (3, 5, 6):
                 write_json(store / f"b{n}.json", {"boundary": n, "seconds": 6.0 if view == "joint" else 3.0})
             labels = {"label": {"x": cut - 1, "y": 1}} if cut else {"label": {}}
-            tokens = {"examples": 200, "truncated": cut, "truncated_labels": labels}
+            tokens = {"examples": 200, "tokens": 1800, "truncated": cut, "truncated_labels": labels}
             write_json(store / "tokens.json", {"splits": {name: tokens for name in splits}})
     card = {"architecture": "BertModel", "layers": 6, "width": 32, "parameters": 10000, "source": "a folder"}
     write_json(results / "encoders/tiny/card.json", card | {"revision": None, "sha256": "a" * 64, "digest": "e" * 16})

@@ -74,7 +74,7 @@ class KnownReport:
         for boundary in (0, 6):
             card = {"boundary": boundary, "seconds": 6.0}
             write_json(self.results / f"features/tiny/real/joint/b{boundary}.json", card)
-        tokens = {"examples": ROWS, "truncated": 0, "truncated_labels": {}}
+        tokens = {"examples": ROWS, "tokens": 9 * ROWS, "truncated": 0, "truncated_labels": {}}
         write_json(self.results / "features/tiny/real/joint/tokens.json", {"splits": dict.fromkeys(splits, tokens)})
 
     def _write_run(self, strategy: str, seed: int, rate: float, flags: list) -> None:

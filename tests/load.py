@@ -27,7 +27,7 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 from workflow import ADJECTIVES, HOME, NOUNS, Workplace
 
-STRATEGIES = ["frozen", {"short_top": [1, 2]}, "short_full", "short_stack"]  # five points
+STRATEGIES = ["linear_probe", {"short_top": [1, 2]}, "short_full", "short_stack"]  # five points
 ROWS = {"train": 600, "validation": 200, "test": 400}
 
 

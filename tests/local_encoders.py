@@ -171,7 +171,7 @@ STRATEGIES = f"""strategies:
     from: local_pairs
     phases: [{{train: [all], learning_rate: 5e-4, {UPDATES}}}]
 
-  local_frozen_pairs: {{base: frozen_joint, label: "Linear probe, cross-encoder", from: local_pairs_short}}
+  local_frozen_pairs: {{base: linear_probe_joint, label: "Linear probe, cross-encoder", from: local_pairs_short}}
 
   untrained_full:
     label: Full fine-tuning of random weights

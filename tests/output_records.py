@@ -26,16 +26,16 @@ from workflow import HOME, Workplace
 
 LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
 REQUIRED = {"reference": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
-REQUIRED["start"] = "frozen"
+REQUIRED["start"] = "linear_probe"
 REQUIRED |= {
-    "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["frozen", "short_full"]}]
+    "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["linear_probe", "short_full"]}]
 }
 REQUIRED["claims"] = ["thawing_helps"]
 CLAIM = {
     "claim": "Thawing helps.",
     "paper": "Nobody 2020",
     "tasks": ["colour"],
-    "contrast": [{"strategy": "short_full"}, {"times": -1, "strategy": "frozen"}],
+    "contrast": [{"strategy": "short_full"}, {"times": -1, "strategy": "linear_probe"}],
     "above": 0.0,
 }
 
@@ -112,7 +112,7 @@ class OutputRecords:
 
     def _write_run(self, run) -> None:
         """Write all that a run leaves and outputs read: scores, cost, history, predictions, and its search's choice."""
-        folder, thawed = self.results / run.folder, int(run.strategy != "frozen") + (run.value or 0)
+        folder, thawed = self.results / run.folder, int(run.strategy != "linear_probe") + (run.value or 0)
         seed = {"seed": run.seed} if run.step == "fit_heads" else {}
         spec = self.plan.job(run.step, run.key).spec | seed
         score = 0.5 + 0.1 * thawed + 0.01 * run.seed
@@ -159,7 +159,14 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
     chosen |= {
-        "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_adapters", "short_search", "short_student"],
+        "strategies": [
+            "linear_probe",
+            {"short_top": [1]},
+            "short_full",
+            "short_adapters",
+            "short_search",
+            "short_student",
+        ],
         "adapted": ["short_full", "short_adapters"],
     }
     probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "adapter_removal", "masked_loss"]
@@ -212,7 +219,7 @@ def _write_store(folder: Path) -> None:
     """Write the cards of a store."""
     for layer in range(LAYERS + 1):
         write_json(folder / f"b{layer}.json", {"boundary": layer, "seconds": 6.0})
-    split = {"examples": 20, "truncated": 0, "truncated_labels": {}}
+    split = {"examples": 20, "tokens": 180, "truncated": 0, "truncated_labels": {}}
     write_json(folder / "tokens.json", {"splits": dict.fromkeys(("train", "validation", "test"), split), "pad": 0})
 
 

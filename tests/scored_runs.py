@@ -12,6 +12,7 @@ SEEDS = [1, 2, 3, 4, 5, 6]
 ROWS = 200
 TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 NAMES = np.array(["no", "yes"])
+COSTS = COLUMNS[COLUMNS.index("train_seconds") : COLUMNS.index("inference_layers")]  # 0 where no test says more
 
 
 SPLITS = ("test", "validation")  # of equal rows, on which a run predicts the same
@@ -62,6 +63,5 @@ def _write_run(results: Path, cell: str, seed: int, right: np.ndarray, gold: np.
     write_json(results / folder / "metrics.json", {"spec": {"task": TASK}})
     row = {"kind": "run", "task": task, "subset": subset, "encoder": encoder, "head": head, "seed": seed}
     row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
-    row |= dict.fromkeys(LATER, float("nan"))
-    row["thawed"] = int(strategy != "frozen")
+    row |= dict.fromkeys(COSTS, 0.0) | dict.fromkeys(LATER, float("nan"))
     return {**dict.fromkeys(COLUMNS, ""), **row, "folder": folder, "value": right.mean()}

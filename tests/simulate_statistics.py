@@ -125,18 +125,17 @@ def _scores(rng, mean, seeds: int = 6, sd: float = 1.0) -> tuple[np.ndarray, np.
 
 
 def components(rng, number: int) -> list[dict]:
-    """Variance components of 1 for each factor and 4 for their interaction: mean, and coverage of the CI."""
+    """Variance components of 1 for draws and for three seeds within each: mean, and coverage of the CI."""
     lines = []
-    for levels in (3, 5, 8):
-        means, inside = [], []
-        for _ in range(2 * number):
-            size = (levels, levels)
-            parts = [rng.standard_normal((levels, 1)), rng.standard_normal((1, levels)), 2 * rng.standard_normal(size)]
-            found = variance_components.split(dict(np.ndenumerate(sum(parts))), ("subset", "order"))
-            means.append(found["subset"].variance)
-            low, high = found["subset"].interval()
-            inside.append(low <= 1 <= high)
-        lines.append({"levels": levels, "mean": _mean(means), "coverage": _rate(inside)})
+    for draws in (2, 3, 5, 8):
+        table = rng.standard_normal((2 * number, draws, 1)) + rng.standard_normal((2 * number, draws, 3))
+        found = [variance_components.split(dict(np.ndenumerate(one)), ("subset", "seed"), "subset") for one in table]
+        line = {"draws": draws}
+        for name in ("subset", "seed"):
+            parts = [one[name] for one in found]
+            line[f"mean_{name}"] = _mean([part.variance for part in parts])
+            line[f"coverage_{name}"] = _rate([part.low <= 1 <= part.high for part in parts])
+        lines.append(line)
     return lines
 
 

@@ -10,7 +10,7 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
 CHOSEN = {
-    "strategies": ["frozen", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
+    "strategies": ["linear_probe", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
     "adapted": ["full", "top_k", "stack_then_finetune"],
     "subsets": ["n100_d1"],
     "tasks": ["acceptability"],
@@ -95,7 +95,7 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
     ("changes", "sentence"),
     [
         ({"adapted": ["ful"]}, "config: adapted: ful is none of the strategies; did you mean 'full'"),
-        ({"adapted": ["frozen"]}, "config: adapted: no run of frozen here trains a layer"),
+        ({"adapted": ["linear_probe"]}, "config: adapted: no run of linear_probe here trains a layer"),
         ({"subsets": ["all"]}, r"full has read all of train of acceptability \(subset all\), so that no row is left"),
         ({"probes": [], "outputs": ["main_table"]}, "config: adapted: says whose encoders are probed, and probes: nam"),
         (

@@ -31,6 +31,8 @@ def runs_of(results, rates: dict, **changes):
     tested["train_seconds"] = tested["total_seconds"] = [SECONDS[point] for point in points]
     tested["processor_seconds"] = tested["total_seconds"]
     tested["embeddings"] = tested["strategy"] == "full"
+    tested["thawed"] = [0 if strategy == "frozen" else 1 for strategy, _ in points]
+    tested["price_seconds"] = tested["train_seconds"]
     return pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
 
 
@@ -49,7 +51,7 @@ def table_of(results, frame, **options):
     return recommendation.build(OutputData(results, frame), spec)
 
 
-def answer_of(results, frame, **options) -> record.Answer:
+def answer_of(results, frame, **options) -> record.TaskAnswer:
     (answer,) = table_of(results, frame, **options).answers
     return answer
 

@@ -26,7 +26,7 @@ def place(tmp_path_factory) -> Workplace:
     """A workplace with one task and three strategies, of which nothing has run."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    strategies = ["short_full", {"short_top": [2, 1]}, "frozen"]
+    strategies = ["short_full", {"short_top": [2, 1]}, "linear_probe"]
     more = {"tasks": ["colour"], "seeds": [1, 2], "outputs": ["main_table", "advice"], "budget": "10m"}
     place.write("mine.yaml", Workplace.experiment("mine", strategies=strategies, **more))
     place.more = more | {"strategies": strategies}
@@ -53,7 +53,7 @@ def names(turns) -> list[str]:
 def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
     plan = planned(place, tmp_path)
     turns = time_budget.pending_runs(plan, "mine")
-    first = ["frozen base 1", "short_top k01 1", "short_top k02 1", "short_full base 1"]
+    first = ["linear_probe base 1", "short_top k01 1", "short_top k02 1", "short_full base 1"]
     assert names(turns) == first + [name[:-1] + "2" for name in first[1:]], "a fitted head has all seeds at once"
     took = {turn.operations for turn in turns[1:4]}
     assert len(took) == 3 and min(took) > turns[0].operations
@@ -116,10 +116,10 @@ def test_why_a_run_is_not_there(tmp_path):
     names = dict(zip(layout.RUN, ("a", "all", "e", "h", "full", "base", 2), strict=True))
     unrun = CollectedResult("train", names, {})
     spec = {"experiment": "mine", "budget": "2h"}
-    write_json(tmp_path / "outputs/mine/budget.json", {"pruned": {"runs/a/all/e/h/frozen/base": "pruned, 9"}})
+    write_json(tmp_path / "outputs/mine/budget.json", {"pruned": {"runs/a/all/e/h/linear_probe/base": "pruned, 9"}})
     told = missing_results.budget(spec, tmp_path)
     assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
-    unrun = CollectedResult("train", names | {"strategy": "frozen"}, {})
+    unrun = CollectedResult("train", names | {"strategy": "linear_probe"}, {})
     assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: pruned, 9"
     assert (
         missing_results.reason(

@@ -164,7 +164,7 @@ def test_a_run_is_snakemakes_with_its_options_and_its_exit_code(own):
 @pytest.mark.parametrize(
     "file, sentence",
     [
-        ("wrong.yaml", "error: wrong.yaml:22: sedes: unknown key; did you mean 'seeds'?"),
+        ("wrong.yaml", "error: wrong.yaml:23: sedes: unknown key; did you mean 'seeds'?"),
         ("broken.yaml", "broken.yaml:2:1: not valid YAML"),
         ("absent.yaml", "absent.yaml: No such file"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import COLLAPSED, Arm, Folds
+from thaw.decision.arms import COLLAPSED, Arm, FoldScores
 from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide
 from thaw.decision.prior import GAINS, expected
 
@@ -187,7 +187,7 @@ def test_it_is_the_formulas_written_out(seed, seeds):
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_cross_validated_arms_anchor_the_others(seeds):
     rng = np.random.default_rng(seeds)
-    folds = [Folds(score, score + rng.normal(0, 2, DRAWS), 5 * ROWS) for score in (83.0, 81.0)]
+    folds = [FoldScores(score, score + rng.normal(0, 2, DRAWS), 5 * ROWS) for score in (83.0, 81.0)]
     arms = [arm(f"probe{k}", rng, 80, 1, 1.0, converged=True, folds=one) for k, one in enumerate(folds)]
     arms += [arm("top", rng, 82, seeds, 4.0), arm("full", rng, 81, seeds, 9.0)]
     assert_is_expected(arms)

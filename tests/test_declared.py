@@ -32,7 +32,7 @@ def plan_of(place: Workplace, monkeypatch, **changes):
 
 
 def test_what_comes_with_a_file(place, monkeypatch):
-    plan = plan_of(place, monkeypatch, strategies=["frozen", {"short_top": [1]}])
+    plan = plan_of(place, monkeypatch, strategies=["linear_probe", {"short_top": [1]}])
     run, store = "results/runs/colour/all/tiny/linear/short_top/k01/seed1", "results/features/tiny/things/joint"
     names = {Path(file).name for file in written_files.next_to(plan, [f"{run}/metrics.json"])}
     assert names == {"cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
@@ -111,10 +111,10 @@ STATUS = "sh -c 'if [ $(cat $0/status) = 0 ]; then echo success; else echo faile
 @pytest.mark.parametrize(
     "experiment",
     [
-        {"strategies": ["frozen"], "baselines": [], "outputs": ["main_table"]},
-        {"strategies": ["frozen", {"short_top": [1]}, "short_full", "short_stack"], "seeds": [1, 2]},
+        {"strategies": ["linear_probe"], "baselines": [], "outputs": ["main_table"]},
+        {"strategies": ["linear_probe", {"short_top": [1]}, "short_full", "short_stack"], "seeds": [1, 2]},
     ],
-    ids=["frozen", "trained"],
+    ids=["linear_probe", "trained"],
 )
 def test_a_job_that_sees_only_what_it_names_has_all_it_reads(tmp_path, experiment):
     """Snakemake's storage plug-in, and its plug-in for clusters with a command that gives each job its own folder."""

@@ -386,6 +386,13 @@ def test_on_the_cpu_no_precision_is_refused_and_nothing_is_set():
     assert (torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32) == before
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_a_processor_that_would_emulate_bf16_computes_a_phase_in_fp32(native, monkeypatch):
+    monkeypatch.setattr(devices, "processor_has_bf16", lambda: native)
+    computed = [devices.computed_in(precision, torch.device("cpu")) for precision in ("bf16", "tf32", "fp32")]
+    assert computed == ["bf16" if native else "fp32", "tf32", "fp32"]
+
+
 DRIVERS = {
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC": "535.129.03",
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder)": "580.65.06",

@@ -50,7 +50,7 @@ SLICE = ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5_100_273_664, (8, 0))
 CODE = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]  # of torch 2.13's wheels for CUDA 13.0
 CARDS = {
     H100: ("ok", "79.2 GiB, compute capability 9.0, bf16 native"),
-    T4: ("ok", "compute capability 7.5, bf16 emulated, so that precision: bf16 is refused"),
+    T4: ("ok", "compute capability 7.5, bf16 emulated, so that phases are computed in fp32"),
     V100: ("PROBLEM", "compute capability 7.0, and torch 2.13.0+cu130 has code for sm_75,"),
     SLICE: ("note", "bf16 native; a MIG instance"),
 }

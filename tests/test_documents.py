@@ -68,20 +68,21 @@ def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
     assert kept.read_text() == "old\n"
 
 
-def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeypatch):
-    """Of 60 and 64 the mean is 62, and Student's t on one degree of freedom gives 12.7 times 2."""
+def test_a_small_table_has_means_with_their_deviation_and_median_costs(tmp_path, monkeypatch):
+    """60, 62 and 67 have the mean 63 and the deviation √13. Costs are 1, 2 and 9 s on one task, 10 s on the other."""
     monkeypatch.setattr(record, "RECORDS", tmp_path)
     (tmp_path / "first").mkdir()
     columns = [*record.COLUMNS, *record.COSTS, "role", "main", "digest"]
+    draws = [("0.60", "1.0", "700"), ("0.62", "9.0", "900"), ("0.67", "2.0", "800")]
+    other = {"task": "two", "train_seconds": "10.0", "peak_memory_mb": "1000"}
     rows = [
-        {"strategy": "full", "value": "0.60", "train_seconds": "2.0", "peak_memory_mb": "700"},
-        {"strategy": "full", "value": "0.64", "train_seconds": "4.0", "peak_memory_mb": "900"},
+        *({"strategy": "full", "value": v, "train_seconds": s, "peak_memory_mb": m} for v, s, m in draws),
+        *({"strategy": "full", "value": value} | other for value in ("0.1", "0.2", "0.3")),
         {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "role": "validation"},
         {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "main": "False"},
         {"strategy": "majority", "value": "0.30", "trained_parameters": ""},
         {"strategy": "top_k", "variant": "k01", "value": "0.10", "train_seconds": "1.0"},
-        {"strategy": "top_k", "variant": "k02", "value": "0.50", "train_seconds": "1.0"},
-        {"strategy": "top_k", "variant": "k02", "value": "0.52", "train_seconds": "2.0"},
+        *({"strategy": "top_k", "variant": "k02", "value": value} for value in ("0.50", "0.52", "0.54")),
     ]
     alike = dict.fromkeys(columns, "") | {
         "variant": "base",
@@ -94,8 +95,10 @@ def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeyp
     kept.to_csv(tmp_path / "first/runs.csv", index=False)
     shown = {"majority": "Majority", "full": "Full", "top_k k02": "Top 2"}
     table = record.small("first", {"one": "One"}, shown).splitlines()
-    assert table[2:4] == ["| Majority | – | – | – | – |", "| Full | 62.0 ± 25.4 | 1,000 | 3.0 | 800 |"]
-    assert table[4].startswith("| Top 2 | 51.0 ± 12.7 |"), "a point of a sweep alone"
+    assert table[2:4] == ["| Majority | – | – | – | – |", "| Full | 63.0 ± 3.6 | 1,000 | 2.0 | 800 |"]
+    assert table[4].startswith("| Top 2 | 52.0 ± 2.0 |"), "a point of a sweep alone"
+    both = record.small("first", {"one": "One", "two": "Two"}, shown).splitlines()
+    assert both[3] == "| Full | 63.0 ± 3.6 | 20.0 ± 10.0 | 1,000 | 6.0 | 900 |", "a mean over tasks of medians"
 
 
 def test_the_readme_fits_two_screens_and_has_the_words_that_people_search_for():

@@ -86,7 +86,7 @@ def test_the_report_finds_each_point_of_a_picture(invented_frame, tmp_path, kind
             own = next(p for p in found if p["anchor"] == f"odd.run.all.tiny.linear.{strategy}.{variant}")
             assert np.allclose((own["left"], own["top"]), expected, atol=0.1)
     top = next(point for point in found if point["anchor"] == "odd.run.all.tiny.linear.top_k.k03")
-    assert re.match(r"Top k \(k = 3\), R&D_50%: 76\.5 ± 0\.7; 4\d\ss, ", top["text"])
+    assert re.match(r"Top k \(k = 3\), R&D_50%: 76\.5; 4\d\ss, ", top["text"])
     assert ("Pareto" in top["text"]) == (kind == "cost_figure")
 
 

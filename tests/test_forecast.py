@@ -9,6 +9,7 @@ import pytest
 
 from test_plan import planned
 from thaw.core.digests import canonical, file_sha256
+from thaw.core.files import write_json, write_text
 from thaw.data import sources
 from thaw.planning import cost_estimate
 from thaw.schema.corpora import CorpusConfig
@@ -18,17 +19,26 @@ STORE = "minilm/paraphrase/joint"
 ENTRY = {"texts": ["text"], "targets": {"label": "label"}}
 
 
-def counted(folder, content: str, **files):
+def counted(folder, content: str, view: str = "{}", **files):
     """Return the size of a corpus of one CSV file."""
     (folder / "a.csv").write_text(content, encoding="utf-8")
     entry = ENTRY | {"files": {"format": "csv", "splits": {"train": "a.csv"}, **files}}
     entry = canonical(spec_of(CorpusConfig.model_validate(entry)))
-    return sources.count_texts("mine", entry, (("a.csv", file_sha256(folder / "a.csv")),), str(folder))
+    return sources.count_texts("mine", entry, (("a.csv", file_sha256(folder / "a.csv")),), str(folder), view)
 
 
 def test_rows_and_words_of_a_file_are_counted(tmp_path):
     size = counted(tmp_path, 'text,label\n"one, two three.",a\nfour,b\n')
     assert size.examples == 2 and size.tokens == round(sources.PIECES * 6) + 2 * 2
+
+
+def test_long_texts_are_counted_as_far_as_they_are_read(tmp_path):
+    """Of 3,000 words an encoder reads 512 tokens, or 128 where the view says nothing; windows read all of them."""
+    content = "text,label\n" + f"{'word ' * 3000},a\n" * 120 + "one two,b\n"
+    short = sources.PIECES * 2 + 2
+    assert counted(tmp_path, content, '{"max_length": 512}').tokens == round(120 * 512 + short)
+    assert counted(tmp_path, content).tokens == round(120 * 128 + short)
+    assert counted(tmp_path, content, '{"stride": 64}').tokens == round(120 * (sources.PIECES * 3000 + 2) + short)
 
 
 def test_a_file_that_was_edited_is_counted_again(tmp_path):
@@ -134,6 +144,20 @@ def test_operations_are_those_worked_out_by_hand(plan):
     assert cost_estimate.extraction_operations(plan, one_pass(plan)) == 40_510 * 6 * layer == 860_175_728_640
     found = cost_estimate.operations(plan, "train", key)
     assert found == pytest.approx(2 * 24_306 * 18 * layer) == pytest.approx(3_096_632_623_104)
+
+
+def test_results_and_logs_where_pytest_starts_change_no_answer(plan, tmp_path, monkeypatch):
+    """As in a checkout after `make demo`: the plan would count the tokens of a store that is there."""
+    (key,), store = plan.jobs["train"], plan.table.paths.tokens(STORE)
+    write_json(tmp_path / store, {"splits": {"train": {"examples": 1, "tokens": 1}}})
+    write_text(tmp_path / "logs/features/minilm/paraphrase/joint.log", "not ours\n")
+    due = cost_estimate.operations(plan, "train", key)
+    hand = f"{__file__}::{test_operations_are_those_worked_out_by_hand.__name__}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", hand]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+    monkeypatch.chdir(tmp_path)
+    assert cost_estimate.operations(plan, "train", key) == pytest.approx(due / 24_306), "it would be read here"
 
 
 def one_pass(plan) -> cost_estimate.StoreEstimate:

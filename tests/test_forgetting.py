@@ -27,7 +27,7 @@ def record(folder, kind: str, strategy: str, losses: dict[int, tuple[float, floa
 
 def test_losses_before_and_after_by_strategy(tmp_path):
     paths = [
-        record(tmp_path, "masked_loss", "full", {1: (2.0, 3.0), 2: (2.0, 4.0)}),
+        record(tmp_path, "masked_loss", "full", {1: (2.0, 3.0), 2: (2.0, 4.0), 3: (2.0, 3.5)}),
         record(tmp_path, "masked_loss", "top", {1: (2.0, 2.25)}),
         record(tmp_path, "next_sentence_loss", "full", {1: (0.5, 0.75)}),
         record(tmp_path, "cka", "full", {1: (0.0, 1.0)}),
@@ -36,11 +36,12 @@ def test_losses_before_and_after_by_strategy(tmp_path):
     table = forgetting.build(data, invented.shown("f", "forgetting_table"))
     (group,) = table.groups
     cells = {row.name: [cell.text if cell else "" for cell in row.cells] for row in group.rows}
-    assert cells == {"Full": ["2.00", "3.50 ± 0.71", "0.50", "0.75"], "top": ["2.00", "2.25", "", ""]}
+    assert cells == {"Full": ["2.00", "3.50 ± 0.50", "0.50", "0.75"], "top": ["2.00", "2.25", "", ""]}
     lines = list(csv.DictReader(io.StringIO(writers.to_csv(table))))
     assert [(line["run"], line["seed"], line["after"]) for line in lines if line["probe"] == "my_masked_loss"] == [
         ("linear.full.base", "1", "3.000000"),
         ("linear.full.base", "2", "4.000000"),
+        ("linear.full.base", "3", "3.500000"),
         ("linear.top.base", "1", "2.250000"),
     ]
     with pytest.raises(UserError, match="a forgetting_table needs probes of kind masked_loss or next_sentence_loss"):

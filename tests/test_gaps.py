@@ -22,7 +22,7 @@ def place(tmp_path_factory) -> Workplace:
 
 def selection(**changes) -> dict:
     """Return a selection of three runs and one table."""
-    strategies = ["frozen", {"short_top": [1]}, "short_full"]
+    strategies = ["linear_probe", {"short_top": [1]}, "short_full"]
     return Workplace.experiment("mine", tasks=["colour"], strategies=strategies, outputs=["main_table"], **changes)
 
 
@@ -32,7 +32,7 @@ def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place,
         return load_plan(selection(**wish) | home, HOME, results=str(tmp_path))
 
     plan = planned()
-    top, full = (run for run in plan.runs["mine"] if run.strategy != "frozen")
+    top, full = (run for run in plan.runs["mine"] if run.strategy != "linear_probe")
     write_json(tmp_path / top.folder / "metrics.json", {"digest": plan.job("train", top.key).digest})
     write_json(tmp_path / full.folder / "metrics.json", {"digest": digest("of other settings")})
     assert len(plan.collected("mine")) == 7 and "missing" not in plan.job("collect", "mine").spec

@@ -54,12 +54,12 @@ def test_each_layer_has_the_fit_that_it_has_alone(benches, kind):
     _, best = fitted(bench, MEAN | {"layers": {"layer": "best"}}, kind)
     _, lowest = fitted(bench, MEAN | {"layers": {"layer": "lowest", "margin": 0.9}}, kind)
     alone = [fitted(bench, MEAN | {"layers": {"layer": n}}, kind)[1] for n in range(LAYERS + 1)]
-    scores = [each.validation for each in alone]
-    assert best.chosen["layer"] == scores.index(max(scores)) and best.validation == max(scores)
+    scores = [each.choice_score for each in alone]
+    assert best.chosen["layer"] == scores.index(max(scores)) and best.choice_score == max(scores)
     assert lowest.chosen["layer"] == next(n for n, score in enumerate(scores) if score >= max(scores) - 0.9)
     for found in (best, lowest):
         one = alone[found.chosen["layer"]]
-        assert found.chosen["l2"] == one.chosen["l2"] and found.validation == one.validation
+        assert found.chosen["l2"] == one.chosen["l2"] and found.choice_score == one.choice_score
         assert found.solution.objective == pytest.approx(one.solution.objective, rel=1e-5)
         assert found.head.combination.read == [found.chosen["layer"]]
         by_layer = pandas.DataFrame(found.history).groupby("layer")["validation"].max()
@@ -108,7 +108,7 @@ def test_a_selected_head_is_a_plain_linear_head_on_all_features(benches, kind, b
     assert again.objective == pytest.approx(found.solution.objective, rel=1e-4)
     history = pandas.DataFrame(found.history)
     assert sorted(set(history["fraction"])) == FRACTIONS and len(history) == len(FRACTIONS) * 2
-    assert history["validation"].max() == found.validation
+    assert history["validation"].max() == found.choice_score
 
 
 def test_features_are_those_of_the_relevance():

@@ -170,21 +170,21 @@ def test_the_table_has_means_over_seeds_and_time_as_a_share(tmp_path):
         for share in (0.0, 0.5)
     ]
     removed += [{"order": "random", "share": share, "score": 0.9 - 1.5 * share} for share in (0.0, 0.5)]
-    better = [one | {"score": one["score"] + 0.02} for one in removed]
+    better, between = ([one | {"score": one["score"] + more} for one in removed] for more in (0.02, 0.01))
     run = {"task": "odd", "head": "linear", "strategy": "full", "variant": "base"}
     of = {"task": "odd", "subset": "all", "encoder": "tiny", "probe": "head_removal", "run": run}
-    ends = [{"layer": 1, "seed": seed, "removed": one} for seed, one in ((1, removed), (2, better))]
+    ends = [{"layer": 1, "seed": seed, "removed": one} for seed, one in ((1, removed), (2, better), (3, between))]
     spec = {"of": of, "probe": {"kind": "head_removal"}, "task": {"id": "odd", "metrics": ["accuracy"]}}
     write_json(tmp_path / "metrics.json", {"spec": spec, "layers": ends})
     data = OutputData(tmp_path, probes=[tmp_path / "metrics.json"])
     table = removed_heads.build(data, invented.shown("r", "head_removal_table"))
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     assert cells == {
-        "0 %": ["91.0 ± 1.4", "91.0 ± 1.4", "2.00", "100"],
-        "50 %": ["41.0 ± 1.4", "16.0 ± 1.4", "2.00", "75"],
+        "0 %": ["91.0 ± 1.0", "91.0 ± 1.0", "2.00", "100"],
+        "50 %": ["41.0 ± 1.0", "16.0 ± 1.0", "2.00", "75"],
     }
     lines = list(csv.DictReader(io.StringIO(writers.to_csv(table))))
-    assert [float(line["random"]) for line in lines] == pytest.approx([90, 15, 92, 17])
+    assert [float(line["random"]) for line in lines] == pytest.approx([90, 15, 92, 17, 91, 16])
     write_json(tmp_path / "metrics.json", {"spec": spec, "layers": []})
     with pytest.raises(UserError, match="a head_removal_table needs a probe of kind head_removal on encoders that"):
         removed_heads.build(OutputData(tmp_path, probes=[tmp_path / "metrics.json"]), invented.shown("r", "x"))

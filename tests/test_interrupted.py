@@ -85,7 +85,12 @@ def place(tmp_path_factory):
     """A workplace of which nothing has run."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    more = {"tasks": ["colour"], "strategies": ["frozen", "short_full"], "outputs": ["main_table"], "budget": "10m"}
+    more = {
+        "tasks": ["colour"],
+        "strategies": ["linear_probe", "short_full"],
+        "outputs": ["main_table"],
+        "budget": "10m",
+    }
     place.write("mine.yaml", Workplace.experiment("mine", **more))
     place.write("other.yaml", Workplace.experiment("other", **more))
     with fork_servers() as place.servers:
@@ -104,7 +109,7 @@ def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place, com
     assert "half-written" not in said.splitlines()[-1] and not list(locks.glob("*.lock"))
 
     locks.mkdir(exist_ok=True)
-    (locks / "0.output.lock").write_text("results/runs/colour/all/tiny/linear/frozen/base/seed1/metrics.json\n")
+    (locks / "0.output.lock").write_text("results/runs/colour/all/tiny/linear/linear_probe/base/seed1/metrics.json\n")
     with started(place.folder, *words, environment=place.environment) as refused:
         said = refused.communicate(timeout=60)[1]
     (locks / "0.output.lock").unlink()

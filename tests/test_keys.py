@@ -322,7 +322,7 @@ PHASE_WRITTEN = {
     "gradient_accumulation_steps: 4": "not needed: batch_size is the number of examples of one update",
     "fp16: true": "fp16 is not available; write precision: bf16",
     "bf16: true": "write precision: bf16",
-    "lr_scheduler_type: cosine": "write schedule: linear, cosine, constant",
+    "lr_scheduler_type: cosine": "write schedule: linear, constant, cosine, slanted_triangular, plateau",
     "label_smoothing: 0.1": "label smoothing is not available",
     "learning_rat: 1": "unknown key; did you mean 'learning_rate'",
     "learning_rate: -1": "phases.0.learning_rate: input should be greater than 0",

@@ -271,7 +271,7 @@ MISTAKES = [
     ({"strategies": ["top_q"]}, "did you mean 'top_k'"),
     ({"strategies": ["top_k"], "tasks": ["mrpq"]}, "has no task 'mrpq'; did you mean 'mrpc'"),
     ({"strategies": ["top_k"], "seed": 9}, "seed 9 is none of the experiment's"),
-    ({"strategies": ["frozen_all_layers"]}, "reads several layers"),
+    ({"strategies": ["linear_probe_all_layers"]}, "reads several layers"),
     ({"strategies": ["top_k"], "encoder": "bert"}, "bert is no encoder of the experiment"),
 ]
 

@@ -11,7 +11,7 @@ catalogues: [my]
 tasks: [reviews]
 encoders: [minilm]
 strategies:
-  - frozen
+  - linear_probe
   - top_k: [1]
 seeds: [1]
 outputs: [main_table]
@@ -47,19 +47,22 @@ IN_AN_EXPERIMENT = {
     ): "mine.yaml:1: experiment: an id has only a-z, 0-9 and _, at most 60 of them, as my_exp_1 (it is 'my exp/1')",
     ("minilm", "google/bert-base"): "mine.yaml:5: encoders.0: an id has only a-z, 0-9 and _, at most 60 of them, as "
     "bert_base (it is 'google/bert-base')",
-    ("- frozen", "- linear_probe"): "mine.yaml:7: strategies: no 'linear_probe' in strategies; it is called 'frozen' "
+    ("- linear_probe", "- probe"): "mine.yaml:7: strategies: no 'probe' in strategies; it is called 'linear_probe' "
     "here",
     (
-        "- frozen",
+        "- linear_probe",
         "- qqqq",
     ): "mine.yaml:7: strategies: no 'qqqq' in strategies; `thaw list strategies` has those that exist",
-    ("- frozen", "- frozen: [1]"): "mine.yaml:7: strategies: frozen has no sweep; write - frozen",
+    (
+        "- linear_probe",
+        "- linear_probe: [1]",
+    ): "mine.yaml:7: strategies: linear_probe has no sweep; write - linear_probe",
     ("- top_k: [1]", "- full: {rate: 0.1}"): "mine.yaml:8: strategies.1.full: expected a list (it is {'rate': 0.1})",
     ("[1]\nseeds", "[9]\nseeds"): "mine.yaml:8: strategies: top_k: 9 is not in its sweep for minilm: [0, 1, 2, 3, 4, "
     "5, 6]",
     ("main_table", "main_tabel"): "mine.yaml:10: outputs: no 'main_tabel' in outputs; did you mean 'main_table'?",
     ("main_table", "savings"): "mine.yaml:10: outputs: savings cannot be drawn: reference: full is none of the "
-    "experiment's strategies (frozen, top_k); add it, or define the output with reference: one of them",
+    "experiment's strategies (linear_probe, top_k); add it, or define the output with reference: one of them",
     ("title:", "learning_rate: 0.1\ntitle:"): "mine.yaml:2: learning_rate: it is a key of a phase; write it in phases: "
     "of a strategy of your own (config/strategies.yaml)",
     ("title:", "subsets: [1000]\ntitle:"): "mine.yaml:2: subsets: 1000 is no id; n1000_d1 is a draw of 1,000 examples, "
@@ -69,21 +72,25 @@ IN_AN_EXPERIMENT = {
     "classification",
     ("title:", "baselines: [svm]\ntitle:"): "mine.yaml:2: baselines.0: input should be 'majority', 'bag_of_words', "
     "'cosine' or 'random_encoder' (it is 'svm')",
-    ("title:", "adapted: [full]\ntitle:"): "mine.yaml:2: adapted: full is none of the strategies; there are frozen, "
-    "top_k",
+    ("title:", "adapted: [full]\ntitle:"): "mine.yaml:2: adapted: full is none of the strategies; there are "
+    "linear_probe, top_k",
 }
 FILES = "files: {format: csv, splits: {train: reviews.csv}, delimiter: ';'}"
 CORPUS = (
     f"corpora:\n  mine: {{texts: [text], targets: {{stars: label}}, carve: {{validation: 0.1, test: 0.2}}, {FILES}}}\n"
 )
 TASK = "tasks:\n  reviews: {corpus: mine, target: stars, type: classification, metrics: [accuracy]}\n"
-STRATEGY = "strategies:\n  frozen:\n    override: true\n    phases: [{train: [head, {top: 1}]}]\n"
+STRATEGY = "strategies:\n  linear_probe:\n    override: true\n    phases: [{train: [head, {top: 1}]}]\n"
 # a file of a catalogue, its text, what is changed in it -> the message of `thaw plan`
 IN_A_CATALOGUE = {
-    ("strategies", STRATEGY, "{top: 1}", "{top: 14}"): "my/strategies.yaml:4: strategies.frozen.phases: top: 14 is not "
-    "between 0 and the encoder's 6 layers",
-    ("strategies", STRATEGY, "{top: 1}", "blocks"): "my/strategies.yaml:4: strategies.frozen.phases: unknown selector "
-    "'blocks'; there are head, embeddings, top, layers, all; {top: 2} trains the last two layers",
+    (
+        "strategies",
+        STRATEGY,
+        "{top: 1}",
+        "{top: 14}",
+    ): "my/strategies.yaml:4: strategies.linear_probe.phases: top: 14 is not between 0 and the encoder's 6 layers",
+    ("strategies", STRATEGY, "{top: 1}", "blocks"): "my/strategies.yaml:4: strategies.linear_probe.phases: unknown "
+    "selector 'blocks'; there are head, embeddings, top, layers, all; {top: 2} trains the last two layers",
     (
         "tasks",
         CORPUS + TASK,
@@ -118,7 +125,7 @@ COMMANDS = {
     "plan absent.yaml": "absent.yaml: No such file or directory",
     "plan my": "my: there is no such experiment; name its file first, as thaw plan my.yaml",
     "plan reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
-    "plan mine.yaml --strategies frozen": "--strategies: is a key of an experiment and no option; write --config "
+    "plan mine.yaml --strategies linear_probe": "--strategies: is a key of an experiment and no option; write --config "
     "'strategies=[...]'",
     "plan mine.yaml --config seeds": "--config seeds: expected KEY=VALUE, as data_dir=path",
     "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
@@ -136,7 +143,7 @@ COMMANDS = {
     "run qqqq --cores 2": "qqqq: there is no such experiment; name its file first, as thaw run my.yaml",
     "run reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
     "run --cores 2 mine.yaml": "mine.yaml: the experiment comes first, as thaw run mine.yaml --cores ...",
-    "run mine.yaml --strategy frozen": "--strategy: is a key of an experiment and no option; write --config "
+    "run mine.yaml --strategy linear_probe": "--strategy: is a key of an experiment and no option; write --config "
     "'strategies=[...]'",
     "run mine.yaml --data-dir=elsewhere": "--data-dir: is a key of an experiment and no option; write --config "
     "'data_dir=...'",
@@ -214,7 +221,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(place, command):
     {
         "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder', 'experiment')",
         "new task": "the following arguments are required: source",
-        "plan mine.yaml --strategy-names frozen": "unrecognized arguments: --strategy-names frozen",
+        "plan mine.yaml --strategy-names linear_probe": "unrecognized arguments: --strategy-names linear_probe",
     }.items(),
 )
 def test_a_wrong_word_is_one_sentence_without_the_list_of_options(place, capsys, command, sentence):

@@ -1,12 +1,10 @@
-"""Runs that are compared: the rows that they were scored on, and the seeds that they share."""
+"""Runs that are compared: the rows that they were scored on."""
 
 import numpy as np
 import pandas
-import pytest
 
 import scored_runs
 from thaw.core.files import read_json, write_json
-from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.prediction_files import PredictionFiles
 
 GROUPS = np.repeat(np.arange(40), np.r_[100, 61, np.ones(38, int) + (np.arange(38) == 0)])
@@ -26,14 +24,3 @@ def test_runs_that_were_scored_on_other_rows_have_draws_of_these_rows(tmp_path):
     alone = PredictionFiles(tmp_path).by_row(runs[1:], "accuracy", "test")
     assert np.array_equal(both[1], alone[0], equal_nan=True)
     assert abs(np.nanmean(both, axis=1) - [0.7, 0.7]).max() < 0.15
-
-
-@pytest.mark.parametrize("lucky, taken", [([95.0], "steady"), ([95.0, 96, 95, 96], "lucky")])
-def test_the_best_on_validation_is_chosen_over_the_seeds_of_all(tmp_path, lucky, taken):
-    """A strategy with one seed is not chosen by that seed among strategies with four."""
-    scores = {"steady": [80.0, 81, 80, 81], "low": [70.0] * 4, "lucky": lucky}
-    runs = scored_runs.write_scores(tmp_path, scores).assign(main=True, role="validation", split="validation")
-    contrasts = Contrasts(runs, "validation", PredictionFiles(tmp_path))
-    cells = [("odd", "all", "tiny", "linear", strategy, "base") for strategy in scores]
-    assert contrasts.best(cells)[4] == taken
-    assert contrasts.best([(*cells[0][:4], "unknown", "base")]) is None

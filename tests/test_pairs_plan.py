@@ -15,7 +15,7 @@ def job(plan, **wanted):
 
 
 def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
-    plan = planned(home, strategies=["frozen"], baselines=[], **PAIRS)
+    plan = planned(home, strategies=["linear_probe"], baselines=[], **PAIRS)
     stores = [f"minilm/paraphrase/{view}" for view in ("joint", "separate")]
     pair = job(plan, task="paraphrase")
     assert pair.spec["features"] == [plan.job("features", key).digest for key in stores]
@@ -26,7 +26,7 @@ def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
 
 
 def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
-    plan = planned(home, strategies=["frozen_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
+    plan = planned(home, strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
     of = {name: {r.task for r in plan.runs["demo"] if r.strategy == name} for name in ("full", "full_separate")}
     assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
     (grid,) = plan.job("collect", "demo").spec["grid"]
@@ -41,8 +41,8 @@ def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
     shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs["demo"] if r.strategy != "full"]
     assert shown == [
         ("paraphrase", "minilm", "cosine", "frozen_separate"),
-        ("paraphrase", "minilm_random", "linear", "frozen"),
-        ("acceptability", "minilm_random", "linear", "frozen"),
+        ("paraphrase", "minilm_random", "linear", "linear_probe"),
+        ("acceptability", "minilm_random", "linear", "linear_probe"),
     ]
     assert plan.job("fetch", "minilm_random").spec["entry"]["weights"] == "random"
     assert set(plan.jobs["baseline"]) == {"paraphrase/all/majority", "acceptability/all/majority"}
@@ -82,7 +82,7 @@ def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
         ("acceptability", "full", "crf", "crf is for tagging and spans, and task acceptability is of type classif"),
         ("entities", "full", "bcn", "bcn is for texts and pairs of texts, and task entities is of type spans"),
         ("acceptability", "full", "merchant", "task acceptability is of type classification, which merchant"),
-        ("acceptability", "frozen", "mlp", "lbfgs fits a linear head, and mlp is mlp; use frozen_sgd"),
+        ("acceptability", "linear_probe", "mlp", "lbfgs fits a linear head, and mlp is mlp; use frozen_sgd"),
     ],
 )
 def test_a_head_that_has_no_meaning_is_refused(home, task, strategy, head, message):

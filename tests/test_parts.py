@@ -235,7 +235,7 @@ def test_a_probe_that_breaks_the_interface_is_refused(bench, my, tmp_path, old, 
 
 def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
     """Run `thaw check` on a part."""
-    return forked.run(["thaw.cli.main", "check", kind, part, "--catalogues", my])
+    return forked.run(["thaw.cli.main", "check", kind, part, "--catalogues", my.name], my.parent)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_fit_on_pooled_states_is_that_on_tokens(benches, kind, view, head):
         fits.append((read(bench.store, "train", rows, fit.context.word_counts("train", rows)), fit.run(Stopwatch())))
     (pooled, first), (tokens, second) = fits
     assert torch.equal(pooled.values, tokens.values)
-    assert first.validation == second.validation and first.solution.l2 == second.solution.l2
+    assert first.choice_score == second.choice_score and first.solution.l2 == second.solution.l2
     assert torch.equal(first.solution.weight, second.solution.weight)
     if kind == "spans":
         assert first.predictions["test"].values == second.predictions["test"].values
@@ -113,9 +113,9 @@ def test_validation_chooses_how_pairs_are_read(benches, tmp_path):
     run_in_process("fit_heads", "--spec", canonical(spec), *folders)
     found = json.loads((tmp_path / "seed1/metrics.json").read_text())
     fits = [HeadFit(spec_of(bench, CONCAT, "pooled"), bench.inputs()).run(Stopwatch()) for bench in views]
-    better = max((0, 1), key=lambda number: fits[number].validation)
+    better = max((0, 1), key=lambda number: fits[number].choice_score)
     assert found["chosen"]["pairs"] == ("joint", "separate")[better]
-    assert found["scores"]["validation"]["accuracy"] == fits[better].validation
+    assert found["scores"]["validation"]["accuracy"] == fits[better].choice_score
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])
@@ -188,23 +188,23 @@ def plan_of(home, *strategies, **changes) -> Plan:
 
 
 def test_a_run_with_reads_asks_for_pooled_states_and_for_no_others(home):
-    plan = plan_of(home, "frozen_all_layers")
+    plan = plan_of(home, "linear_probe_all_layers")
     run, stores = (
-        job(plan, strategy="frozen_all_layers"),
+        job(plan, strategy="linear_probe_all_layers"),
         [f"minilm/paraphrase/{view}" for view in ("joint", "separate")],
     )
     assert run.spec["phases"][0]["vectors"] == "pooled" and "reads" not in run.spec["phases"][0]
     assert run.inputs["boundaries"] == [f"results/features/{store}/pooled.json" for store in stores]
     assert [plan.cards(store)[1:] for store in stores] == [[card] for card in run.inputs["boundaries"]]
-    both = plan_of(home, "frozen", "frozen_all_layers")
+    both = plan_of(home, "linear_probe", "linear_probe_all_layers")
     assert both.cards(stores[0])[1:] == [f"results/features/{stores[0]}/{name}.json" for name in ("b6", "pooled")]
     assert both.job("features", stores[0]).spec == plan.job("features", stores[0]).spec
-    assert job(both, strategy="frozen").spec == job(plan_of(home, "frozen"), strategy="frozen").spec
-    assert "vectors" not in job(both, strategy="frozen").spec["phases"][0]
+    assert job(both, strategy="linear_probe").spec == job(plan_of(home, "linear_probe"), strategy="linear_probe").spec
+    assert "vectors" not in job(both, strategy="linear_probe").spec["phases"][0]
 
 
 def test_words_have_states_of_their_own(home):
-    run = job(plan_of(home, "frozen_all_layers", tasks=["entities"]), strategy="frozen_all_layers")
+    run = job(plan_of(home, "linear_probe_all_layers", tasks=["entities"]), strategy="linear_probe_all_layers")
     assert run.spec["phases"][0]["vectors"] == "words"
     assert [card.rpartition("/")[2] for card in run.inputs["boundaries"]] == ["words.json"]
 
@@ -228,13 +228,13 @@ def test_what_pooled_states_do_not_hold_is_read_from_tokens(home, tmp_path, read
 
 
 def test_pooled_states_are_kept_where_those_of_tokens_are_freed(home):
-    plan = plan_of(home, "frozen", "frozen_all_layers", store={"free": True})
+    plan = plan_of(home, "linear_probe", "linear_probe_all_layers", store={"free": True})
     folder = "results/features/minilm/paraphrase/joint"
-    assert plan.freed()[folder] == plan.files("fit_heads", "runs/paraphrase/all/minilm/linear/frozen/base")
+    assert plan.freed()[folder] == plan.files("fit_heads", "runs/paraphrase/all/minilm/linear/linear_probe/base")
 
 
 def test_the_plan_counts_the_bytes_of_pooled_states(home):
-    plan = plan_of(home, "frozen_all_layers", tasks=["paraphrase", "entities"])
+    plan = plan_of(home, "linear_probe_all_layers", tasks=["paraphrase", "entities"])
     found = {store.key: store for store in cost_estimate.stores(plan)}
     size = plan.catalogue.get("corpora", "paraphrase", "test").size
     vector = 2 * 384 * 7

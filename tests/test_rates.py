@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import forked
-from conftest import HOME
 from thaw.core.errors import UserError
 from thaw.outputs.figures import learning_rates
 from thaw.outputs.figures.learning_rates import EPOCH, draw, rates
@@ -61,8 +60,8 @@ def test_a_picture_in_each_form_and_what_cannot_be_drawn(tmp_path):
 
 def test_the_command_draws_strategies_of_the_catalogue(tmp_path):
     command = ["thaw.cli.main", "plan", "--rates", "ulmfit", "stack_then_finetune"]
-    done = forked.run([*command, tmp_path / "rates.svg"], HOME)
+    done = forked.run([*command, tmp_path / "rates.svg"])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "<svg" in (tmp_path / "rates.svg").read_text()
-    done = forked.run([*command, "ulmfi", tmp_path / "no.svg"], HOME)
+    done = forked.run([*command, "ulmfi", tmp_path / "no.svg"])
     assert done.returncode == 1 and "did you mean 'ulmfit'" in done.stderr and not (tmp_path / "no.svg").exists()

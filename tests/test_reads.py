@@ -29,9 +29,9 @@ def with_strategy(home, folder, text: str, **changes):
 
 
 def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read(home):
-    plan = planned(home, strategies=["frozen", "frozen_all_layers"], tasks=["acceptability"], seeds=[1])
-    own, wide = job(plan, strategy="frozen"), job(plan, strategy="frozen_all_layers")
-    assert "runs/acceptability/all/minilm/linear/frozen_all_layers/base" in plan.jobs["fit_heads"]
+    plan = planned(home, strategies=["linear_probe", "linear_probe_all_layers"], tasks=["acceptability"], seeds=[1])
+    own, wide = job(plan, strategy="linear_probe"), job(plan, strategy="linear_probe_all_layers")
+    assert "runs/acceptability/all/minilm/linear/linear_probe_all_layers/base" in plan.jobs["fit_heads"]
     assert own.spec["head"] == {"kind": "linear"}
     assert wide.spec["head"] == {"kind": "linear", "pooling": "mean", "layers": {"combine": "concat"}}
     assert wide.spec["phases"][0]["boundary"] == 6
@@ -89,9 +89,9 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
             r"mine.reads: layers: a ladder of width 48 \(an eighth of the encoder's\) cannot have 5 heads",
         ),
         (
-            f"reads: {CONCAT}, after: frozen, phases: [{{train: [all]}}]",
+            f"reads: {CONCAT}, after: linear_probe, phases: [{{train: [all]}}]",
             {},
-            "frozen has a head that reads otherwise; give both the same reads:",
+            "linear_probe has a head that reads otherwise; give both the same reads:",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_heads_that_differ_under_what_is_read_are_all_planned(home, tmp_path):
 
 
 def test_a_run_starts_from_a_head_that_reads_the_same(home, tmp_path):
-    text = f"reads: {CONCAT}, after: frozen_all_layers, phases: [{{train: [all]}}]"
+    text = f"reads: {CONCAT}, after: linear_probe_all_layers, phases: [{{train: [all]}}]"
     run = job(with_strategy(home, tmp_path, text), strategy="mine")
     assert run.spec["head"]["layers"] == {"combine": "concat"} and run.spec["after"]
 

@@ -66,7 +66,7 @@ def check_rebuilding(place: Workplace, name: str) -> None:
 @pytest.mark.slow
 def test_ten_random_cells_are_made_again_by_the_commands_of_their_numbers(tmp_path):
     place = Workplace(tmp_path, tiny_encoder("bert", tmp_path / "tiny"))
-    strategies = ["frozen", {"short_top": [1, 2]}, "short_full", "short_stack"]
+    strategies = ["linear_probe", {"short_top": [1, 2]}, "short_full", "short_stack"]
     baselines = ["majority", "bag_of_words"]
     place.write("mine.yaml", place.experiment("mine", strategies=strategies, seeds=[1, 2], baselines=baselines))
     place.snakemake()

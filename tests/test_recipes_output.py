@@ -77,7 +77,7 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp
     plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan\n"
     plan += "from thaw.planning.config_files import read_config\n"
     plan += f"home = Path({str(copy)!r})\n"
-    plan += "wish = {'outputs': ['counts'], 'strategies': ['frozen', 'full']}\n"
+    plan += "wish = {'outputs': ['counts'], 'strategies': ['linear_probe', 'full']}\n"
     plan += "config = read_config([str(home / 'config/config.yaml')], wish)\n"
     plan += "print(load_plan(config, home).job('table', 'demo/counts').canonical)"
     done = python(copy, "-c", plan)

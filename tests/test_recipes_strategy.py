@@ -213,8 +213,9 @@ def test_what_a_strategy_may_say_works_once_its_recipe_is_followed(name, home, t
     copy, made = tmp_path / "copy", tmp_path / "made"
     made.mkdir()
     followed(recipe, copied(home, copy))
+    (copy / "config").symlink_to(home / "config")
     path = os.pathsep.join(map(str, (copy, home / "tests")))
     here = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", f"import sys\n{tried}", str(made)]
-    done = subprocess.run(command, cwd=home, env=here, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=copy, env=here, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -27,11 +27,12 @@ COST = [
     "processor_seconds",
     "extraction_seconds",
     "extraction_whole_seconds",
+    "price_seconds",
     "peak_memory_mb",
 ]
 # A table without columns of cost.
 OUTPUTS = ["draws_table"]
-SMALL = {"tasks": ["colour"], "strategies": ["frozen", {"short_top": [1]}], "baselines": [], "outputs": OUTPUTS}
+SMALL = {"tasks": ["colour"], "strategies": ["linear_probe", {"short_top": [1]}], "baselines": [], "outputs": OUTPUTS}
 
 
 def killed(place: Workplace, seconds: float) -> bool:

@@ -74,8 +74,8 @@ def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invent
     assert found["counts"]["runs"] == apart["counts"]["runs"]
     assert len(found["subsets"]) < len(apart["subsets"]) and found["counts"]["subset"] == 1
     both = 2 * len(invented.SEEDS)
-    assert f"over {both} seeds" in found["caution"] and found["counts"]["most"] == both
-    assert f"- Means over {both} seeds, standard deviation" in checklist(found, "snakemake --")
+    assert f"over {both} runs" in found["caution"] and found["counts"]["most"] == both
+    assert f"- Means over {both} runs, standard deviation" in checklist(found, "snakemake --")
     assert "Each draw of the training rows counts as further seeds" in checklist(found, "snakemake --")
     own = frame.assign(folder=frame["folder"] + "-" + frame["subset"])
     ways = [report_page.cell_files(own, "results", first) for first in (spec["first_draws"], {})]
@@ -89,8 +89,8 @@ def test_draws_that_an_output_shows_together_are_one_subset_of_the_report(invent
     ("seeds", "caution", "answer"),
     [
         ([1, 1], "Means are over 1 seed. With fewer than 3 ", "Means over 1 seed (1, 2), 95 % CI (bootstrap over test"),
-        ([2, 2], "Means are over 2 seeds. With", "Means over 2 seeds (1, 2), standard deviation (n − 1), 95 % CI (boo"),
-        ([8, 1], "Means are over 1 to 8 seeds. With", "two seeds or more, 95 % CI (Student's t over seeds"),
+        ([2, 2], "Means are over 2 seeds. With", "Means over 2 seeds (1, 2), 95 % CI (bootstrap over test"),
+        ([8, 1], "Means are over 1 to 8 seeds. With", "(n − 1) from 3 on, 95 % CI (Student's t over seeds"),
         (
             [8, 8],
             "Means are over 8 seeds.",

@@ -18,7 +18,7 @@ from thaw.core.files import read_json, write_json
 from thaw.features.later_payloads import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
-from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
@@ -156,7 +156,7 @@ import os, signal, sys
 from thaw.core.files import write_json
 from thaw.features import extract, later_payloads
 from thaw.features.store import FeatureStore
-from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
@@ -231,26 +231,33 @@ class Read:
 
     folder: str
     stores: dict
+    row: dict
 
 
-def test_costs_are_charged_by_the_rows_that_a_run_reads(tmp_path):
-    """Two passes of 6 s and 4 s stored 40 of 80 rows of train and 10 of test: a run on 10 of train reads 20 of 50."""
-    for name, subset in (("few", {"rows": 10}), ("most", {"rows": 40})):
-        spec = {"subset": subset, "phases": [{"boundary": 3}]}
-        write_json(tmp_path / name / "metrics.json", {"spec": spec})
-    write_json(tmp_path / "store/tokens.json", {"splits": {"train": {"examples": 80}, "test": {"examples": 10}}})
+def test_costs_are_charged_by_the_rows_that_training_and_choosing_read(tmp_path):
+    """Two passes of 6 s and 4 s stored 40 of 80 rows of train, 20 of validation and 40 of test, 0.1 s a row.
+
+    Runs on 10 and on 30 rows of one draw read 30 of train together, one on 20 of another draw as many more, as far as
+    40 are stored; it chooses by some of its own rows, they by 20 others. Nobody pays for test.
+    """
+    subsets = {"few": {"rows": 10}, "most": {"rows": 30}, "other": {"rows": 20, "draw": 2, "validation": 0.2}}
+    for name, subset in subsets.items():
+        spec = {"task": {}, "subset": subset, "phases": [{"boundary": 3}]}
+        write_json(tmp_path / name / "metrics.json", {"spec": spec, "rows": {"validation": 20, "held_out": 4}})
+    splits = {"train": {"examples": 80}, "validation": {"examples": 20}, "test": {"examples": 40}}
+    write_json(tmp_path / "store/tokens.json", {"splits": splits})
     card = {"seconds": 10.0, "passes": [6.0, 4.0], "rows": {"train": {"held": 40, "bits": ""}}}
     write_json(tmp_path / "store/b3.json", card)
-    runs = [Read(name, {"joint": "store"}) for name in ("few", "most")]
-    costs = extraction_seconds(runs, tmp_path)
+    runs = [Read(name, {"joint": "store"}, {"weights": "tiny"}) for name in subsets]
+    costs = extraction_costs(runs, tmp_path)
     whole = {name: found["extraction_whole_seconds"] for name, found in costs.items()}
-    assert whole == pytest.approx({"few": 4.0, "most": 10.0})
+    assert whole == pytest.approx({"few": 3.0, "most": 5.0, "other": 2.0})
     shared = {name: found["extraction_seconds"] for name, found in costs.items()}
-    assert shared == pytest.approx({"few": 10 * 4 / 14, "most": 10 * 10 / 14})
+    assert shared == pytest.approx({"few": 6 * 0.3, "most": 6 * 0.5, "other": 6 * 0.2}), "40 and 20 rows for all"
     del card["rows"], card["passes"]
     write_json(tmp_path / "store/b3.json", card)
-    costs = extraction_seconds(runs, tmp_path)
-    assert costs["few"]["extraction_whole_seconds"] == pytest.approx(10 * 20 / 90), (
+    costs = extraction_costs(runs, tmp_path)
+    assert costs["few"]["extraction_whole_seconds"] == pytest.approx(10 * 30 / 140), (
         "the whole store, before it had rows"
     )
 

@@ -12,7 +12,7 @@ from thaw.core.runtime import seeded
 def test_a_reader_that_has_seen_enough_is_no_error(home):
     line = f"{sys.executable} -m thaw.cli.main plan --runs | head -1"
     here = os.environ | {"PYTHONPATH": f"{home}/scripts"}
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120, env=here, cwd=home)
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120, env=here)
     assert done.stdout.startswith("experiment demo") and done.stderr == ""
 
 

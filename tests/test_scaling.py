@@ -142,6 +142,6 @@ def test_nothing_left_and_mistakes_of_before_are_errors(large, changes, message)
 def test_the_plan_in_words_says_what_was_left_out(large, home, tmp_path):
     large()
     overlay = home / "config/experiments/offline.yaml"
-    printed = forked.run(["thaw.cli.main", "plan", tmp_path / "large.yaml", overlay], home).stdout
+    printed = forked.run(["thaw.cli.main", "plan", tmp_path / "large.yaml", overlay]).stdout
     assert "experiment large_scaled: A large one (scaled down)" in printed
     assert "  Encoder minilm replaces bert_base_uncased, roberta_base.\n" in printed

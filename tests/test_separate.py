@@ -140,7 +140,7 @@ def test_validation_chooses_how_a_frozen_run_reads_pairs(tmp_path, bench):
     chosen = json.loads((tmp_path / "best" / "seed1" / "metrics.json").read_text())
     alone = [HeadFit(b.spec({"optimizer": "lbfgs"}), b.inputs()) for b in (joint, bench)]
     fits = [fit.run(Stopwatch()) for fit in alone]
-    better = max((0, 1), key=lambda i: fits[i].validation)
+    better = max((0, 1), key=lambda i: fits[i].choice_score)
     assert chosen["chosen"]["pairs"] == ("joint", "separate")[better]
     assert chosen["scores"] == alone[better].outcome(fits[better], 1)["scores"]
 

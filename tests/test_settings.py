@@ -12,6 +12,7 @@ from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.keys import clauses
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.yaml_files import read_yaml
 
@@ -80,6 +81,23 @@ MISTAKES = {
     "a list for a mapping": ("tasks.yaml", "- corpora\n", "expected a mapping of keys"),
     "base missing": ("heads.yaml", "heads:\n  a: {base: b}\n", "no base 'b'"),
     "base circular": ("heads.yaml", "heads:\n  a: {base: b}\n  b: {base: a}\n", "base leads back to"),
+    "an alias that is an id": (
+        "heads.yaml",
+        "heads:\n  a: {kind: linear, aliases: [b]}\n  b: {kind: mlp}\n",
+        ":3: heads.b is another name of a already; call yours my_b",
+    ),
+    "an alias of two": (
+        "heads.yaml",
+        "heads:\n  a: {kind: linear, aliases: [c]}\n  b: {kind: mlp, aliases: [c]}\n",
+        ":3: heads.b: aliases: c is one of a already; leave it out",
+    ),
+    "aliases no list": (
+        "heads.yaml",
+        "heads:\n  a: {kind: linear, aliases: b}\n",
+        "expected a list of ids, as [old_name]",
+    ),
+    "rate of a width not positive": ("strategies.yaml", STRATEGY + "rate: {384: 0}\n", "greater than 0"),
+    "no rate of any width": ("strategies.yaml", STRATEGY + "rate: {}\n", "strategies.mine.phases.0.rate"),
     "rate not a number": ("strategies.yaml", STRATEGY + "rate: fast\n", "strategies.mine.phases.0.rate"),
     "rate not positive": ("strategies.yaml", STRATEGY + "rate: 0\n", "greater than 0"),
     "lbfgs with more than a head": (
@@ -126,6 +144,39 @@ def test_an_id_that_exists_is_told_a_free_one_and_can_be_replaced_on_purpose(tmp
         own("")
     replaced = own(", override: true").get("tasks", "rte", "test")
     assert replaced.corpus == "sst2"
+
+
+def test_an_alias_stands_for_its_entry_wherever_it_is_written(tmp_path, home):
+    (tmp_path / "strategies.yaml").write_text(
+        "strategies:\n"
+        "  mine: {base: budget_full, after: frozen_sgd, aliases: [ours]}\n"
+        "  taught: {base: hinton, teacher: {strategy: full_400_updates}}\n"
+    )
+    (tmp_path / "outputs.yaml").write_text("outputs:\n  way_2: {base: way, start: frozen, reference: ours}\n")
+    catalogue = Catalogue([*shipped(home), tmp_path])
+    assert catalogue.get("strategies", "ours", "test").phases == catalogue.get("strategies", "full", "test").phases
+    assert catalogue.get("strategies", "taught", "test").teacher.strategy == "full"
+    way = catalogue.get("outputs", "way_2", "test")
+    assert (way.start, way.reference) == ("linear_probe", "mine")
+    wish = {"catalogues": [str(tmp_path)], "strategies": ["frozen", {"top_k_400_updates": [2]}, "ours"]}
+    wish |= {"only": {"frozen": ["acceptability"]}, "outputs": ["way_2"]}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    assert {run.strategy for run in plan.runs["demo"]} == {
+        "linear_probe",
+        "top_k",
+        "mine",
+        "frozen_sgd",
+        "frozen_separate",
+    }
+    assert {run.task for run in plan.runs["demo"] if run.strategy == "linear_probe"} == {"acceptability"}
+
+
+def test_a_rate_by_width_is_that_of_the_largest_width_not_above_the_encoders(catalogue):
+    rates = {"rate": {384: "2e-4", 768: 3e-5}}
+    phase = PhaseConfig.model_validate({"train": ["all"]} | rates)
+    assert [phase.at_width(width).rate for width in (128, 384, 767, 768, 1024)] == [2e-4, 2e-4, 2e-4, 3e-5, 3e-5]
+    assert "learning rate 2e-4 (3e-5 from width 768 on)" in clauses(phase)
+    assert phase.at_width(768).at_width(384).rate == 3e-5, "one number stays"
 
 
 def test_a_seed_that_is_listed_twice_is_refused(home):

@@ -57,7 +57,7 @@ for found in workflow.rules:
 def test_a_rule_that_is_given_a_gpu_by_its_name_asks_for_the_time_that_it_takes_there(tmp_path, rule):
     (tmp_path / "Snakefile").write_text(MINUTES_BY_RULE.format(home=HOME))
     wish = {"encoders": ["bert_base_uncased"], "tasks": ["conll2003"], "sources": ["hub"]}
-    wish |= {"strategies": ["frozen", "full"], "seeds": [1, 2, 3], "baselines": [], "outputs": ["main_table"]}
+    wish |= {"strategies": ["linear_probe", "full"], "seeds": [1, 2, 3], "baselines": [], "outputs": ["main_table"]}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(wish))
     command = ["snakemake", "--configfile", HOME / "tests/base.yaml", "mine.yaml", "--dry-run", "--cores", "2"]
     minutes = []

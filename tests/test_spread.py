@@ -69,13 +69,28 @@ def test_a_single_factor_has_no_share():
     assert dict(zip(made.header, made.lines[0], strict=True))["share"] == ""
 
 
+def test_a_seed_is_nested_in_its_draw():
+    """Within two draws of mean 72 and 80 seeds have the variance 4, whatever their numbers: 32 - 4 / 3 for the draws.
+
+    Crossed, they would be ranked alike in both draws, and the noise would be called the seeds'.
+    """
+    values = {1: {1: 70, 2: 72, 3: 74}, 2: {7: 82, 8: 78, 9: 80}}
+    drawn = {("full", "base", s, f"d{d}"): value for d, by_seed in values.items() for s, value in by_seed.items()}
+    made = variance.build(OutputData("", scored(drawn)), SPEC)
+    lines = {line[7]: [float(number) for number in line[9:12] if number] for line in made.records()[1:]}
+    assert (lines["seed"][0], lines["subset"][0]) == (4.0, pytest.approx(32 - 4 / 3, abs=1e-6))
+    assert lines["seed"][1:] == pytest.approx([4 * 4 / chi2.ppf(p, 4) for p in (0.975, 0.025)], rel=1e-4)
+    assert lines["subset"][1] < 5 and 1000 < lines["subset"][2] < 40_000, "two draws say little, and finitely so"
+    assert [cell.text for cell in made.groups[0].rows[0].cells][2:] == ["2.00", "5.54", "–", "3 × 2"]
+
+
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
     drawn = {("full", "base", s, f"d{d}"): 70 + s + 3 * d for s in (1, 2, 3) for d in (1, 2)}
-    drawn |= {("top_k", "k01", s, f"d{d}"): 60 for s, d in ((1, 1), (2, 2))}
+    drawn |= {("top_k", "k01", s, f"d{d}"): 60 for s, d in ((1, 1), (2, 1), (1, 2))}
     made = variance.build(OutputData("", scored(drawn)), SPEC)
     (row,) = made.groups[0].rows
     texts = [cell.text for cell in row.cells]
-    assert texts[:2] == ["–", "–"] and texts[2:4] == ["1.00", "2.12"]
+    assert texts[:2] == ["–", "–"] and texts[2:4] == ["1.00", "2.04"]
     assert made.notes[-1] == "Left out because runs are missing: 1 line."
     with pytest.raises(UserError, match="needs two seeds, orders or draws"):
         variance.build(OutputData("", scored({("full", "base", 1, "a"): 70})), SPEC)

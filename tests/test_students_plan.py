@@ -49,7 +49,7 @@ def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
 def test_a_teacher_keeps_its_encoder_for_a_student_that_only_an_ensemble_has(home, tmp_path):
     members = {"two": {"members": [{"strategy": "mine"}, {"strategy": "full"}]}}
     entry = f"  mine: {{{LOW}, teacher: full, {TRAIN}}}\n"
-    plan = planned(home, tmp_path, ["full", "frozen"], entry, ensembles=members)
+    plan = planned(home, tmp_path, ["full", "linear_probe"], entry, ensembles=members)
     teachers = [job for key, job in plan.jobs["train"].items() if "/full/" in key]
     assert len(plan.jobs["teach"]) == len(teachers) == 2 and all(job.spec["keep"] for job in teachers)
 
@@ -65,13 +65,13 @@ def test_probed_runs_have_the_order_of_the_seeds_though_another_run_needs_one_of
 
 
 def test_a_run_that_only_a_student_needs_answers_no_claim(home, tmp_path, shared_data):
-    entry = f"  mine: {{teacher: budget_full, {TRAIN}}}\n"
+    entry = f"  mine: {{teacher: full, {TRAIN}}}\n"
     config = {"tasks": ["sst2_sentences"], "data_dir": str(shared_data), "outputs": ["findings"], "seeds": [1]}
-    plan = planned(home, tmp_path, ["grid_frozen", "mine", "budget_full"], entry, **config)
+    plan = planned(home, tmp_path, ["linear_probe", "mine", "full"], entry, **config)
     (finding,) = (one for one in plan.job("table", "demo/findings").spec["findings"] if "tests" in one)
-    assert [term[2] for term in finding["tests"][0]["terms"]] == ["budget_full", "grid_frozen"]
+    assert [term[2] for term in finding["tests"][0]["terms"]] == ["full", "linear_probe"]
     with pytest.raises(UserError, match="findings cannot be drawn: .* of no claim .* has all strategies"):
-        planned(home, tmp_path, ["grid_frozen", "mine"], entry, **config)
+        planned(home, tmp_path, ["linear_probe", "mine"], entry, **config)
 
 
 def test_a_teacher_may_have_another_encoder(home, tmp_path):

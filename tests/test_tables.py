@@ -5,7 +5,7 @@ import io
 import re
 from dataclasses import replace
 from itertools import product
-from statistics import mean, stdev
+from statistics import mean
 
 import pandas
 import pytest
@@ -14,7 +14,7 @@ import invented
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
+from thaw.outputs.frame import aggregate, draws
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import read_runs
@@ -57,15 +57,38 @@ def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results)
             values = [score[entry.test[0]][entry.metrics[0]] * 100 for score in scores]
             cell = rows_of(table)[name][place]
             assert cell.mean == pytest.approx(sum(values) / 2) and cell.seeds == 2
-            if strategy != "frozen":
-                assert cell.sd == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+            assert cell.sd is None, "two seeds say little of others"
+
+
+def test_from_three_seeds_on_means_have_their_deviation(invented_frame):
+    third = invented_frame[invented_frame["seed"] == 1]
+    third = third.assign(seed=3, value=third["value"] + 0.02 * (third["strategy"] != "frozen"))
+    spec = invented.shown("main", "strategy_table")
+    table = scores.build(OutputData("", pandas.concat([invented_frame, third], ignore_index=True)), spec)
+    cells = rows_of(table)
+    assert cells["Full"][0].text == "82.0 ± 1.0" and cells["Full"][0].sd == pytest.approx(1.0)
+    assert cells["Frozen"][0].sd is None, "one fit for all seeds"
+    assert r"82.0} $\pm$ 1.0" in writers.to_tex(table) and "82.0 ± 1.0" in writers.to_html(table)
+    assert "Mean ± standard deviation (n − 1) over 3 seeds." in table.notes[0]
+    mixed = pandas.concat([invented_frame, third[third["strategy"] == "full"]], ignore_index=True)
+    both = scores.build(OutputData("", mixed), spec)
+    assert "over 2 to 3 seeds, from 3 on." in both.notes[0] and rows_of(both)["Top k (k = 1)"][0].sd is None
+
+
+def test_draws_that_count_as_seeds_are_called_draws(invented_frame):
+    frame = pandas.concat([invented_frame[invented_frame["seed"] == 1].assign(subset=f"d{n}") for n in (1, 2, 3)])
+    first = dict.fromkeys(("d1", "d2", "d3"), "d1")
+    spec = invented.shown("main", "strategy_table") | {"first_draws": first}
+    table = scores.build(OutputData("", frame.reset_index(drop=True), first=first), spec)
+    assert "standard deviation (n − 1) over 3 draws." in table.notes[0]
+    assert draws.unit(first, 6) == "run", "two seeds in each draw"
 
 
 def test_the_best_is_bold_ties_too_and_no_baseline(table):
     assert {name for name, cells in rows_of(table).items() if cells[0] and cells[0].best} == {"Top k (k = 3)", "Full"}
-    assert r"\textbf{81.5} $\pm$ 0.7" in writers.to_tex(table)
-    assert "**81.5 ± 0.7**" in writers.to_markdown(table)
-    assert "<strong>81.5 ± 0.7</strong>" in writers.to_html(table)
+    assert r"\textbf{81.5}" in writers.to_tex(table)
+    assert "**81.5**" in writers.to_markdown(table)
+    assert "<strong>81.5</strong>" in writers.to_html(table)
 
 
 def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
@@ -146,7 +169,7 @@ def test_missing_runs_are_marked_and_explained(invented_frame):
     frame = without(frame, "not run", task="entities", strategy="bag_of_words")
     table = scores.build(OutputData("", frame), invented.shown("main", "strategy_table"))
     cells = rows_of(table)
-    assert cells["Full"][1].text == "‡" and cells["Full"][0].text == "81.5 ± 0.7" and not cells["Full"][1].best
+    assert cells["Full"][1].text == "‡" and cells["Full"][0].text == "81.5" and not cells["Full"][1].best
     assert cells["Top k (k = 3)"][1].text == "76.0‡" and cells["Top k (k = 3)"][1].best
     assert cells["Bag of words"][0].text == "‡" and cells["Cosine similarity (no training)"][0] is None
     assert table.notes[-1].startswith("‡ A run is missing") and "over 0 to 2 seeds" in table.notes[0]
@@ -185,7 +208,7 @@ def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
     spec = invented.shown("transfer", "transfer_table")
     table = scores.build_transfer(OutputData("", invented_frame), spec)
     assert [column.label for column in table.columns] == ["R&D_50% → third, test"]
-    assert rows_of(table)["Full"][0].text == "76.5 ± 0.7" and "on the test splits of other tasks" in table.notes[0]
+    assert rows_of(table)["Full"][0].text == "76.5" and "on the test splits of other tasks" in table.notes[0]
     assert r"$\to$" in writers.to_tex(table)
     with pytest.raises(UserError, match="no run is scored on another task"):
         scores.build_transfer(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
@@ -210,8 +233,8 @@ def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_fr
     fitted = invented_frame.assign(optimizer="lbfgs", value=0.5)
     alike = transfer_matrix.build(OutputData("", fitted), spec).groups[0].rows[0].cells
     assert {cell.text for cell in alike if cell} == {"50.0"}, "one fit for all seeds has no deviation"
-    assert cells["R&D_50%"]["third"].text == "76.5 ± 0.7" and not cells["R&D_50%"]["third"].best
-    assert cells[names[0]]["R&D_50%"].text == "25.0 ± 0.0" and cells[names[0]]["third"] is None
+    assert cells["R&D_50%"]["third"].text == "76.5" and not cells["R&D_50%"]["third"].best
+    assert cells[names[0]]["R&D_50%"].text == "25.0" and cells[names[0]]["third"] is None
     assert cells[names[0]][names[0]].best and cells["R&D_50%"]["R&D_50%"].best
     with pytest.raises(UserError, match="no run is scored on another task"):
         transfer_matrix.build(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
@@ -243,7 +266,7 @@ def test_a_transfer_matrix_is_a_loop_over_the_rows_of_runs_csv(invented_results,
             tested = tasks[built.columns[column].label]
             found[strategy, variant, tasks[row.name], tested] = row.cells[column].text
     assert len(due) == 5 * 2 * 2 and all(len(values) == 2 for values in due.values())
-    assert found == {key: f"{mean(values):.1f} ± {stdev(values):.1f}" for key, values in due.items()}
+    assert found == {key: f"{mean(values):.1f}" for key, values in due.items()}
 
 
 def test_latex_is_escaped_and_whole(table):

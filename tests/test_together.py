@@ -204,7 +204,7 @@ def test_no_spec_says_how_many_seeds_a_job_trains():
         }
     parts, others = shared.trained_together()
     assert set(parts) == {(1, 2, 3), (4, 5)} and others == "none"
-    assert "(?<=/linear/full/)base" in parts[1, 2, 3].split("|") and "frozen" not in parts[1, 2, 3].replace(
+    assert "(?<=/linear/full/)base" in parts[1, 2, 3].split("|") and "linear_probe" not in parts[1, 2, 3].replace(
         "frozen_", ""
     )
 

@@ -20,7 +20,7 @@ def place(tmp_path_factory) -> Workplace:
     """A workplace whose data are prepared, and an experiment that asks for more rows."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    wish = {"tasks": ["colour"], "strategies": ["frozen", "short_full"], "outputs": ["main_table"]}
+    wish = {"tasks": ["colour"], "strategies": ["linear_probe", "short_full"], "outputs": ["main_table"]}
     wish = Workplace.experiment("mine", **wish, subsets=["n1000_d1"])
     place.write("mine.yaml", wish)
     own = {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}

@@ -1,10 +1,12 @@
 """Runs that had not learnt their training rows: the flag; what a search cost."""
 
+from collections import Counter
+
 import pytest
 
 from thaw.core.files import write_json, write_text
 from thaw.outputs.frame.collection import CollectedNeed
-from thaw.outputs.frame.search_costs import search_seconds
+from thaw.outputs.frame.search_costs import search_costs
 from thaw.outputs.frame.underfit import underfit_runs
 
 PLACE = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "seed": 1, "pairs": "joint"}
@@ -74,20 +76,27 @@ def test_a_fit_to_convergence_is_never_underfit(tmp_path, phases, underfit, trai
     assert underfit_runs([probe, run]) == ({run[0]} if underfit else set())
 
 
-def test_the_seconds_of_a_search_are_those_of_all_its_trials(tmp_path):
+def test_a_search_is_shared_by_the_runs_that_take_its_settings(tmp_path):
     names = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "strategy": "full", "variant": "base"}
     one = CollectedNeed("settings", "select", names)
+
+    def cost(seconds: float) -> dict:
+        parts = {"load": 1.0, "train": seconds, "evaluate": 1.0, "total": seconds + 9}
+        return {"seconds": parts, "processor_seconds": (seconds + 2) / 2, "flops": 6.0, "hardware": {"device": "cpu"}}
+
     write_json(tmp_path / one.folder / "chosen.json", {"trials": [{"seeds": {"101": 0.5, "102": 0.6}}] * 2})
     for trial in (1, 2):
         for seed in (101, 102):
             folder = f"runs/t/all/e/linear/full/trial{trial}/seed{seed}"
-            write_json(tmp_path / folder / "cost.json", {"seconds": {"train": float(seed)}})
+            write_json(tmp_path / folder / "cost.json", cost(float(seed)))
     heads = CollectedNeed("settings", "search_heads", names | {"strategy": "head", "variant": "k02"})
-    write_json(tmp_path / "runs/t/all/e/linear/head/k02/cost.json", {"seconds": {"train": 7.0}})
+    write_json(tmp_path / "runs/t/all/e/linear/head/k02/cost.json", cost(7.0))
     start = CollectedNeed("start", "train", names | {"seed": 1})
-    assert search_seconds([one, start, heads, one], tmp_path) == 2 * (101 + 102) + 7
-    assert search_seconds([start], tmp_path) == 0.0
+    readers = Counter({one.folder: 2, heads.folder: 1})
+    clock, spent = search_costs([one, start, heads, one], tmp_path, readers)
+    assert clock == (101 + 102) + 7 and spent == (clock / 2, 12 + 6), "the processor worked for half of the time"
+    assert search_costs([start], tmp_path, readers) == (0.0, (0.0, 0.0))
     (tmp_path / folder / "cost.json").unlink()
-    assert search_seconds([one], tmp_path) is None
+    assert search_costs([one], tmp_path, readers) is None
     (tmp_path / one.folder / "chosen.json").unlink()
-    assert search_seconds([one], tmp_path) is None
+    assert search_costs([one], tmp_path, readers) is None

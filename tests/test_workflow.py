@@ -75,7 +75,7 @@ def test_one_encoder_pass_a_split_serves_all_tasks_and_strategies(place):
 
 def test_an_own_metric_and_predictions_from_elsewhere_stand_beside_the_others(place):
     results = place.folder / "results"
-    for folder in ("runs/colour/all/tiny/linear/frozen/base/seed1", "external/colour/guess"):
+    for folder in ("runs/colour/all/tiny/linear/linear_probe/base/seed1", "external/colour/guess"):
         scores = json.loads((results / folder / "metrics.json").read_text())["scores"]["test"]
         assert scores["my_metrics:kept"] == scores["accuracy"]
     table = (results / "outputs/mine/tables/main_table.md").read_text()
@@ -164,13 +164,15 @@ def test_one_more_seed_runs_the_new_seed(place):
 def test_one_more_strategy_runs_that_strategy(place):
     place.write(
         "mine.yaml",
-        place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", "short_full"]),
+        place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}, "short_stack", "short_full"]),
     )
     assert place.planned() == {"train": 2, **REDRAWN}
 
 
 def test_another_k_stores_one_more_boundary_and_retrains_nothing(place):
-    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1, 2]}, "short_stack"]))
+    place.write(
+        "mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1, 2]}, "short_stack"])
+    )
     assert place.planned() == {"features": 1, "train": 2, **REDRAWN}
 
 
@@ -192,7 +194,7 @@ def test_a_search_over_heads_is_one_job_and_their_seeds_another(place):
 
 
 def test_fewer_strategies_draw_again_and_compute_nothing(place):
-    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}]))
+    place.write("mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}]))
     assert place.planned() == {**REDRAWN}
 
 
@@ -210,7 +212,7 @@ def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
     for payload in place.folder.glob("results/features/**/*.safetensors"):
         payload.unlink()
     assert place.planned() == {}
-    strategies = ["frozen", {"short_top": [1]}, "short_stack", {"again": [1]}]
+    strategies = ["linear_probe", {"short_top": [1]}, "short_stack", {"again": [1]}]
     altered(
         place,
         "my/strategies.yaml",
@@ -226,7 +228,7 @@ def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
 @pytest.mark.slow
 def test_a_store_is_freed_when_all_that_read_it_are_done(place):
     made = {path: path.stat().st_mtime_ns for path in place.folder.glob("results/runs/**/metrics.json")}
-    strategies = ["frozen", {"short_top": [2]}]
+    strategies = ["linear_probe", {"short_top": [2]}]
     place.write("mine.yaml", place.experiment("mine", store={"free": True}, strategies=strategies, **LITTLE))
     place.snakemake()
     assert not list(place.folder.glob("results/features/**/b*.safetensors")) and place.planned() == {}
@@ -242,14 +244,18 @@ def test_strategies_that_start_from_one_further_pretraining_share_it(place):
     altered(place, "my/encoders.yaml", lambda c: c.update(further_pretraining={"text": {"phase": {"epochs": 1}}}))
     more = {"mlm_full": {"from": "text", **_one_epoch("all")}, "mlm_head": {"from": "text", **_one_epoch("head")}}
     altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(more))
-    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", *more]))
+    place.write(
+        "mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}, "short_stack", *more])
+    )
     assert place.planned() == {"pretrain": 1, "features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
     place.snakemake("--", "results/encoders/tiny.text.things/card.json")
     assert place.planned() == {"features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
 
 
 def test_two_experiments_in_turn_retrain_nothing(place):
-    place.write("other.yaml", place.experiment("other", strategies=["frozen", "short_full"], seeds=[1, 2], **LITTLE))
+    place.write(
+        "other.yaml", place.experiment("other", strategies=["linear_probe", "short_full"], seeds=[1, 2], **LITTLE)
+    )
     place.snakemake(config="other.yaml")
     assert {k: n for k, n in place.planned().items() if k not in REDRAWN} == {}
     assert place.planned("other.yaml") == {}
@@ -257,7 +263,9 @@ def test_two_experiments_in_turn_retrain_nothing(place):
 
 def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
     altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(failing=_one_epoch("all")))
-    place.write("gap.yaml", place.experiment("gap", strategies=["frozen", {"short_top": [1]}, "failing"], **LITTLE))
+    place.write(
+        "gap.yaml", place.experiment("gap", strategies=["linear_probe", {"short_top": [1]}, "failing"], **LITTLE)
+    )
     run = place.folder / "results/runs/colour/all/tiny/linear/failing/base/seed1"
     (run / "history.csv").mkdir(parents=True)  # in the way of a file that the run writes
     folder = place.folder / "results/outputs/gap"

@@ -104,7 +104,7 @@ class Workplace:
                     },
                     "short_full": {"phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}]},
                     "short_stack": {
-                        "after": "frozen",
+                        "after": "linear_probe",
                         "phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}],
                     },
                 }
@@ -124,7 +124,7 @@ class Workplace:
             "title": "A small one",
             "tasks": ["colour", "weight"],
             "encoders": ["tiny"],
-            "strategies": ["frozen", {"short_top": [1]}, "short_stack"],
+            "strategies": ["linear_probe", {"short_top": [1]}, "short_stack"],
             "seeds": [1],
             "baselines": ["majority"],
             "outputs": ["main_table", "layers"],

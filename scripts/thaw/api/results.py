@@ -86,7 +86,7 @@ def _run(spec: dict, path: Path) -> dict:
         "thawed": thawed_layers(last),
         "embeddings": trains_embeddings(last),
         "optimizer": joined(phases, "optimizer", "adamw"),
-        "precision": joined(phases, "precision", "fp32"),
+        "precision": record.get("precision") or joined(phases, "precision", "fp32"),
         "train_seconds": value(record, cost, "seconds", "train"),
         "total_seconds": value(record, cost, "seconds", "total"),
         "flops": value(record, cost, "flops"),

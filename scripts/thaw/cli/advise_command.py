@@ -11,6 +11,7 @@ cheapest first, then further seeds of those that may still gain 0.1 points by th
 the same runs (docs/explanation/statistics.md). What was trained stays, and `thaw run` continues from it.
 """
 
+import csv
 import time
 from pathlib import Path
 
@@ -20,12 +21,15 @@ from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.core.home import HOME
 from thaw.decision import record
-from thaw.decision.record import ADVISED, Answer
+from thaw.decision.record import ADVISED, TaskAnswer
 from thaw.planning import time_budget
 from thaw.planning.plan import Plan
 from thaw.planning.time_budget import Pace, PendingRun
 from thaw.words import answer_text
+
+REPLAYED = "Both probes, top 2 and full, decision"  # a line of config/replay.csv, which scripts/replay.py writes
 
 
 def main(words: list[str]) -> None:
@@ -56,7 +60,14 @@ def main(words: list[str]) -> None:
     if not made:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
-    print("\n" + "\n\n".join(map(answer_text.in_terminal, made)), flush=True)
+    print("\n" + "\n\n".join([*map(answer_text.in_terminal, made), answer_text.replayed(_replay())]), flush=True)
+
+
+def _replay() -> dict[str, float]:
+    """Return what the decision lost where it was replayed, by the columns of that table."""
+    with open(HOME / "config/replay.csv", encoding="utf-8", newline="") as file:
+        (line,) = (line for line in csv.DictReader(file) if line["rule"] == REPLAYED)
+    return {name: float(line[name]) for name in ("test", "reserved", "tried")}
 
 
 def next_turns(turns: list[PendingRun], decided: set[str], pace: Pace, left: float | None) -> list[PendingRun]:
@@ -85,7 +96,7 @@ def _first(plan: Plan, name: str) -> list[str]:
     return files + [plan.table.paths.result(run.folder) for run in fitted or plan.shown[name][:1]]
 
 
-def _print_new(made: list[Answer], said: set[tuple]) -> None:
+def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:
     """Print the score and the price of each arm that was not printed yet."""
     for answer in made:
         for arm in answer.decision.arms:

@@ -1,6 +1,6 @@
 """Compare two results example by example: what in their settings differs, which predictions flipped, and where.
 
-thaw compare results/runs/<task>/.../frozen/base results/runs/<task>/.../full/base
+thaw compare results/runs/<task>/.../linear_probe/base results/runs/<task>/.../full/base
 thaw compare FIRST SECOND --split test --out flipped.csv
 
 A result is a run's folder (seed<n>), the folder above it for all its seeds, or one of baselines/, external/ and
@@ -74,14 +74,17 @@ def _slices(result, frame) -> list[str]:
     by_slice = run_comparison.slices(frame, texts, result.task["target"], bounded=not is_distance)
     rows = [
         f"| {of} | {name} | {size} | {wording.number(scale * first, 2)} | {wording.number(scale * second, 2)} "
-        f"| {wording.number(scale * (second - first), 2)} {_half_interval(half, size, scale)} |"
+        f"| {wording.number(scale * (second - first), 2)} {_interval(second - first, half, size, scale)} |"
         for of, name, size, first, second, half in by_slice
     ]
     return [f"| slice | | examples | first ({unit}) | second | difference |", "|:--|:--|--:|--:|--:|--:|", *rows]
 
 
-def _half_interval(half: float | None, size: int, scale: int) -> str:
-    """Return half an interval in print, or why there is none. Args: examples; by how much a credit is multiplied."""
+def _interval(difference: float, half: float | None, size: int, scale: int) -> str:
+    """Return an interval in print, or why there is none.
+
+    Args: the difference and half of its interval; examples; by how much a credit is multiplied.
+    """
     if half is None:
         return "(too few)" if size < run_comparison.FEWEST_EXAMPLES else "(the same for each example)"
-    return f"± {wording.number(scale * half, 2)}"
+    return wording.interval(scale * (difference - half), scale * (difference + half), 2)

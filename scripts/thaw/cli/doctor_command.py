@@ -33,7 +33,6 @@ OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
 HUB = "https://huggingface.co"
 WAIT = 5  # seconds for the Hub's answer
-BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags of /proc/cpuinfo
 TEX = ("tectonic", "latexmk", "pdflatex")
 ROOM = 1.2  # of the planned bytes, for all that is no store
 
@@ -151,7 +150,7 @@ def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, c
     """Return the line of one card. Args: its name, bytes and compute capability; torch's version and architectures."""
     if not devices.supported(capability, code):
         return PROBLEM, "gpu", devices.unsupported(name, capability, version, code)
-    bf16 = "native" if devices.native_bf16(capability) else "emulated, so that precision: bf16 is refused"
+    bf16 = "native" if devices.native_bf16(capability) else "emulated, so that phases are computed in fp32"
     said = f"{name}, {readable(memory)}, compute capability {capability[0]}.{capability[1]}, bf16 {bf16}"
     if " MIG " in name:
         return NOTE, "gpu", f"{said}; a MIG instance: a job sees one of them, and Thaw was never tried on any"
@@ -162,18 +161,17 @@ def bf16(plan: Plan) -> Iterator[Line]:
     """Say whether mixed precision pays here, where the experiment asks for it."""
     import torch
 
-    info = Path("/proc/cpuinfo")
-    flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
     seen = devices.gpu_status()[0]
     cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
     asked = any(job.in_bf16 for jobs in plan.jobs.values() for job in jobs.values())
-    if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
+    stored = any(job.in_bf16 for job in plan.jobs.get("features", {}).values())
+    if all(map(devices.native_bf16, cards)) if seen else devices.processor_has_bf16():
         yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase, or in store:, makes use of that"
-    elif asked and seen:
-        change = "leave precision: bf16 out, or choose other cards (CUDA_VISIBLE_DEVICES)"
-        yield PROBLEM, "bf16", f"the experiment asks for it, and a GPU here emulates it and is refused: {change}"
+    elif stored and seen:
+        change = "leave precision: bf16 out of store:, or choose other cards (CUDA_VISIBLE_DEVICES)"
+        yield PROBLEM, "bf16", f"the store asks for it, and a GPU here emulates it and is refused: {change}"
     elif asked:
-        yield NOTE, "bf16", "the experiment asks for it, and this machine does not compute in it: fp32 is faster here"
+        yield NOTE, "bf16", "the experiment asks for it, and this machine emulates it: phases are computed in fp32 here"
     else:
         yield OK, "bf16", "not computed here, and nothing asks for it"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
+from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES
 from thaw.schema.catalogue import Catalogue, shipped
 
 EXPERIMENT = """\
@@ -25,28 +26,24 @@ outputs: [main_table, cost, advice]
 """
 STRATEGIES = """\
 heads: [linear_mean]         # a linear head on the mean of the tokens, of taggers on each word; linear reads [CLS]
-strategies:
-  # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
-  - frozen                   # a linear probe on the last layer
-  - frozen_all_layers        # a linear probe on all layers
-  - ladder                   # a small side network on all layers
-  - {lora:22}   # low-rank matrices in all layers
-  - {top_k:22}   # fine-tuning of the last two layers
-  - {full:22}   # fine-tuning of all layers"""
+strategies:                  # from cheap to expensive; what trains layers has 400 updates of 16 rows
+  - linear_probe             # on the last layer; no layer trains, and stored hidden states are read
+  - linear_probe_all_layers  # the same on all layers
+"""
 STRATEGIES_OF_EXTRACTION = """\
 heads: [start_end]
-strategies:
-  # From cheap to expensive; the first trains no layer of the encoder and reads its stored hidden states.
-  - frozen_sgd               # start and end vectors on the last layer
-  - {lora:22}   # low-rank matrices in all layers
-  - {top_k:22}   # fine-tuning of the last two layers
-  - {full:22}   # fine-tuning of all layers"""
+strategies:                  # from cheap to expensive; what trains layers has 400 updates of 16 rows
+  - frozen_sgd               # start and end vectors on the last layer; no layer trains
+"""
+THAWED = """\
+  - lora                     # low-rank matrices in all layers
+  - top_k: [2]               # fine-tuning of the last two layers
+  - full                     # fine-tuning of all layers"""
+THAWED_PAIRS = """
+  - lora_separate            # the same with each text of a pair encoded by itself: a bi-encoder
+  - top_k_separate: [2]
+  - full_separate"""
 LANGUAGE = "             # trained on English texts; for others: thaw new encoder owner/name"
-# Of few rows two epochs are too few updates: full fine-tuning would lose because it is not trained. Two epochs of this
-# many rows, in batches of 16, are 400 updates.
-ENOUGH_TRAIN_ROWS = 3200
-FEW_ROWS = {"lora": "lora_400_updates", "top_k": "top_k_400_updates: [2]", "full": "full_400_updates"}
-MANY_ROWS = {"lora": "lora_2_epochs", "top_k": "top_k: [2]", "full": "full"}
 
 
 def known(folder: Path) -> Catalogue:
@@ -83,14 +80,11 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
         raise
 
 
-def strategies(train_rows: float, extraction: bool = False) -> str:
-    """Return the lines with heads and strategies, of which those that train layers do so for long enough.
-
-    Args: the train rows of the smallest task, 0 where that is unknown; whether the tasks are span extraction, which has
-    a head of its own.
-    """
-    lines = STRATEGIES_OF_EXTRACTION if extraction else STRATEGIES
-    return lines.format(**(MANY_ROWS if train_rows >= ENOUGH_TRAIN_ROWS else FEW_ROWS))
+def strategies(types: set[str]) -> str:
+    """Return the lines with heads and strategies for tasks of some types; bi-encoders where one is on pairs."""
+    if types.intersection(EXTRACTION_TYPES):
+        return STRATEGIES_OF_EXTRACTION + THAWED
+    return STRATEGIES + THAWED + (THAWED_PAIRS if types.intersection(PAIR_TYPES) else "")
 
 
 def write_experiment(

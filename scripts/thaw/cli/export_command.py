@@ -1,7 +1,11 @@
 """Export a trained model into a folder that works without Thaw, and verify it.
 
-thaw export results/runs/sick_e/all/minilm/linear/frozen/base/seed1 my_model
+thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
+thaw export RUN my_model --all-rows                                       trains a run that trained layers once more
+
+A head that was fitted to convergence is fitted once more before, on training and validation rows together. With
+--all-rows a run that trained layers is trained once more on them.
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
@@ -20,6 +24,13 @@ def main(words: list[str]) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
+    parser.add_argument(
+        "--all-rows", action="store_true", help="train layers once more, on training and validation rows together"
+    )
+    catalogues = "with --all-rows: folders of your catalogues, where the run uses a part of your own"
+    parser.add_argument(
+        "--catalogues", type=Path, nargs="*", action="extend", default=[], metavar="FOLDER", help=catalogues
+    )
     parser.add_argument("--license", help="licence of the model in its card, as mit; it depends on encoder and data")
     parser.add_argument(
         "--language", nargs="+", action="extend", default=[], metavar="CODE", help="languages of the texts, as en"
@@ -35,7 +46,8 @@ def main(words: list[str]) -> None:
     from thaw.exporting.export import export, export_summary
 
     stated = Stated(arguments.license, tuple(arguments.language))
-    print(export_summary(export(arguments.run, arguments.folder, stated, arguments.onnx)))
+    report = export(arguments.run, arguments.folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues)
+    print(export_summary(report))
     print(f"written to {arguments.folder}")
     if arguments.push:
         from thaw.exporting.hub_upload import push

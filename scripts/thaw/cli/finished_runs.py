@@ -5,7 +5,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.decision.record import Answer
+from thaw.decision.record import TaskAnswer
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.planning.plan import Plan
@@ -13,7 +13,7 @@ from thaw.planning.plan import Plan
 LEAST_GAIN = 0.1  # points: a further seed that may bring less on average is not trained
 
 
-def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[Answer]:
+def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswer]:
     """Return the answers of an experiment by what is there, as its table of recommendations would have them.
 
     None where no run is there. Args: the experiment; the folder of logs, which says why a result is missing.
@@ -34,7 +34,7 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[Answer]:
     return task_arms.answers(data, spec)
 
 
-def decided(made: list[Answer]) -> dict[str, str]:
+def decided(made: list[TaskAnswer]) -> dict[str, str]:
     """Return by folder of a cell why it needs no further seed: what that may bring is not worth training it."""
     return {
         layout.cell(answer.cell_of(arm.name)): f"another seed may gain {arm.gain:.1f} points"

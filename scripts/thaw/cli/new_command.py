@@ -22,7 +22,6 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import EXTRACTION_TYPES
 from thaw.declarations.value_types import ID
-from thaw.planning.cost_estimate import TRAIN_SHARE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import free_id
 
@@ -82,7 +81,7 @@ def _task(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment = Path(f"{draft.name}.yaml")
-    chosen = strategies(draft.train_rows, draft.kind in EXTRACTION_TYPES)
+    chosen = strategies({draft.kind})
     _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
     for key, column in draft.columns.items():
@@ -102,7 +101,7 @@ def _encoder(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment, tasks = Path(f"{draft.name}.yaml"), given.tasks or [SYNTHETIC]
-    chosen = strategies(_train_rows(catalogue, tasks))
+    chosen = strategies({catalogue.get("tasks", task, "--tasks").type for task in tasks})
     _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks), chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
@@ -119,11 +118,10 @@ def _experiment(given: argparse.Namespace) -> None:
         raise UserError("--tasks names the tasks of the experiment; thaw list tasks says which there are")
     experiment = Path(f"{given.name or given.source}.yaml")
     own = given.out.parent if given.out.parent.is_dir() else None
-    types = {catalogue.get("tasks", task, "--tasks").type in EXTRACTION_TYPES for task in given.tasks}
-    if len(types) > 1:
+    types = {catalogue.get("tasks", task, "--tasks").type for task in given.tasks}
+    if types.intersection(EXTRACTION_TYPES) and types.difference(EXTRACTION_TYPES):
         raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
-    chosen = strategies(_train_rows(catalogue, given.tasks), True in types)
-    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), chosen)
+    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), strategies(types))
     _next(experiment)
 
 
@@ -131,12 +129,6 @@ def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
     """Return this folder where a task reads files that are here, as those do that `thaw new task` wrote."""
     paths = [path for corpus in _corpora(catalogue, tasks) if corpus.files for path in corpus.files.splits.values()]
     return Path() if any(map(os.path.isfile, paths)) else None
-
-
-def _train_rows(catalogue: Catalogue, tasks: list[str]) -> float:
-    """Return about how many train rows the smallest dataset has; 0 where the size of one is unknown."""
-    sizes = [corpus.size for corpus in _corpora(catalogue, tasks)]
-    return min(TRAIN_SHARE * size.examples if size else 0 for size in sizes)
 
 
 def _corpora(catalogue: Catalogue, tasks: list[str]) -> list:

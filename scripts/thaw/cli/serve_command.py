@@ -1,4 +1,4 @@
-"""Answer HTTP requests with a folder that thaw merge or thaw export wrote: JSON in, JSON out.
+"""TaskAnswer HTTP requests with a folder that thaw merge or thaw export wrote: JSON in, JSON out.
 
 thaw serve my_service
 curl -s localhost:8000/predict -H 'content-type: application/json' -d '{"texts": ["a text"], "tasks": ["trec6"]}'

@@ -5,6 +5,7 @@ machines that have none.
 """
 
 import contextlib
+import functools
 import gc
 import glob
 import math
@@ -28,6 +29,8 @@ LACKING = "does not have a deterministic implementation"  # what torch raises in
 # A head alone stays on the CPU below so many operations, two seconds of one thread at 10 GFLOP/s: opening a CUDA
 # context and loading its first kernels takes about as long. Reasoned from other people's numbers, not measured here.
 ON_CPU = 2e10
+
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # of /proc/cpuinfo
 
 INTEGRATED = {(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)}  # Jetson and its like
 
@@ -103,6 +106,24 @@ def unsupported(name: str, capability: tuple[int, int], version: str, architectu
 def native_bf16(capability: tuple[int, int]) -> bool:
     """Return whether an NVIDIA card computes in bf16; older ones emulate it, slower than fp32."""
     return capability >= (8, 0)
+
+
+@functools.cache
+def processor_has_bf16() -> bool:
+    """Return whether the processor computes in bf16; others emulate it, many times slower than fp32."""
+    info = Path("/proc/cpuinfo")
+    return bool(BF16_FLAGS & set(re.findall(r"\w+", info.read_text()))) if info.exists() else False
+
+
+def computed_in(precision: str, device) -> str:
+    """Return the precision in which a device computes a phase: fp32 in the place of a bf16 that it would emulate."""
+    if precision != "bf16":
+        return precision
+    if device.type != "cuda":
+        return "bf16" if processor_has_bf16() else "fp32"
+    import torch
+
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
 
 
 def cards() -> list[str]:
@@ -275,13 +296,12 @@ def run_nondeterministic_if_needed(job) -> None:
 def use_precision(precision: str, device) -> None:
     """Let a device multiply fp32 matrices as `precision` says: "tf32" with TF32's ten bits, else with all bits.
 
-    Raises UserError for "bf16" on a card that only emulates it. On the CPU and on cards without TF32, "tf32" is fp32.
+    On the CPU and on cards without TF32, "tf32" is fp32.
     """
     if device.type != "cuda":
         return
     import torch
 
-    check_precision(precision, device, "the strategy's phases")
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
 

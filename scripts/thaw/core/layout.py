@@ -56,10 +56,11 @@ PLACES = {
     "report": Place("{experiment}", "outputs/{experiment}/report.html"),
 }
 _OF_RUNS = ("cost.json", "history.csv", "predictions.parquet", "head.safetensors")
+FOLDS = "folds.parquet"  # what fits of a head predict for rows that they did not see, without a row where none did
 # What else a job of a step always writes into the folder of that file, by which its rule declares it.
 WRITTEN = {
     "train": _OF_RUNS,
-    "fit_heads": _OF_RUNS,
+    "fit_heads": (*_OF_RUNS, FOLDS),
     "search_heads": ("cost.json", "trials.csv"),
     "baseline": ("cost.json", "predictions.parquet"),
     "external": ("predictions.parquet",),

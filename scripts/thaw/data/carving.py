@@ -1,4 +1,4 @@
-"""Which rows belong together, and validation splits carved from train by whole groups of such rows.
+"""Which rows belong together, and validation splits and folds made of whole groups of such rows.
 
 Pairs that share a sentence leak from one split into another when rows are drawn one by one: hence connected
 components. Shapes: N rows, G groups, C classes.
@@ -33,7 +33,7 @@ def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarr
     if group_by == "row":
         keys = range(len(columns[names[0]]))
     elif group_by == "sentence":
-        keys = _components(sentences(columns, names))
+        keys = components(sentences(columns, names))
     elif group_by == "phrase":
         keys = _holders([texts[0] for texts in sentences(columns, names)])
     else:
@@ -42,8 +42,8 @@ def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarr
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def _components(rows: list[list[str]]) -> list[int]:
-    """Return a representative row [N] for each row's connected component (union-find, paths halved)."""
+def components(rows: list[list[str]]) -> list[int]:
+    """Return a representative row [N] for each row's component: rows connected by texts (union-find, paths halved)."""
     parent = list(range(len(rows)))
 
     def root(i: int) -> int:
@@ -104,6 +104,25 @@ def carve(
         free[taken] = False
         carved[split] = np.flatnonzero(np.isin(groups, taken))
     return {"train": np.flatnonzero(free[groups]), **carved}
+
+
+def folds(groups: np.ndarray, classes: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """Return the fold [N] of each row: whole groups, with rows and classes spread as evenly as groups allow.
+
+    Args: groups [N], numbered without gaps; classes [N] int (zeros: none to spread); number of folds; seed of the draw.
+    Groups are taken in a random order, larger ones first, each into the fold that has least of its classes.
+    """
+    counts = np.zeros((groups.max() + 1, classes.max() + 1))
+    np.add.at(counts, (groups, classes), 1)
+    totals = counts.sum(0).clip(min=1)
+    order = np.random.default_rng(derive_seed(seed, "folds")).permutation(len(counts))
+    order = order[np.argsort(-counts[order].sum(1), kind="stable")]
+    held, fold = np.zeros((number, counts.shape[1])), np.empty(len(counts), dtype=np.int64)
+    for g in order:
+        alike = (held * (counts[g] / totals)).sum(1)
+        fold[g] = np.lexsort((held.sum(1), alike))[0]
+        held[fold[g]] += counts[g]
+    return fold[groups]
 
 
 def _take(counts: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:

@@ -51,7 +51,6 @@ class Draft:
     task: str
     kind: str
     rows: int
-    train_rows: int  # about: rows that stay together when a split is held out may make it more or fewer
     columns: dict[str, str]  # what was taken as the text and as the target, in words
     guesses: dict[str, str]
 
@@ -126,8 +125,7 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
-    train_rows = int(profile.rows * (1 - sum(entry.get("carve", {}).values())))
-    return Draft(name, corpus, task_lines, task["type"], profile.rows, train_rows, _columns(roles), guesses)
+    return Draft(name, corpus, task_lines, task["type"], profile.rows, _columns(roles), guesses)
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:

@@ -8,7 +8,7 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed
 from thaw.data import squad
-from thaw.data.carving import carve, sentences
+from thaw.data.carving import carve, components, sentences
 from thaw.data.edges import encoded
 from thaw.declarations.splits import HELD_OUT, PARTS_OF_TRAIN, RESERVED, stored_split
 from thaw.schema.corpora import SubsetConfig
@@ -177,6 +177,28 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
         return rows
     order = np.random.default_rng(derive_seed(entry.draw, f"scored/{split}")).permutation(len(rows))
     return rows[np.sort(order[: entry.scored])]
+
+
+def joint_groups(corpus: Corpus, rows: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the names [N] of the groups of rows of several splits together, one split after the other.
+
+    Groups of two splits are one where they share a text, unless the corpus separates rows with equal texts: then groups
+    are documents, or single rows, and each split has its own.
+    """
+    names = [corpus.words] if corpus.words else corpus.texts
+    named, owners = [], {}
+    for split, chosen in rows.items():
+        stored = stored_split(split, corpus.card["splits"])
+        origin = corpus.card["splits"][stored].get("carved_from") or stored  # carved rows keep the groups of train
+        columns = {name: corpus.column(split, name).iloc[chosen].tolist() for name in names}
+        for number, texts in zip(corpus.column(split, "group").iloc[chosen], sentences(columns, names), strict=True):
+            named.append((f"{origin}/{number}", texts))
+            for text in texts:
+                owners.setdefault((origin, text), set()).add(number)
+    separate = any(len(groups) > 1 for groups in owners.values())
+    # no normalised text begins with a blank
+    firsts = components([[f" {group}", *([] if separate else texts)] for group, texts in named])
+    return np.array([named[first][0] for first in firsts])
 
 
 def _divided(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.data.edges import ARCS, arcs
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, parts
-from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig, SizeConfig, SourceConfig
+from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig, SizeConfig, SourceConfig, ViewConfig
 
 WORD = re.compile(r"\w+|[^\w\s]")  # a word, or a mark
 PIECES = 1.07  # tokens of BERT's uncased vocabulary for each of them: 1.03 to 1.12 on ten published datasets
@@ -57,30 +57,40 @@ def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str
 
 
 @functools.cache
-def count_texts(name: str, entry: str, files: tuple[tuple[str, str], ...], data_dir: str) -> SizeConfig | None:
+def count_texts(
+    name: str, entry: str, files: tuple[tuple[str, str], ...], data_dir: str, view: str = "{}"
+) -> SizeConfig | None:
     """Return how many examples local files hold, and about how many tokens; None for files that are large or broken.
 
-    Args: id and entry of the corpus, as JSON; its files below data_dir, each with its sha256. Words and marks are
-    counted; an encoder parts some words into several tokens (PIECES). A broken file is said by `prepare`, with its
-    line.
+    Args: id and entry of the corpus, as JSON; its files below data_dir, each with its sha256; the view, as JSON, which
+    cuts each sequence at its longest, but for windows. Words and marks are counted; an encoder parts some words into
+    several tokens (PIECES). A broken file is said by `prepare`, with its line.
     """
     corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
     if sum((folder / file).stat().st_size for file, _ in files) > MOST_BYTES:
         return None
     from thaw.data.readers import read
 
-    names, examples, words = [corpus.words] if corpus.words else corpus.texts, 0, 0
+    names, seen = [corpus.words] if corpus.words else corpus.texts, ViewConfig.model_validate_json(view)
+    sequences = [[name] for name in names] if seen.pairs == "separate" else [names]
+    longest, examples, tokens = float("inf") if seen.stride else seen.max_length, 0, 0.0
     try:
         paths, _ = _locate_all(name, corpus.files, folder)
         for split, path in paths.items():
             table = read(folder / path, corpus.files.of_split(split), names)
             examples += len(table)
-            for values in (table.columns[column] for column in names):
-                texts = (" ".join(map(str, value)) if isinstance(value, list) else str(value or "") for value in values)
-                words += sum(len(WORD.findall(text)) for text in texts)
+            words = {column: [_words(value) for value in table.columns[column]] for column in names}
+            for columns in sequences:
+                for counts in zip(*(words[column] for column in columns), strict=True):
+                    tokens += min(longest, PIECES * sum(counts) + len(columns) + 1)
     except UserError:
         return None
-    return SizeConfig(examples=examples, tokens=round(PIECES * words) + (len(names) + 1) * examples)
+    return SizeConfig(examples=examples, tokens=round(tokens))
+
+
+def _words(value) -> int:
+    """Return the number of words and marks of a text, or of a list of words."""
+    return len(WORD.findall(" ".join(map(str, value)) if isinstance(value, list) else str(value or "")))
 
 
 def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) -> None:

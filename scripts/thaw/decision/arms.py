@@ -13,7 +13,7 @@ UNDERTRAINED, COLLAPSED, BELOW_BASELINE = "undertrained", "collapsed", "below_ba
 
 
 @dataclass(frozen=True)
-class Folds:
+class FoldScores:
     """Out-of-fold scores of a cross-validated arm, on the rows of training and validation together.
 
     score: on all of them; by_row [D]: on draws of them, which draw validation rows as elsewhere; rows: how many.
@@ -43,7 +43,7 @@ class Arm:
     encoder: bool = True
     flags: tuple[str, ...] = ()
     expected: float = 0.0
-    folds: Folds | None = None
+    folds: FoldScores | None = None
 
 
 @dataclass(frozen=True)

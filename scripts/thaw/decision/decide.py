@@ -31,8 +31,8 @@ class Judged:
 
     estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
     that it is expected to lose to the best. gain: points that further seeds of it may bring on average. listed: whether
-    it is on the price list, cheaper than what is taken and on the front of price and loss. price, encoder, converged
-    and flags are the arm's.
+    it is on the price list, cheaper than what is taken and on the front of price and loss. expected, price, encoder,
+    converged and flags are the arm's.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Judged:
     chance: float
     loss: float
     gain: float
+    expected: float
     price: float
     listed: bool
     encoder: bool
@@ -85,8 +86,8 @@ class Decision:
 class Draws:
     """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
 
-    moved [D, K]: the part of the draws that further seeds would show; rows are the same for all seeds. alike [K]: which
-    arms the prior is about; expected [K]: their points before validation was seen.
+    moved [D, K]: the part of the draws that further seeds would change; rows are the same for all seeds. alike [K]:
+    which arms the prior is about; expected [K]: their points before validation was seen.
     """
 
     values: np.ndarray
@@ -116,7 +117,7 @@ class Draws:
 
     @property
     def losses(self) -> np.ndarray:
-        """By arm the mean over draws of how far it is below the best arm of the draw."""
+        """By arm the mean over draws of how far it is from the best arm of the draw."""
         return (self._best - self.likely).mean(0)
 
     @property
@@ -154,7 +155,7 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     contrasts = _to(taken, arms, drawn)
     listed = _front(price, loss, sound) & (price < price[taken])
     judged = [
-        Judged(arm.name, *numbers, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
+        Judged(arm.name, *numbers, arm.expected, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
         for arm, on, *numbers in zip(
             arms,
             listed,

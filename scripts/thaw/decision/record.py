@@ -15,12 +15,23 @@ ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an expe
 
 
 @dataclass(frozen=True)
-class Answer:
+class LearningCurve:
+    """Two points of the learning curve of a cross-validated arm: out-of-fold scores with half of the rows, and all."""
+
+    arm: str
+    half_rows: int
+    half_score: float
+    rows: int
+    score: float
+
+
+@dataclass(frozen=True)
+class TaskAnswer:
     """The answer for one task in one group of runs: those that share subset, encoder and head.
 
     title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
     a baseline. test: by split the score of what is taken with its 95 % CI, None where it is undefined. left_out: (arm,
-    why). single_class: whether validation has one class alone.
+    why). single_class: whether validation has one class alone. curve: of the best cross-validated arm.
     """
 
     task: str
@@ -35,6 +46,7 @@ class Answer:
     test: dict[str, Difference | None]
     left_out: tuple[tuple[str, str], ...] = ()
     single_class: bool = False
+    curve: LearningCurve | None = None
 
     def cell_of(self, arm: str) -> dict[str, str] | None:
         """Return the cell of an arm's runs; None of a baseline."""
@@ -43,12 +55,12 @@ class Answer:
         return place | {"strategy": point[0], "variant": point[1]} if point else None
 
 
-def write(path, answers: list[Answer]) -> None:
+def write(path, answers: list[TaskAnswer]) -> None:
     """Write answers as JSON."""
     write_json(path, {"answers": [asdict(answer) for answer in answers]})
 
 
-def read(folder: Path) -> list[Answer]:
+def read(folder: Path) -> list[TaskAnswer]:
     """Return the answers of an experiment: of its tables, else those of `thaw advise`, else none.
 
     Args: the folder of its outputs.
@@ -58,17 +70,18 @@ def read(folder: Path) -> list[Answer]:
     return [_answer(entry) for file in files + advised for entry in read_json(file)["answers"]]
 
 
-def _answer(entry: dict) -> Answer:
+def _answer(entry: dict) -> TaskAnswer:
     arms = [
         Judged(**arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])})
         for arm in entry["decision"]["arms"]
     ]
-    return Answer(
+    return TaskAnswer(
         **entry
         | {
             "decision": Decision(**entry["decision"] | {"arms": tuple(arms)}),
             "points": {name: tuple(point) for name, point in entry["points"].items()},
             "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
             "left_out": tuple(map(tuple, entry["left_out"])),
+            "curve": entry["curve"] and LearningCurve(**entry["curve"]),
         }
     )

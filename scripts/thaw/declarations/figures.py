@@ -13,8 +13,7 @@ FIGURES = {
     ),
     "cost_figure": OutputKind(
         "thaw.outputs.figures.cost_front:build",
-        "score against the cost of training or of a prediction, a panel for each task, with the Pareto front of "
-        "validation",
+        "score with its interval against the price or another cost, a panel for each task, with the Pareto front",
         options.CostOptions,
         adds=(Addition.DRAWS,),
     ),
@@ -28,8 +27,8 @@ FIGURES = {
     ),
     "size_figure": OutputKind(
         "thaw.outputs.figures.learning_curve:build",
-        "score and seconds of training against the number of training examples, for an experiment with several "
-        "subsets; draws of a size and seeds are put together",
+        "score and price against the number of training examples, for an experiment with several subsets; draws of a "
+        "size and seeds are put together",
         options.SizeOptions,
         needs=(Requirement.SIZES,),
     ),

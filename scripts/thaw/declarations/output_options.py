@@ -61,16 +61,19 @@ class ScoresOptions(RunSplitOptions, DrawsOptions):
         "false: that one in bold, and no predictions are read",
     )
     costs: list[Literal["updates", "seconds", "memory", "parameters", "share"]] = Field(
-        [], description="columns of costs, means over the tasks; share: time in % of full fine-tuning's"
+        [],
+        description="columns of costs, means over the tasks; seconds: the price; share: the price in % of full "
+        "fine-tuning's",
     )
 
 
 class CostOptions(RunSplitOptions, DrawsOptions):
     """Scores against a cost."""
 
+    intervals: bool = Field(True, description="bars: the 95 % CI of each score; false: no predictions are read")
     cost: Literal["seconds", "flops", "parameters", "inference"] = Field(
         "seconds",
-        description="the horizontal axis: of training, where seconds have a share of the features' extraction; or the "
+        description="the horizontal axis: the price in seconds, FLOPs of training, trainable parameters, or the "
         "operations of one prediction (inference)",
     )
 

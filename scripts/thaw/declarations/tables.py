@@ -101,8 +101,8 @@ TABLES = {
     ),
     "student_table": OutputKind(
         "thaw.outputs.tables.students:build",
-        "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
-        "training, bytes and operations of a prediction",
+        "students, alone and with a teacher: score and share of the full model's by task, layers kept, price, "
+        "bytes and operations of a prediction",
         options.ReferenceSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
         adds=(*RUNS, Addition.STUDENTS),

@@ -101,8 +101,8 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, predictions, scores, labels)}
 
 
-def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
-    """Return the predictions for all but the training split as a table.
+def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], train: bool = False):
+    """Return the predictions as a table, those for the training split with `train` alone.
 
     Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels, answer),
     and for classification probabilities (in the order of the corpus' labels), for answers `extracted` (the best text,
@@ -111,7 +111,7 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
     import pandas as pd
 
     parts, target = [], target_of(task)
-    for split in [split for split in predictions if split != "train"]:
+    for split in [split for split in predictions if train or split != "train"]:
         predicted = predictions[split]
         numbers = corpus.column(split, "row").to_numpy()[predicted.rows]
         names = target.named(predicted.values, corpus.labels(task["target"]))
@@ -140,6 +140,11 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
 def select_rows(values, positions):
     """Return some entries of an array or of a list."""
     return [values[i] for i in positions] if isinstance(values, list) else np.asarray(values)[positions]
+
+
+def joined(parts: list):
+    """Return arrays, or lists, one after the other as one."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [value for part in parts for value in part]
 
 
 def _weak(task: dict, corpus, predictions: dict, scores: dict, labels) -> list[str]:

@@ -56,7 +56,7 @@ def compare(source: FinishedRun, split: str, predictions: list[dict]) -> dict:
     """Compare predictions for all examples of a split with the recorded ones and with those of the run's tensors."""
     import pandas
 
-    recorded = pandas.read_parquet(source.run / "predictions.parquet")
+    recorded = pandas.read_parquet(source.made / "predictions.parquet")
     rows = scored_part(source.corpus, split, source.task, source.spec["subset"])
     before, again = recorded["prediction"][recorded["split"] == split], select_rows(predictions, rows)
     changed = _changed(source, split, before, again)
@@ -110,7 +110,7 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     store, encoder = FeatureStore(source.features), trained_encoder(source)
     outputs, task_type, layers = len(source.labels) or 1, source.task["type"], source.spec["layers"]
     head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, layers).eval()
-    head.load_state_dict(load_file(source.run / "head.safetensors"))
+    head.load_state_dict(load_file(source.made / "head.safetensors"))
     predictions = [None] * source.corpus.size(split)
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)

@@ -1,5 +1,7 @@
 """An export from first to last: built in a temporary folder, checked, and moved to its target whole."""
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from thaw.core.errors import UserError
@@ -8,27 +10,40 @@ from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.card_metadata import Stated
 from thaw.exporting.checking import check
-from thaw.exporting.finished_run import open_run
+from thaw.exporting.finished_run import refit_text
 from thaw.exporting.model_card import card
 from thaw.exporting.new_folder import replaced, require_new
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
+from thaw.exporting.refit import last_fit
 
 
-def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = False) -> dict:
+def export(
+    run: Path,
+    target: Path,
+    stated: Stated | None = None,
+    onnx: bool = False,
+    all_rows: bool = False,
+    catalogues: Sequence[Path] = (),
+) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
+    A head that was fitted to convergence is fitted once more, to the rows of train and validation together.
+
     Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
-    model.onnx too. A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
+    model.onnx too; whether a run that trained layers is trained once more on all these rows; folders of catalogues with
+    plug-ins that it uses. A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
     require_new(target)
     if onnx:
         require_onnx()
-    source = open_run(run)
-    with replaced(target) as folder:
+    with tempfile.TemporaryDirectory() as made, replaced(target) as folder:
+        source = last_fit(run, Path(made), all_rows, catalogues)
         form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form, stated))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
+        refit = source.refit
+        report["refit"] = refit and {"rows": refit.rows, "folds": source.folds, "layers": refit.layers}
         if not report["passed"]:
             raise UserError(
                 f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
@@ -41,7 +56,7 @@ def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = F
 
 def export_summary(report: dict) -> str:
     """Return the outcome of a check in words, some lines for each split."""
-    lines = []
+    lines = [refit_text(**report["refit"])] if report["refit"] else []
     for split, part in report["splits"].items():
         changed, allowed = part["changed"], report["may_change"]
         lines.append(

@@ -22,6 +22,18 @@ from thaw.schema.head import HeadConfig, boundaries_read
 
 
 @dataclass(frozen=True)
+class Refit:
+    """What a run trains, trained once more: the folder of its tensors and predictions; rows that it saw, by split.
+
+    layers: whether layers of the encoder are among it.
+    """
+
+    folder: Path
+    rows: dict[str, int]
+    layers: bool = False
+
+
+@dataclass(frozen=True)
 class FinishedRun:
     """A run that is to be exported."""
 
@@ -32,6 +44,12 @@ class FinishedRun:
     corpus: Corpus
     view: ViewConfig
     features: Path  # the folder of the store that it read
+    refit: Refit | None = None
+
+    @property
+    def made(self) -> Path:
+        """The folder of its head's tensors and of its predictions."""
+        return self.refit.folder if self.refit else self.run
 
     @cached_property
     def spec(self) -> dict:
@@ -42,6 +60,11 @@ class FinishedRun:
     def task(self) -> dict:
         """The run's task with every default filled in."""
         return task_with_defaults(self.spec["task"], self.spec["subset"])
+
+    @property
+    def folds(self) -> int | None:
+        """The number of folds by which its settings were chosen, None where validation chose."""
+        return self.metrics.get("folds", {}).get("number")
 
     @property
     def target(self) -> str:
@@ -85,16 +108,35 @@ class FinishedRun:
         return self.head.separate_pooling if self.separate_encoding else self.head.pooling
 
 
-def open_run(run: Path) -> FinishedRun:
-    """Return a run with what it was made from; whatever can not be exported is a UserError that says why."""
-    run = run.absolute()
+def refit_text(rows: dict[str, int], folds: int | None, layers: bool) -> str:
+    """Say on which rows a model was trained once more.
+
+    Args: their number by split; the number of folds by which settings were chosen, None where validation chose; whether
+    layers of the encoder trained.
+    """
+    what = "layers and head were trained" if layers else "the head was fitted"
+    chose = f"{folds}-fold cross-validation" if folds else "validation"
+    settings = "the same settings" if layers else f"the settings that {chose} chose"
+    parts = listing(f"{count} of {split}" for split, count in rows.items())
+    return f"{what} once more on {sum(rows.values())} rows ({parts}), with {settings}"
+
+
+def finished(run: Path) -> tuple[Path, Path, dict]:
+    """Return the folder of a finished run, that of all results, and what its metrics.json has; none is a UserError."""
+    named, run = run, run.absolute()
     results = layout.results_folder(run, ("train",))
     if results is None or not (run / "metrics.json").is_file():
         seeds = [path.parent.name for path in sorted(run.glob("seed*/metrics.json"))]
         held = f"; it holds {listing(seeds)}, of which one is meant" if seeds else ""
-        raise UserError(f"{run} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}{held}")
-    metrics = read_json(run / "metrics.json")
-    _check(run, metrics)
+        raise UserError(f"{named} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}{held}")
+    return run, results, read_json(run / "metrics.json")
+
+
+def open_run(run: Path) -> FinishedRun:
+    """Return a run with what it was made from; whatever can not be exported is a UserError that says why."""
+    run, results, metrics = finished(run)
+    check_exported(run, metrics)
+    _check_kept(run, metrics)
     spec = metrics["spec"]
     encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
     if builtin_kind(encoder):
@@ -106,8 +148,8 @@ def open_run(run: Path) -> FinishedRun:
     )
 
 
-def _check(run: Path, metrics: dict) -> None:
-    """Refuse a diverged run, a head from a plug-in, and a run that did not keep its tensors."""
+def check_exported(run: Path, metrics: dict) -> None:
+    """Refuse a diverged run, and a head that no export has."""
     spec = metrics["spec"]
     if "diverged" in metrics["flags"]:
         raise UserError(f"{run}: its training diverged, and there is no model to keep; export another run")
@@ -121,6 +163,11 @@ def _check(run: Path, metrics: dict) -> None:
             f"{run}: its head is {spec['head']['kind']}; export knows {' and '.join(EXPORTED)}. "
             "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
+
+
+def _check_kept(run: Path, metrics: dict) -> None:
+    """Refuse a run that did not keep its tensors."""
+    spec = metrics["spec"]
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
     highest = boundaries_read(spec)[-1]

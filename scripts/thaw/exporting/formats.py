@@ -35,7 +35,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    head = load_file(source.run / "head.safetensors")
+    head = load_file(source.made / "head.safetensors")
     whole, encoder = None, trained_encoder(source)
     last = cut(encoder, source.read)
     encoder = encoder.model
@@ -44,7 +44,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     if whole is None:
         form = "encoder_and_head"
         encoder.save_pretrained(folder)
-        shutil.copyfile(source.run / "head.safetensors", folder / "head.safetensors")
+        shutil.copyfile(source.made / "head.safetensors", folder / "head.safetensors")
     else:
         form = "token_classification" if source.reads == "words" else "sequence_classification"
         whole.save_pretrained(folder)

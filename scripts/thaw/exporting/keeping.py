@@ -7,6 +7,7 @@ that they are kept. So nothing else is made again.
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from thaw.core import layout
@@ -17,6 +18,7 @@ from thaw.core.runtime import log
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.exporting.finished_run import finished
 from thaw.exporting.results_by_digest import result_with
 
 
@@ -26,13 +28,9 @@ def keep(run: Path, catalogues: list[Path]) -> str:
     Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError for what is no finished run,
     was made of results that are gone, or scores otherwise than on record.
     """
-    named, run = run, run.absolute()
-    results = layout.results_folder(run, ("train",))
-    if results is None or not (run / "metrics.json").is_file():
-        raise UserError(f"{named} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
+    run, results, record = finished(run)
     if (run / layout.ENCODER).is_file():
         return f"{run} has its layers: {layout.ENCODER}"
-    record = read_json(run / "metrics.json")
     if not any(set(phase["components"]) - {"head"} for phase in record["spec"]["phases"]):
         return f"{run} trained a head alone, which head.safetensors holds: there is nothing else to keep"
     command = command_of(record["spec"] | {"keep": True}, results, catalogues)
@@ -63,7 +61,7 @@ def differences(record: dict, again: dict) -> list[str]:
     ]
 
 
-def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
+def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[str]:
     """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
     features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
     command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]

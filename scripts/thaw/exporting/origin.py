@@ -7,7 +7,7 @@ from thaw.data.corpus import scored_part, subset_rows
 from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.splits import HELD_OUT
-from thaw.exporting.finished_run import FinishedRun
+from thaw.exporting.finished_run import FinishedRun, refit_text
 from thaw.exporting.results_by_digest import result_with
 from thaw.schema.distillation import say_distil, say_replace
 from thaw.schema.head import HeadConfig
@@ -24,6 +24,7 @@ NOTHING = "nothing; settings and length of the training were given"
 def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
     """Return the rows of a model card on data, encoder and training. Args: the run; the card of its encoder."""
     searched, entries, chosen = _searched(source), source.spec["phases"], source.metrics["chosen"]
+    chosen_by = f"by {source.folds}-fold cross-validation" if source.folds else "on validation"
     phases = [PhaseConfig.of_spec(entry | of_phase(searched, n)) for n, entry in enumerate(entries, 1)]
     return {
         "dataset": _dataset(source.corpus.card),
@@ -34,7 +35,8 @@ def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
         **({"layers": _kept(source)} if source.kept else {}),
         **_earlier(source),
         **{f"phase {n}": _phase(*one, chosen) for n, one in enumerate(zip(phases, entries, strict=True), 1)},
-        "chosen on validation": _chosen(source, phases, searched) or NOTHING,
+        f"chosen {chosen_by}": _chosen(source, phases, searched) or NOTHING,
+        **({"last fit": refit_text(source.refit.rows, source.folds, source.refit.layers)} if source.refit else {}),
         "run": str(source.run.relative_to(source.results)),
         "spec digest": source.metrics["digest"],
     }

@@ -19,21 +19,17 @@ BASELINE_LABELS = {
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
-CI = f"Student's t over seeds, {CI_OF_ROWS}"
-MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
+CI = f"Student's t over seeds or draws, {CI_OF_ROWS}"
+PRICE = (
+    "its training, the runs that it starts from, its share of the search that chose its settings, and its share of the "
+    "feature extraction of the rows that training and choosing read"
+)
 COST_RULE = (
-    "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
-    "the rows that it reads. Where its seconds with the whole extraction are "
-    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds: "
-    "other work on the machine makes them too high. "
-    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from, "
-    "without the encoder's pass that stored the hidden states. "
-    "Recommendations add the trials of the search that chose a strategy's settings."
+    f"The price of a run, in seconds: {PRICE}. Seconds are those of the processor or device, medians over seeds; older "
+    "results have seconds by the clock. FLOPs are counted by formula, forward and backward, for training and the runs "
+    "that it starts from."
 )
-COST_NOTE = (
-    "Costs: means over the tasks of the table; time of training, the median over seeds, with the runs that it starts "
-    "from and its share of feature extraction."
-)
+COST_NOTE = f"Costs: means over the tasks of the table. Price: the median over seeds of {PRICE}."
 MISSING = "‡"
 WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
@@ -111,9 +107,23 @@ def ci_over(fewest: int, most: int) -> str:
     return CI + f"; with fewer than {FEWEST_OF_INTERVAL} seeds, over test rows alone" * (fewest < FEWEST_OF_INTERVAL)
 
 
-def seed_range(fewest: int, most: int) -> str:
-    """Return over how many seeds means are: 1 seed, 8 seeds, 1 to 8 seeds."""
-    return plural(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+def seed_range(fewest: int, most: int, unit: str = "seed") -> str:
+    """Return over how many runs means are: 1 seed, 8 draws, 1 to 8 seeds. Args: unit, see `draws.unit`."""
+    return plural(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"
+
+
+def means_over(fewest: int, most: int, unit: str = "seed") -> str:
+    """Return what the numbers of a table are, with their standard deviation, if any. Args: see `seed_range`."""
+    if most < FEWEST_OF_INTERVAL:
+        over = f"one {unit}" if most == 1 else f"mean over {seed_range(fewest, most, unit)}"
+        return f"{over}, hence no standard deviation"
+    more = f", from {FEWEST_OF_INTERVAL} on" * (fewest < FEWEST_OF_INTERVAL)
+    return f"mean ± standard deviation (n − 1) over {seed_range(fewest, most, unit)}{more}"
+
+
+def spread(sd: float, seeds: int, digits: int = 1) -> str:
+    """Return ± and a standard deviation over seeds or draws; nothing of fewer than three, where it says little."""
+    return f" ± {number(sd, digits)}" if seeds >= FEWEST_OF_INTERVAL and sd == sd else ""
 
 
 def seed(value: float) -> str:

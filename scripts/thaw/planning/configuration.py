@@ -43,6 +43,7 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
     plugins.set_folders(list(folders))
     catalogue = Catalogue([*shipped(home), *folders])
+    experiments = [experiment.with_ids(catalogue) for experiment in experiments]
     for experiment in experiments:
         _check_ids(experiment, catalogue)
     planned, said = [], []

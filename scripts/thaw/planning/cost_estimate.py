@@ -102,14 +102,16 @@ def store_of(plan: Plan, job: Job) -> str:
     return plan.table.paths.store_of(job.inputs["tokens"][0])
 
 
-def _size(plan: Plan, corpus: str) -> SizeConfig | None:
-    """Return the size of a corpus: as the catalogue states it, else counted in the user's files, else None."""
+def _size(plan: Plan, key: str) -> SizeConfig | None:
+    """Return the size of a store's corpus: as the catalogue states it, else counted in the user's files, else None."""
+    corpus = corpus_of(key)
     if size := plan.catalogue.get("corpora", corpus, "corpora").size:
         return size
-    spec = plan.job("prepare", corpus).spec
+    spec, view = plan.job("prepare", corpus).spec, plan.job("features", key).spec["view"]
     if spec["source"] != "files":
         return None
-    return count_texts(corpus, canonical(spec["entry"]), tuple(spec["files"].items()), plan.experiments[0].data_dir)
+    files, data_dir = tuple(spec["files"].items()), plan.experiments[0].data_dir
+    return count_texts(corpus, canonical(spec["entry"]), files, data_dir, canonical(view))
 
 
 def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
@@ -117,7 +119,7 @@ def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
     card = Path(plan.table.paths.tokens(key))
     if card.exists():
         return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
-    size = _size(plan, corpus_of(key))
+    size = _size(plan, key)
     return (size.tokens if size else None), False
 
 
@@ -126,7 +128,7 @@ def _examples(plan: Plan, key: str) -> int:
     card = Path(plan.table.paths.tokens(key))
     if card.exists():
         return sum(split["examples"] for split in read_json(card)["splits"].values())
-    size = _size(plan, corpus_of(key))
+    size = _size(plan, key)
     return size.examples if size else 0
 
 
@@ -136,7 +138,7 @@ def training_size(plan: Plan, key: str) -> tuple[float, float]:
     if card.exists():
         train = read_json(card)["splits"]["train"]
         return train["examples"], train["tokens"]
-    size = _size(plan, corpus_of(key))
+    size = _size(plan, key)
     return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
 

@@ -254,7 +254,11 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
         name: entry.model_dump(include={"label", "licence", "cite"}) for name, entry in entries.items()
     }
     methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
-    methods["strategies"] = _stated("strategies", strategies, catalogue)
+    widths = {catalogue.get("encoders", name, "encoders").width for name in experiment.encoders}
+    methods["strategies"] = {
+        id: (entry.at_width(*widths) if len(widths) == 1 else entry).model_dump(mode="json", exclude_defaults=True)
+        for id, entry in strategies.items()
+    }
     methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}
     tasks = [catalogue.get("tasks", name, "tasks") for name in experiment.tasks]
     models = [catalogue.get("encoders", name, "encoders") for name in experiment.encoders]

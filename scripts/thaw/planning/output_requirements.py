@@ -100,7 +100,7 @@ def _claims(entry: OutputConfig, context: OutputContext) -> str:
         return ""
     return (
         "it answers papers' claims, and of no claim in findings.yaml the experiment has all strategies; add those that "
-        "one compares, as grid_frozen and budget_full"
+        "one compares, as linear_probe and full"
     )
 
 
@@ -117,7 +117,7 @@ def _full(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
+    return _full_and_another(entry, context, context.is_frozen, "one that trains the head alone, as linear_probe")
 
 
 def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:

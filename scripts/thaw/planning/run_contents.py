@@ -46,7 +46,11 @@ class RunContents:
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
         settings = run.settings | {name: value for name, value in variables.items() if name in PhaseConfig.model_fields}
-        phases = [phase.changed(of_phase(settings, number)) for number, phase in enumerate(strategy.phases, start=1)]
+        width = self.catalogue.get("encoders", run.encoder, "encoders").width
+        phases = [
+            phase.at_width(width).changed(of_phase(settings, number))
+            for number, phase in enumerate(strategy.phases, start=1)
+        ]
         pairs = zip(phases, chosen, strict=True)
         return [(phase, parts) for phase, trained in pairs for parts in chain_thaw_order(phase, trained)]
 

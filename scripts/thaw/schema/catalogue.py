@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
+from thaw.schema.aliases import NAMING_BLOCKS, with_ids
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import free_id
@@ -49,17 +50,21 @@ class Catalogue:
 
     Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, probes.yaml and
     outputs.yaml.
-    Raises UserError for an unknown block, an id that two files define, a `base:` that is missing or circular. Entries
-    that come with Thaw are built, and so checked, when they are first asked for; a test asks for all.
+    An entry may have `aliases`, further names; wherever one is written, the entry's id is meant.
+    Raises UserError for an unknown block, an id that two files define, an alias that is an id too, a `base:` that is
+    missing or circular. Entries that come with Thaw are built, and so checked, when they are first asked for; a test
+    asks for all.
     """
 
     def __init__(self, folders):
         self.folders = list(folders)
         self._raw: dict[str, dict[str, tuple[Document, dict]]] = {block: {} for block in BLOCKS}
+        self._aliases: dict[str, dict[str, str]] = {block: {} for block in BLOCKS}
         self._entries: dict[tuple[str, str], BaseModel] = {}
         self._places: dict[tuple, str] = {}
         for folder in folders:
             self._read(Path(folder))
+        self._check_aliases()
         of_thaw = {str(folder) for folder in shipped(HOME)}
         for block, entries in self._raw.items():
             for name, (document, _) in entries.items():
@@ -96,7 +101,29 @@ class Catalogue:
                 f"{place}: {block}.{name} exists already, in {other}; call yours {free}, or say override: true in it "
                 "to use it instead"
             )
-        self._raw[block][name] = (document, {key: value for key, value in values.items() if key != "override"})
+        for alias in self._further_names(block, name, values.get("aliases", []), document):
+            self._aliases[block][alias] = name
+        own = {key: value for key, value in values.items() if key not in ("override", "aliases")}
+        self._raw[block][name] = (document, own)
+
+    def _further_names(self, block: str, name: str, aliases, document: Document) -> list[str]:
+        """Return the aliases that an entry states; what is no list of ids, or is another entry's, is a UserError."""
+        place = f"{document.place([block, name, 'aliases'])}: {block}.{name}: aliases"
+        if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+            raise UserError(f"{place}: expected a list of ids, as [old_name]")
+        for alias in aliases:
+            if self._aliases[block].get(alias, name) != name:
+                raise UserError(f"{place}: {alias} is one of {self._aliases[block][alias]} already; leave it out")
+        return aliases
+
+    def _check_aliases(self) -> None:
+        """Raise UserError for an id that is also an alias of another entry."""
+        for block, aliases in self._aliases.items():
+            for alias in aliases.keys() & self._raw[block].keys():
+                raise UserError(
+                    f"{self._raw[block][alias][0].place([block, alias])}: {block}.{alias} is another name of "
+                    f"{aliases[alias]} already; call yours {free_id(alias, self._raw[block])}"
+                )
 
     def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
         """Return an entry's own keys over those of its `base:`, of which a label is not inherited.
@@ -110,6 +137,7 @@ class Catalogue:
         place = document.place([block, name, "base"])
         if not isinstance(base, str):
             raise UserError(f"{place}: {block}.{name}: base names one entry (it is {base!r:.40})")
+        base = self.id_of(block, base)
         if base in (*seen, name):
             raise UserError(f"{place}: {block}.{name}: base leads back to {base}")
         if base not in self._raw[block]:
@@ -129,7 +157,9 @@ class Catalogue:
 
     def _build(self, block: str, name: str) -> BaseModel | None:
         if name in self._raw[block]:
-            return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
+            values = self._values(block, name)
+            values = self.with_ids(values) if block in NAMING_BLOCKS else values
+            return validate(BLOCKS[block][1], values, self._raw[block][name][0], (block, name))
         if (
             block == "encoders"
             and name.endswith(RANDOM_TWIN)
@@ -148,10 +178,19 @@ class Catalogue:
 
     def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
         """Return an entry; an unknown id is a UserError that says who asked and what is near."""
-        entry = self._entry(block, name)
+        entry = self._entry(block, self.id_of(block, name))
         if entry is None:
             raise UserError(f"{wanted_by}: no {name!r} in {block}{self._instead(block, name)}")
         return entry
+
+    def id_of(self, block: str, name: str) -> str:
+        """Return the id of the entry that a name represents: that of which it is an alias, else the name."""
+        return self._aliases[block].get(name, name)
+
+    def with_ids(self, values):
+        """Return plain values of an experiment or an entry, with ids in the place of aliases."""
+        of_any = {alias: id for aliases in self._aliases.values() for alias, id in aliases.items()}
+        return with_ids(values, self._aliases | {"only": of_any})
 
     def _instead(self, block: str, name: str) -> str:
         """Return what to write in the place of an id that is not there."""

@@ -19,7 +19,10 @@ IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
-RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", RANDOM_TWIN)}
+RUN_BASELINES = {
+    "cosine": ("cosine", "frozen_separate", ""),
+    "random_encoder": ("linear", "linear_probe", RANDOM_TWIN),
+}
 
 
 class StoreConfig(BaseModel):
@@ -204,6 +207,10 @@ class ExperimentConfig(ConfigModel):
                 if allowed.intersection(kind) and other not in allowed:
                     return False
         return True
+
+    def with_ids(self, catalogue) -> "ExperimentConfig":
+        """Return the experiment with the ids of a catalogue in the place of its aliases."""
+        return type(self).model_validate(catalogue.with_ids(self._written.content)).written_in(self._written)
 
     def place(self, *keys: str, item: str | None = None) -> str:
         """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""

@@ -82,6 +82,8 @@ class FurtherPretrainingConfig(CatalogueEntry):
     def _everything_trains_to_the_last_epoch(cls, phase: PhaseConfig) -> PhaseConfig:
         for key in sorted(phase.model_fields_set - READ):
             raise ValueError(f"{both_names(PhaseConfig, key)} has no meaning in further pretraining; leave it out")
+        if isinstance(phase.rate, dict):
+            raise ValueError("learning_rate by width is for strategies; write the rate of this encoder")
         if phase.schedule == "plateau":
             raise ValueError("schedule plateau follows validation scores, and there are none here; take linear")
         if phase.optimizer == "lbfgs":

@@ -7,6 +7,7 @@ from thaw.schema.reference import Reference
 # what every entry may have besides the keys of its model; the catalogue itself reads these
 OF_ANY_ENTRY = {
     "base": {"type": "string", "description": "the entry whose keys are taken over"},
+    "aliases": {"type": "array", "items": {"type": "string"}, "description": "further names of the entry"},
     "override": {"type": "boolean", "description": "true: use this entry instead of the one of the same id"},
 }
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
+from thaw.declarations.splits import FEW_ROWS
 from thaw.schema.keys import ConfigModel, Key, clauses, format_value
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -108,10 +109,15 @@ def say_selection(select, phase, context) -> str:
 
 
 def say_rate(rate, phase, context) -> str:
-    """Say the learning rate; where layers have rates of their own it is the head's only."""
+    """Say the learning rate, by width where it has several; where layers have rates of their own it is the head's."""
+    if isinstance(rate, dict):
+        (_, said), *wider = ((width, format_value(rate[width])) for width in sorted(rate))
+        said += f" ({', '.join(f'{value} from width {width} on' for width, value in wider)})" if wider else ""
+    else:
+        said = format_value(rate)
     if phase.layer_rates:
-        return "" if phase.head_rate else f"head learning rate {format_value(rate)}"
-    return f"learning rate {format_value(rate)}"
+        return "" if phase.head_rate else f"head learning rate {said}"
+    return f"learning rate {said}"
 
 
 def say_epochs(epochs, phase, context) -> str:
@@ -177,6 +183,13 @@ def say_layer_rates(rates, phase, context) -> str:
 def say_warmup(share, phase, context) -> str:
     """Say how long the rate rises."""
     return f"warm-up ratio {format_value(share)}" if share else "no warm-up"
+
+
+def say_l2(strengths, phase, context) -> str:
+    """Say among which penalties one is chosen, and by what."""
+    among = f"L2 penalty chosen on validation among {format_value(strengths)}"
+    folds = f"by {phase.folds}-fold cross-validation over training and validation rows together"
+    return f"{among} ({folds} where these are fewer than {FEW_ROWS:,})" if phase.folds else among
 
 
 def say_l2_sp(weight, phase, context) -> str:

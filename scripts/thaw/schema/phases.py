@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from thaw.declarations.splits import FEW_ROWS
 from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
@@ -24,6 +25,7 @@ from thaw.schema.phase_parts import (
     say_epochs,
     say_inserted,
     say_judge,
+    say_l2,
     say_l2_sp,
     say_layer_rates,
     say_patience,
@@ -41,9 +43,10 @@ from thaw.schema.trainer_keys import PHASE_HINTS
 
 # what the plan adds to a phase in a spec
 PLANNED = set("components boundary reads stages vectors pairs attended".split())
-FITTED = {"l2", "select"}  # keys of lbfgs alone
+FITTED = {"l2", "folds", "select"}  # keys of lbfgs alone
 OF_EPOCHS = {"epochs", "warmup_of"}  # keys that a phase with updates lacks
 SCHEDULE = Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"]
+RatesByWidth = Annotated[dict[Annotated[int, Field(ge=1)], Rate], Field(min_length=1)]
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -87,8 +90,10 @@ class PhaseConfig(ConfigModel):
         tuple[Share, Share],
         Key(say_betas, aliases=("adam_betas",)),
     ] = Field(BETAS, description="Adam's factors of the running means of the gradients and of their squares")
-    rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
-        2e-5, description="peak learning rate"
+    rate: Annotated[Rate | RatesByWidth, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
+        2e-5,
+        description="peak learning rate; {384: 2e-4, 768: 3e-5} by the encoder's width: that of the largest width not "
+        "above it, else of the least",
     )
     head_rate: Annotated[
         Rate | None, Key("head learning rate {}", "head learning rate", ("head_learning_rate", "head_lr"))
@@ -210,16 +215,22 @@ class PhaseConfig(ConfigModel):
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
     ] = Field(
         "fp32",
-        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; tf32: a GPU "
-        "multiplies matrices with ten bits of mantissa where it can",
+        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
+        "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
     )
     frozen_dropout: Annotated[
         bool, Key({True: "Dropout stays on in the frozen layers, so that no hidden states are cached."})
     ] = Field(False, description="keep dropout on in frozen layers, as the code of some papers does; nothing is cached")
-    l2: Annotated[list[ONE_STRENGTH], Key("L2 penalty chosen on validation among {}")] = Field(
+    l2: Annotated[list[ONE_STRENGTH], Key(say_l2)] = Field(
         [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0],
         min_length=1,
-        description="lbfgs: strengths of the L2 penalty, of which validation chooses one",
+        description="lbfgs: strengths of the L2 penalty, of which validation, or cross-validation, chooses one",
+    )
+    folds: int | None = Field(
+        None,
+        ge=2,
+        description=f"lbfgs: of fewer than {FEW_ROWS:,} training and validation rows together, number of folds by "
+        "which settings are chosen; null: by validation, whatever the rows",
     )
     select: Annotated[SelectConfig | None, Key(say_selection)] = Field(
         None, description="lbfgs: the features that the head is fitted on; null: all of them"
@@ -265,6 +276,8 @@ class PhaseConfig(ConfigModel):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
         check_other_tasks(self)
         check_length(self.updates, self.judge, self.unfreeze)
+        if self.folds and self.select and self.select.by == "clusters":
+            raise ValueError("folds: with select: {by: clusters} validation orders the neurons; leave folds out")
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")
         if self.reinit_top and (self.unfreeze or self.one_by_one):
@@ -276,6 +289,13 @@ class PhaseConfig(ConfigModel):
     def changed(self, settings: dict) -> "PhaseConfig":
         """Return the phase with some other settings; values that no phase can have are a ValueError."""
         return type(self).model_validate(self.model_dump(exclude_unset=True) | settings)
+
+    def at_width(self, width: int) -> "PhaseConfig":
+        """Return the phase with the one learning rate that it has for an encoder of this width."""
+        if not isinstance(self.rate, dict):
+            return self
+        widest = max((one for one in self.rate if one <= width), default=min(self.rate))
+        return self.changed({"rate": self.rate[widest]})
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":

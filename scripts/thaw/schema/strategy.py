@@ -155,6 +155,10 @@ class StrategyConfig(CatalogueEntry):
         """Whether a linear head is fitted to convergence."""
         return self.phases[0].optimizer == "lbfgs"
 
+    def at_width(self, width: int) -> "StrategyConfig":
+        """Return the strategy with the learning rates that its phases have for an encoder of this width."""
+        return self.model_copy(update={"phases": [phase.at_width(width) for phase in self.phases]})
+
     def tried_on_validation(self, pairs: bool, layers: int) -> dict[str, int]:
         """Return the settings of which validation chooses within a run, by key, each with how many there are.
 

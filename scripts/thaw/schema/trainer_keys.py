@@ -3,11 +3,14 @@
 Names with exactly the same meaning as a key of Thaw are aliases of its field (`thaw.schema.keys.Key`) and are accepted.
 """
 
+from thaw.schema.phase_parts import OPTIMIZERS, SCHEDULES
+
 _CHECKED = "validation is scored after every epoch and results are saved by the workflow; leave it out"
 _FREEZE = "frozen is what train: does not name; write train: [head] or train: [head, {top: 2}] for the last two layers"
 _FP16 = "fp16 is not available; write precision: bf16, or leave it out for fp32"
 _JUDGED = "with updates: validation is scored so often as evaluations: says; write evaluations: 10, or leave it out"
-_BETAS = "the constants of AdamW are fixed: betas 0.9 and 0.999"
+_SCHEDULE = f"write schedule: {', '.join(SCHEDULES)}"
+_BETAS = "both betas are one key; write adam_betas: [0.9, 0.98]"
 _SMOOTHING = "label smoothing is not available; leave it out"
 
 # for a phase of a strategy
@@ -26,13 +29,13 @@ PHASE_HINTS = {
     "adapters": "adapters are an insert; write insert: {kind: adapters, size: 64}",
     "warmup_steps": "the length of the warm-up is a share of the updates; write warmup_ratio: 0.1",
     "num_warmup_steps": "the length of the warm-up is a share of the updates; write warmup_ratio: 0.1",
-    "lr_scheduler": "write schedule: linear, cosine, constant (all after a warm-up) or slanted_triangular",
-    "lr_scheduler_type": "write schedule: linear, cosine, constant (all after a warm-up) or slanted_triangular",
+    "lr_scheduler": _SCHEDULE,
+    "lr_scheduler_type": _SCHEDULE,
     "lr_scheduler_kwargs": "a schedule has no options but warmup_ratio; slanted_triangular has cut_frac and ratio",
-    "optim": "write optimizer: adamw, bert_adam (without bias correction) or lbfgs (a linear head to convergence)",
+    "optim": f"write optimizer: {', '.join(OPTIMIZERS)}",
     "adam_beta1": _BETAS,
     "adam_beta2": _BETAS,
-    "adam_epsilon": "the constants of AdamW are fixed",
+    "adam_epsilon": "the epsilon of the optimizer is fixed; leave it out",
     "num_steps": "the length of a phase is stated in epochs or updates; write epochs: 3 or updates: 400",
     "gradient_accumulation_steps": "not needed: batch_size is the number of examples of one update; leave it out",
     "auto_find_batch_size": "the batch size decides the result, so it is stated; write batch_size: 32",
@@ -93,7 +96,7 @@ PEFT_HINTS = {
 
 # what a strategy or an encoder is called elsewhere -> its id here
 OTHER_NAMES = {
-    **dict.fromkeys(("linear_probe", "linear_probing", "probe", "feature_extraction", "head_only", "freeze"), "frozen"),
+    **dict.fromkeys(("linear_probing", "probe", "feature_extraction", "head_only", "freeze"), "linear_probe"),
     **dict.fromkeys(("full_finetuning", "full_fine_tuning", "full_ft", "fine_tuning", "finetuning"), "full"),
     **dict.fromkeys(("fine_tune", "finetune", "all_layers", "sft"), "full"),
     **dict.fromkeys(("top_layers", "last_layers", "last_k", "partial", "top_k_layers"), "top_k"),

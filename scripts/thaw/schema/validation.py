@@ -39,7 +39,7 @@ def _rank(mistake: dict) -> tuple:
     A misspelt key is also a missing one; a mapping or list that might be an id or a number too has a mistake of its
     own inside.
     """
-    other = mistake["type"] in ("string_type", "int_type", "literal_error")
+    other = mistake["type"] in ("string_type", "int_type", "float_type", "literal_error")
     return mistake["type"] != "extra_forbidden", other and isinstance(mistake["input"], dict | list)
 
 

@@ -212,12 +212,6 @@ def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
     return Interval(value, float(low), float(high), 1 - len(defined) / len(draws))
 
 
-def joint_reach(means: list[Resampled]) -> float:
-    """Return how many standard errors hold all of some means in 95 % of the draws; 0 without any that has an error."""
-    away = [np.abs(mean.draws - mean.value) / mean.spread.error for mean in means if mean.spread.error > 0]
-    return float(np.nanquantile(np.fmax.reduce(away), LEVEL)) if away else 0.0
-
-
 def student_interval(values) -> tuple[float | None, float | None, float | None]:
     """Return the mean of some values with the ends of its 95 % CI by Student's t.
 

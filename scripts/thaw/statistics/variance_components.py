@@ -14,78 +14,100 @@ from thaw.core.errors import UserError
 
 @dataclass(frozen=True)
 class Component:
-    """A variance, which sampling may bring below 0, and the degrees of freedom of its estimate by Satterthwaite."""
+    """A variance, which sampling may bring below 0, with its 95 % CI, whose ends are at least 0."""
 
     variance: float
-    freedom: float
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the variance from chi-squared; (0, infinity) of one at or below 0."""
-        from scipy.stats import chi2
-
-        if self.variance <= 0:
-            return 0.0, np.inf
-        ends = chi2.ppf([(1 + level) / 2, (1 - level) / 2], self.freedom)
-        low, high = (self.freedom * self.variance / end if end > 0 else np.inf for end in ends)
-        return float(low), float(high)
+    low: float
+    high: float
 
 
-def components(scores: dict[tuple, float], factors: tuple[str, ...]) -> dict[frozenset, Component]:
+def components(
+    scores: dict[tuple, float], factors: tuple[str, ...], outer: str | None = None
+) -> dict[frozenset, Component]:
     """Return the variance of each effect; that of all factors at once holds the noise too.
 
-    Balanced random effects by the method of moments with all interactions: mean squares, solved for the variances that
-    they are expected to be made of, from the largest interaction down (Searle et al. 1992, chapter 4). Args: scores by
-    their level of each factor, in the order of `factors`, one for every combination of levels. Raises UserError where
-    a combination is missing or a factor has one level.
+    Balanced random effects by the method of moments: mean squares, solved for the variances that they are expected to
+    be made of, from the largest effect down (Searle et al. 1992, chapter 4). All other factors are nested in `outer`:
+    their levels mean nothing outside its own, so that their effects are effects within it. Without it all are crossed,
+    with all interactions. Args: scores by their level of each factor, in the order of `factors`, one for every
+    combination of levels. Raises UserError where a combination is missing or a factor has one level.
     """
-    table = _table(scores, factors)
+    table = _table(scores, factors, outer)
     axes = dict(zip(factors, range(table.ndim), strict=True))
     effects = [frozenset(chosen) for size in range(table.ndim, 0, -1) for chosen in combinations(factors, size)]
+    effects = [effect for effect in effects if outer is None or outer in effect]
     squares, freedom = {}, {}
     for effect in effects:
-        deviations = _deviations(table, [axes[name] for name in effect])
-        freedom[effect] = prod(table.shape[axes[name]] - 1 for name in effect)
+        own = [axes[name] for name in effect if name != outer or len(effect) == 1]
+        deviations = _deviations(table, [axes[name] for name in effect], own)
+        freedom[effect] = prod(size - (axis in own) for axis, size in enumerate(deviations.shape) if size > 1)
         squares[effect] = (deviations**2).sum() * table.size / deviations.size / freedom[effect]
     by_effect = {}
     for effect in effects:
         # the mean square of an effect, less those of its interactions with others: signs by inclusion and exclusion
         terms = {other: (-1) ** len(other - effect) for other in effects if effect <= other}
         repeats = prod(size for name, size in zip(factors, table.shape, strict=True) if name not in effect)
-        total = sum(sign * squares[other] for other, sign in terms.items())
-        spread = sum(squares[other] ** 2 / freedom[other] for other in terms)
-        by_effect[effect] = Component(float(total / repeats), float(total**2 / spread) if spread > 0 else 1.0)
+        parts = [(sign * squares[other] / repeats, freedom[other]) for other, sign in terms.items()]
+        by_effect[effect] = _component(parts)
     return by_effect
 
 
-def split(scores: dict[tuple, float], factors: tuple[str, ...]) -> dict[str, Component]:
-    """Return the component of each factor, and `rest`: interactions and noise, those below 0 counted as 0.
+def split(scores: dict[tuple, float], factors: tuple[str, ...], outer: str | None = None) -> dict[str, Component]:
+    """Return the component of each factor, and of several `rest`: interactions and noise, those below 0 counted as 0.
 
-    Args: as for `components`.
+    The noise of a single factor, and of one within `outer`, is in that factor. Args: as for `components`.
     """
-    by_effect = components(scores, factors)
-    mixed = [max(0.0, one.variance) for effect, one in by_effect.items() if len(effect) > 1]
-    rest = Component(float(sum(mixed)), np.nan)
-    return {name: by_effect[frozenset([name])] for name in factors} | {"rest": rest}
+    by_effect = components(scores, factors, outer)
+    of_factors = {name: by_effect.pop(frozenset({name, outer} - {None})) for name in factors}
+    rest = sum(max(0.0, one.variance) for one in by_effect.values())
+    return of_factors | ({"rest": Component(float(rest), np.nan, np.nan)} if by_effect else {})
 
 
-def _table(scores: dict[tuple, float], factors: tuple[str, ...]) -> np.ndarray:
-    """Return the scores as an array with an axis for each factor."""
-    levels = [sorted({key[index] for key in scores}) for index in range(len(factors))]
-    table = np.full([len(of_factor) for of_factor in levels], np.nan)
+def _component(parts: list[tuple[float, int]], level: float = 0.95) -> Component:
+    """Return a sum of mean squares, some with a minus, with its interval by the modified large-sample method.
+
+    The interval is that of Graybill and Wang (1980), for differences as in Burdick and Graybill (1992), without its
+    cross terms. Of a single mean square it is exact. Args: mean squares with sign, and their degrees of freedom.
+    """
+    from scipy.stats import chi2
+
+    total, below, above = 0.0, 0.0, 0.0
+    for value, freedom in parts:
+        # how far the expected mean square may be below and above what was found
+        less, more = (abs(freedom / chi2.ppf(p, freedom) - 1) for p in ((1 + level) / 2, (1 - level) / 2))
+        if value < 0:
+            less, more = more, less
+        total, below, above = total + value, below + (less * value) ** 2, above + (more * value) ** 2
+    return Component(float(total), float(max(0.0, total - below**0.5)), float(max(0.0, total + above**0.5)))
+
+
+def _table(scores: dict[tuple, float], factors: tuple[str, ...], outer: str | None) -> np.ndarray:
+    """Return the scores as an array with an axis for each factor; levels of nested ones are counted within `outer`."""
+
+    def place(key: tuple, index: int) -> tuple:
+        return index, None if outer in (None, factors[index]) else key[factors.index(outer)]
+
+    levels: dict[tuple, list] = {}
+    for key in sorted(scores):
+        for index, level in enumerate(key):
+            known = levels.setdefault(place(key, index), [])
+            known += [level] * (level not in known)
+    sizes = [max(len(known) for (of, _), known in levels.items() if of == index) for index in range(len(factors))]
+    table = np.full(sizes, np.nan)
     for key, value in scores.items():
-        table[tuple(of_factor.index(level) for of_factor, level in zip(levels, key, strict=True))] = value
-    for name, of_factor in zip(factors, levels, strict=True):
-        if len(of_factor) < 2:
+        table[tuple(levels[place(key, index)].index(level) for index, level in enumerate(key))] = value
+    for name, size in zip(factors, sizes, strict=True):
+        if size < 2:
             raise UserError(f"the variance of {name} needs two levels or more of it")
     if np.isnan(table).any():
         raise UserError(f"the variance of {' and '.join(factors)} needs a run for each combination of their levels")
     return table
 
 
-def _deviations(table: np.ndarray, axes: list[int]) -> np.ndarray:
-    """Return the deviations that an effect alone makes: its means, less those of all effects that it holds."""
+def _deviations(table: np.ndarray, axes: list[int], own: list[int]) -> np.ndarray:
+    """Return the deviations that an effect alone makes: means over all but `axes`, less means along each of `own`."""
     others = tuple(axis for axis in range(table.ndim) if axis not in axes)
     means = table.mean(axis=others, keepdims=True)
-    for axis in axes:
+    for axis in own:
         means = means - means.mean(axis=axis, keepdims=True)
     return means

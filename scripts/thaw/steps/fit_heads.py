@@ -45,7 +45,7 @@ def fit(spec: dict, arguments: Namespace) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.device_placement import operations, prepare, to_device
     from thaw.training.head_fitting import HeadFit
-    from thaw.training.run_files import write_run
+    from thaw.training.run_files import write_folds, write_run
 
     watch = Stopwatch()
     with watch("load"):
@@ -57,15 +57,17 @@ def fit(spec: dict, arguments: Namespace) -> None:
         for fitted in fits:
             fitted.head.cpu()
         spent = measure_cost(watch, device)
-    best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
+    best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].choice_score is None else fits[i].choice_score)
     run, fitted = runs[best], fits[best]
     cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
-        log(f"pairs read {run.pairs}, chosen on {run.context.validation}")
+        log(f"pairs read {run.pairs}, chosen by {'cross-validation' if run.folds else run.context.validation}")
     for seed in arguments.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write_run(arguments.out / layout.of_seed(seed), spec | {"seed": seed}, run.context, fitted, outcome, cost)
+        folder = arguments.out / layout.of_seed(seed)
+        write_folds(folder, run.context, fitted, fitted.cross_validated.predictions)
+        write_run(folder, spec | {"seed": seed}, run.context, fitted, outcome, cost)
         log_result(seed, run, outcome, cost)
 
 
@@ -73,7 +75,7 @@ def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.device_placement import operations, prepare, to_cpu, to_device
-    from thaw.training.run_files import write_run
+    from thaw.training.run_files import write_folds, write_run
     from thaw.training.seeds_together import train_heads
     from thaw.training.training_run import TrainingRun
 
@@ -88,6 +90,7 @@ def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         seed, cost = run.spec["seed"], left.cost | shared
+        write_folds(arguments.out / layout.of_seed(seed), run.context, left, {})
         write_run(arguments.out / layout.of_seed(seed), run.spec, run.context, left, left.outcome, cost)
         log_result(seed, run, left.outcome, cost)
 

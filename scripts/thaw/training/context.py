@@ -18,7 +18,7 @@ from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, decided, scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.result_files import Predictions, decided, joined, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
@@ -71,6 +71,16 @@ class TaskContext:
     def training_rows(self) -> np.ndarray:
         """The rows of train."""
         return self.rows["train"]
+
+    @property
+    def joint_rows(self) -> dict[str, np.ndarray]:
+        """The rows of train and those of validation, by split."""
+        return {split: self.rows[split] for split in ("train", self.validation)}
+
+    @property
+    def joint_gold(self) -> np.ndarray | list:
+        """The encoded targets of these rows, one split after the other."""
+        return joined([self.gold(split, rows) for split, rows in self.joint_rows.items()])
 
     @property
     def validation(self) -> str:

@@ -15,7 +15,7 @@ import torch
 from thaw.adaptation.selectors import block, renumbered
 from thaw.compute_cost.flops import Shape, encoder_flops, training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.core.devices import use_precision
+from thaw.core.devices import computed_in, use_precision
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed, log, seeded
@@ -48,17 +48,18 @@ class Pretraining:
             raise UserError(f"{folder}: its tokenizer has no mask token, so nothing can be masked for it")
         self.vocabulary = MaskingVocabulary(tokenizer.mask_token_id, len(tokenizer))
         self.shape = Shape.of(read_json(folder / "config.json"))
-        self.reported = self.objective = MaskedLanguageModel(entry.phase.precision)
+        precision = computed_in(entry.phase.precision, device)
+        self.reported = self.objective = MaskedLanguageModel(precision)
         if entry.next_sentence:
             self.specials = SpecialTokenIds.of(tokenizer, folder)
             with seeded(entry.seed, "next sentence"):
                 self.model.next_sentence = NextSentence(folder, self.shape.width)
-            self.objective = MaskedAndNextSentence(entry.phase.precision)
+            self.objective = MaskedAndNextSentence(precision)
         self.model.to(device)
         self.teacher, self.kept = None, list(range(1, self.shape.layers + 1))
         if entry.cosine:
             self.teacher = Encoder.load(folder)
-            self.objective = MaskedAndTaught(entry.phase.precision, self.teacher, entry.cosine)
+            self.objective = MaskedAndTaught(precision, self.teacher, entry.cosine)
         if shape := entry.kept(self.shape.layers):
             self._shorten(folder, *shape)
         total = store.card["splits"]["train"]["examples"]

@@ -1,4 +1,4 @@
-"""A head on frozen features, fitted to convergence: its vectors, its strength by validation, its predictions.
+"""A head on frozen features, fitted to convergence: its vectors, the choice of its strength, its predictions.
 
 N vectors (one a text, or one a word that has a token).
 """
@@ -23,6 +23,7 @@ from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
+from thaw.training.cross_validation import CrossValidated, Folds
 from thaw.training.head_candidates import HeadCandidate, candidates, choose
 from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.inference_cost import inference_cost
@@ -37,8 +38,8 @@ EVALUATIONS = 100  # of the objective, about, until a head has been fitted with 
 class FittedHead:
     """What a fit leaves: the head, its solution, its predictions by split (train: all rows), its history and cost.
 
-    `chosen` is what validation chose: the strength, and the layer or the features where there is a choice. `validation`
-    is the main metric there, by which one view is preferred to another.
+    `chosen` is what validation or cross-validation chose: the strength, and the layer or the features where there is a
+    choice. `choice_score` is the main metric there, by which one view is preferred to another.
     """
 
     head: Head
@@ -46,9 +47,10 @@ class FittedHead:
     chosen: dict
     predictions: dict[str, Predictions]
     transfer: list[tuple[TransferSet, dict[str, Predictions]]]
-    validation: float | None
+    choice_score: float | None
     history: list[dict]
     cost: dict
+    cross_validated: CrossValidated
 
 
 class HeadFit:
@@ -59,7 +61,7 @@ class HeadFit:
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
-        self.inputs, self.context = inputs, TaskContext(spec, inputs)
+        self.inputs, self.context, self.subset = inputs, TaskContext(spec, inputs), spec["subset"]
         (entry,) = spec["phases"]
         self.phase = PhaseConfig.of_spec(entry)
         self.phases, self.stages = [self.phase], [self.phase.stages(entry)]
@@ -84,26 +86,31 @@ class HeadFit:
     @property
     def passes(self) -> int:
         """About how often the fit reads all rows."""
-        return len(self.heads) * len(self.phase.l2) * EVALUATIONS
+        fits = 1 + (self.folds.number if self.folds else 0)
+        return fits * len(self.heads) * len(self.phase.l2) * EVALUATIONS
+
+    @cached_property
+    def folds(self) -> Folds | None:
+        """The folds by which settings are chosen, None where validation chooses."""
+        return Folds.of(self.context, self.subset, self.phase, self._named)
 
     def run(self, watch: Stopwatch) -> FittedHead:
-        """Fit all candidates, choose one by the main metric on validation (see `choose`), and predict."""
+        """Fit all candidates, choose one by the main metric on validation or over folds (see `choose`), and predict."""
         context, rows, validation = self.context, self.context.rows, self.context.validation
         with watch("load"):
             readers = [self.reader(head.to(context.device)) for head in self.heads]
-            layers = [
-                {
-                    split: read(context.store, split, chosen, context.word_counts(split, chosen))
-                    for split, chosen in rows.items()
-                }
-                for read in readers
-            ]
+            layers = [self._vectors(read) for read in readers]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
             tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
+            if folds := self.folds:
+                joint = [vectors["train"].followed_by(vectors[validation]) for vectors in layers]
+                left_out, fits = folds.outputs(joint, self.classes, self.phase)
         with watch("evaluate"):
             scores = [self._score(one.solution, layers[one.position][validation]) for one in tried]
-            best = choose(tried, scores, self.layers)
+            main = [context.main_metric]
+            over_folds = [folds.scores(joint[0], outputs, main)[main[0]] for outputs in left_out] if folds else []
+            best = choose(tried, over_folds or scores, self.layers)
             solution, position = tried[best].solution, tried[best].position
             predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
             transfer = context.transfer_predictions(
@@ -112,10 +119,49 @@ class HeadFit:
                 )
             )
         chosen, head = self._settings(tried[best]), self.heads[position]
-        log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen on {validation}")
+        by = f"by cross-validation in {folds.number} folds" if folds else f"on {validation}"
+        log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen {by}")
+        crossed, every = CrossValidated(), tried
+        if folds:
+            with watch("train"):
+                (half,), more = folds.outputs([joint[position]], self.classes, self._phase_of(chosen), half=True)
+            crossed, every = folds.record(joint[position], left_out[best], half), [*tried, *fits, *more]
         head.load_state_dict(solution.state())
-        cost, history = self._cost(tried, tried[best]), self._history(tried, scores)
-        return FittedHead(head, solution, chosen, predictions, transfer, scores[best], history, cost)
+        cost, history = self._cost(every, tried[best]), self._history(tried, scores, over_folds)
+        choice = (over_folds or scores)[best]
+        return FittedHead(head, solution, chosen, predictions, transfer, choice, history, cost, crossed)
+
+    def refit(self, chosen: dict) -> tuple[Head, dict[str, Predictions]]:
+        """Fit the head that was chosen to the rows of train and validation together.
+
+        Args: what metrics.json says was chosen. Returns the head with its predictions for the test splits.
+        """
+        head = self.heads[self.head.combination.read.index(chosen["layer"]) if self.layers.searched else 0]
+        vectors = self._vectors(self.reader(head))
+        joint = vectors["train"].followed_by(vectors[self.context.validation])
+        targets = torch.as_tensor(joint.gold(self.context.joint_gold))
+        (one,) = candidates([joint.values], targets, self.classes, self._phase_of(chosen), lambda *_: None)
+        head.load_state_dict(one.solution.state())
+        rows, tests = self.context.rows, self.context.task["test"]
+        return head, {split: self._predictions(one.solution, vectors[split], rows[split]) for split in tests}
+
+    def _vectors(self, read: VectorReader) -> dict[str, Vectors]:
+        context = self.context
+        return {
+            split: read(context.store, split, rows, context.word_counts(split, rows))
+            for split, rows in context.rows.items()
+        }
+
+    @property
+    def classes(self) -> int:
+        """The number of classes, 0 for a score."""
+        return 0 if self.head.scores else self.head.outputs
+
+    def _phase_of(self, chosen: dict) -> PhaseConfig:
+        """Return the phase with the strength, and the fraction of features, that were chosen."""
+        fraction = chosen.get("fraction")
+        select = self.phase.select and self.phase.select.model_dump(exclude_unset=True) | {"fractions": [fraction]}
+        return self.phase.changed({"l2": [chosen["l2"]], "select": select})
 
     def reader(self, head: Head) -> VectorReader:
         """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
@@ -136,7 +182,8 @@ class HeadFit:
         outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
         outcome = with_transfer_scores(outcome, task, fitted.transfer)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
-        return outcome | {"chosen": dict(fitted.chosen)}
+        folds = {"folds": fitted.cross_validated.record} if fitted.cross_validated.record else {}
+        return outcome | {"chosen": dict(fitted.chosen)} | folds
 
     @property
     def pairs(self) -> str:
@@ -146,9 +193,13 @@ class HeadFit:
     def _fit(self, train: list[Vectors], validation: list[Vectors]) -> list[HeadCandidate]:
         """Return what validation chooses from, of the vectors of each layer."""
         targets = torch.as_tensor(train[0].gold(self.context.gold("train", self.rows)), device=self.context.device)
-        values, classes = [vectors.values for vectors in train], 0 if self.head.scores else self.head.outputs
+        values = [vectors.values for vectors in train]
         return candidates(
-            values, targets, classes, self.phase, lambda position, solution: self._score(solution, validation[position])
+            values,
+            targets,
+            self.classes,
+            self.phase,
+            lambda position, solution: self._score(solution, validation[position]),
         )
 
     def _settings(self, candidate: HeadCandidate) -> dict:
@@ -160,14 +211,15 @@ class HeadFit:
             settings |= {"fraction": candidate.fraction, "features": candidate.features}
         return settings
 
-    def _history(self, tried: list[HeadCandidate], scores: list[float | None]) -> list[dict]:
+    def _history(self, tried: list[HeadCandidate], scores: list[float | None], over_folds: list) -> list[dict]:
         """Return what history.csv has of each candidate."""
-        return [
+        rows = [
             {"phase": 1}
             | self._settings(one)
             | {"step": one.solution.steps, "loss": one.solution.objective, "validation": score}
             for one, score in zip(tried, scores, strict=True)
         ]
+        return [row | {"folds": score} for row, score in zip(rows, over_folds, strict=True)] if over_folds else rows
 
     def _score(self, solution: Solution, vectors: Vectors) -> float | None:
         """Return the main metric of a solution on validation."""
@@ -175,11 +227,13 @@ class HeadFit:
         return self.context.main_score(self._predictions(solution, vectors, self.context.rows[validation]), validation)
 
     def _predictions(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
-        logits = solution.logits(vectors.values)
+        return self._named(solution.logits(vectors.values), vectors, rows)
+
+    def _named(self, logits: torch.Tensor, vectors: Vectors, rows: np.ndarray) -> Predictions:
         return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.target)
 
     def _cost(self, tried: list[HeadCandidate], chosen: HeadCandidate) -> dict:
-        """Return the cost of the fit with that of the frozen layers that were not in the store.
+        """Return the cost of all fits with that of the frozen layers that were not in the store.
 
         Weights of features that were left out are not trained. The step measures seconds, memory and machine.
         """

@@ -39,6 +39,10 @@ class Vectors:
             self.values[self.positions(rows)], None if self.seen is None else [self.seen[row] for row in rows]
         )
 
+    def followed_by(self, other: "Vectors") -> "Vectors":
+        """Return these vectors and then others, of further rows."""
+        return Vectors(torch.cat([self.values, other.values]), None if self.seen is None else [*self.seen, *other.seen])
+
     def gold(self, targets) -> np.ndarray:
         """Return the target of each vector, from the encoded targets of the rows."""
         if self.seen is None:

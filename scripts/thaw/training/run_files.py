@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from thaw.core.files import save_tensors
-from thaw.evaluation.result_files import write_result
+from thaw.core import layout
+from thaw.core.files import save_tensors, write_parquet
+from thaw.evaluation.result_files import Predictions, predictions_frame, write_result
 from thaw.evaluation.transfer_sets import all_predictions
 from thaw.training.context import TaskContext
 
@@ -17,6 +18,15 @@ def write_run(out: Path, spec: dict, context: TaskContext, left, outcome: dict, 
     import pandas
 
     save_tensors(out / "head.safetensors", left.head.state_dict())
-    columns = {split: f"{split}_{context.main_metric}" for split in ("train", "validation")}
+    columns = {split: f"{split}_{context.main_metric}" for split in ("train", "validation", "folds")}
     predictions = all_predictions(context.task, context.corpus, left.predictions, left.transfer)
     write_result(out, spec, outcome, cost, predictions, pandas.DataFrame(left.history).rename(columns=columns))
+
+
+def write_folds(out: Path, context: TaskContext, left, predictions: dict[str, Predictions]) -> None:
+    """Write the predictions for train and validation by fits that did not see the row; where there are none, no row.
+
+    Args: folder; the run's task and corpus; what it left; these predictions by split.
+    """
+    frame = predictions_frame(context.task, context.corpus, predictions or left.predictions, train=True)
+    write_parquet(out / layout.FOLDS, frame if predictions else frame.iloc[:0])

@@ -95,7 +95,7 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
     target = spec["task"]["target"]
     rows = read_rows(spec, corpus)
     stores = [
-        _store(folder, expected, spec, arguments.encoder, rows)
+        open_store(folder, expected, spec, arguments.encoder, rows)
         for folder, expected in zip(arguments.features, digests, strict=True)
     ]
     views = [Inputs(corpus, store, arguments.encoder) for store in stores]
@@ -105,11 +105,11 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
         other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())
         for inputs, expected in zip(views, entry["features"], strict=True):
-            inputs.transfer_sets.append((other, _store(tokens(expected), expected, spec, arguments.encoder, read)))
+            inputs.transfer_sets.append((other, open_store(tokens(expected), expected, spec, arguments.encoder, read)))
     for entry in spec.get("auxiliary", []):
         read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
         for inputs, expected in zip(views, entry["features"], strict=True):
-            store = _store(tokens(expected), expected, spec, arguments.encoder, read)
+            store = open_store(tokens(expected), expected, spec, arguments.encoder, read)
             inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, arguments.encoder)
     return views
 
@@ -171,7 +171,7 @@ def chosen(needs: dict[str, Path]) -> dict:
     return {"trial": choice["trial"], **choice["settings"]}
 
 
-def _store(folder: Path, expected: str, spec: dict, encoder: Path, rows: dict[str, np.ndarray]) -> FeatureStore:
+def open_store(folder: Path, expected: str, spec: dict, encoder: Path, rows: dict[str, np.ndarray]) -> FeatureStore:
     """Open a store of a digest, its payloads made again where they were freed, with the rows that a job reads.
 
     The store is locked while a device is waited for, and never the other way round, so that no two jobs wait for each

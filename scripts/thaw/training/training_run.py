@@ -9,7 +9,7 @@ from thaw.adaptation.peft_modules import add_inserts
 from thaw.compute_cost.flops import training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
-from thaw.core.devices import use_precision
+from thaw.core.devices import computed_in, use_precision
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
@@ -142,7 +142,10 @@ class TrainingRun:
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
         plain = not self.inserts and not phase.frozen_dropout
         batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
-        use_precision("fp32" if batched else phase.precision, self.device)
+        precision = "fp32" if batched else computed_in(phase.precision, self.device)
+        if precision != phase.precision and not batched:
+            log(f"bf16 would be emulated here: phase {state.number} is computed in {precision}")
+        use_precision(precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
             reader = VectorReader(encoder, self.head, cached_layers_read([stage]), self.device, known)
@@ -153,7 +156,7 @@ class TrainingRun:
                 encoder.reinitialise(phase.reinit_top)
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
-        model = TaskModel(encoder, self.head, phase.precision)
+        model = TaskModel(encoder, self.head, precision)
         objective.join(model, self)
         loader = BatchLoader(store, cached_layers_read([stage]), self.device)
         over_all = phase.clip_over == "all"
@@ -221,6 +224,7 @@ class TrainingRun:
         head = sum(parameter.numel() for parameter in self.head.parameters())
         return {
             "flops": self.flops,
+            "precision": "+".join(sorted({computed_in(phase.precision, self.device) for phase in self.phases})),
             "parameters": {
                 "trained": sum(self.counts.values()),
                 "total": self.context.encoder_parameters + self.added + head,

@@ -1,4 +1,4 @@
-"""Figure: score against the cost of training or of a prediction, with the Pareto front of validation."""
+"""Figure: score with its interval against the price or another cost, with the Pareto front of what is shown."""
 
 import textwrap
 from functools import partial
@@ -7,13 +7,15 @@ from math import nan
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.runs_frame import CELL
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend
 NAMED = {1: 8, 2: 8, 3: 4}
 LETTERS = 16  # of a line of such a name
 COSTS = {
-    "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
+    "seconds": ("price", "Price in s (log scale)"),
     "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
     "inference": ("inference", "FLOPs of one prediction (log scale)"),
     "parameters": ("parameters", "Trainable parameters (log scale)"),
@@ -23,16 +25,16 @@ COSTS = {
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
-    The front is that of validation, whatever split is shown: one chosen on test would be a claim from its maximum.
-    Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
-    the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV
-    alone.
+    The front is that of the points that are shown. With `intervals` each has a bar, its 95 % CI as tables print it. The
+    price is the median over seeds, other costs are the mean. A run without the cost, as one from before predictions
+    were counted, is in the CSV alone.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
     summary["line"] = summary["fitted"].cumsum() - 1  # of the CSV, which the report reads
-    validated = aggregate.validation_means(data.runs)
-    summary["validation"] = [validated.get((row.task, *aggregate.row_key(row)), nan) for row in summary.itertuples()]
+    contrasts = Contrasts(data.runs, spec["split"], data.predictions) if spec.get("intervals") else None
+    ends = [_interval(row, contrasts) for row in summary.itertuples()]
+    summary["ci_low"], summary["ci_high"] = zip(*ends, strict=True)
     marks = strategy_panels.strategy_marks(summary, spec)
     fronts, parts, drawn = [], [], []
     for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
@@ -47,13 +49,22 @@ def build(data, spec: dict) -> panels.Figure:
         names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)
         drawn.append(panels.Panel(title, draw, label))
-    line = panels.entry("Pareto front of validation", (figure_style.GREY, None), linewidth=0.8)
+    line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
+    bar = panels.entry("95 % CI", (figure_style.GREY, "|"), markersize=9, linestyle="none")
     named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
-    lines = [line] * any(len(front) > 1 for *_, front in parts)
+    lines = [line] * any(len(front) > 1 for *_, front in parts) + [bar] * bool(contrasts)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), *lines]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
-    extra = ["inference"] * (cost == "inference") + ["validation", "pareto"]
+    extra = ["inference"] * (cost == "inference") + ["ci_low", "ci_high", "pareto"]
     return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
+
+
+def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
+    """Return the ends of the 95 % CI of a row of the summary; NaN where it has none."""
+    if contrasts is None or not row.fitted or row.mean != row.mean:
+        return nan, nan
+    (made,) = contrasts.sides([tuple(getattr(row, name) for name in CELL)], row.split)
+    return made.ci.low, made.ci.high
 
 
 def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> None:
@@ -64,6 +75,7 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
     empty = strategy_panels.hollow(fitted)
     for row in fitted[fitted["mean"].notna()].itertuples():
         colour, marker = marks[row.strategy]
+        axis.plot([getattr(row, cost)] * 2, [row.ci_low, row.ci_high], color=colour, linewidth=0.9, zorder=3)
         look = {"color": colour, "marker": marker, "markerfacecolor": "white" if empty[row.Index] else colour}
         mark = axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
         mark[0].set_gid(strategy_panels.mark_id([row.line]))
@@ -74,9 +86,9 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
 
 
 def front_of(rows, cost: str) -> list:
-    """Return the index of the rows on the Pareto front of validation and cost; what has no score is not on it."""
-    rows = rows[rows["mean"].notna() & rows["validation"].notna()].sort_values(cost)
-    return list(rows.index[pareto([{"cost": row[cost], "score": -row["validation"]} for _, row in rows.iterrows()])])
+    """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
+    rows = rows[rows["mean"].notna()].sort_values(cost)
+    return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
 
 
 def pareto(costs: list[dict[str, float]]) -> list[bool]:
@@ -108,8 +120,10 @@ def _names(rows, labels: dict, direct: bool) -> list[str]:
 
 
 def _label(axis, rows, front, cost: str, names: list[str], marks: dict) -> None:
-    """Name points in their colours, clear of all marks and of the front. Args: names of the rows with a score."""
+    """Name points in their colours, clear of marks, bars and the front. Args: names of the rows with a score."""
     rows = rows[rows["mean"].notna()]
     points = list(zip(rows[cost], rows["mean"], strict=True))
-    path = list(zip(front[cost], front["mean"], strict=True))
-    label_placement.label_points(axis, points, names, [path], [marks[strategy][0] for strategy in rows["strategy"]])
+    paths = [list(zip(front[cost], front["mean"], strict=True))]
+    bars = rows[rows["ci_low"].notna()]
+    paths += [[(row[cost], row["ci_low"]), (row[cost], row["ci_high"])] for _, row in bars.iterrows()]
+    label_placement.label_points(axis, points, names, paths, [marks[strategy][0] for strategy in rows["strategy"]])

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from thaw.core.errors import UserError
+from thaw.outputs import wording
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds, run_names
@@ -59,7 +60,7 @@ def quantities(records: list[ProbeRecord], split: str, negative: str):
             rows += [cell | row for row in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")
-    return over_seeds(table, keys).drop(columns="sd")
+    return over_seeds(table, keys)
 
 
 def _of_seed(weights: list[float], scores: list[float], negative: str) -> list[dict]:
@@ -103,5 +104,5 @@ def _summary(rows, kind: str) -> str:
     if layer.empty:
         return f"{name} not defined"
     at = layer.iloc[0]
-    spread = f" ± {(at['high'] - at['low']) / 2:.2f}" if at["seeds"] > 1 else ""
+    spread = wording.spread(at["sd"], at["seeds"], 2)
     return f"{name} {at['mean']:.2f}{spread}" + (f"; K {bits.iloc[0]['mean']:.2f} bits" if len(bits) else "")

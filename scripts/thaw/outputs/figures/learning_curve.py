@@ -1,4 +1,4 @@
-"""Figure: score and seconds of training against the number of training rows, a line for each point of a strategy.
+"""Figure: score and price against the number of training rows, a line for each point of a strategy.
 
 With `train` the scores on the training rows too: how far these are above the others says what was memorised.
 """
@@ -10,6 +10,7 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.price import price
 from thaw.outputs.frame.printed_names import Names
 
 TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores
@@ -17,7 +18,7 @@ LINE = ["task", "split", "encoder", "head", "kind", "strategy", "variant"]
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return, for each task, the score and the seconds against the training rows, both axes of the seconds logarithmic.
+    """Return, for each task, the score and the price against the training rows, both axes of the price logarithmic.
 
     A line joins the means over all draws of a size and all seeds; bars go from the lowest to the highest. Baselines are
     broken lines, scores on training rows thin ones with hollow marks. One size alone is a UserError.
@@ -40,7 +41,7 @@ def build(data, spec: dict) -> panels.Figure:
         mine = (trained[["task", "encoder", "head"]] == [column.task, group.encoder, group.head]).all(axis=1)
         scored = {"trained": trained[mine], "name": f"{column.metric} × 100"}
         drawn.append(panels.Panel(title, partial(_scores, **shared, **scored)))
-        drawn.append(panels.Panel(title, partial(_seconds, **shared)))
+        drawn.append(panels.Panel(title, partial(_prices, **shared)))
     legend = [panels.entry(name, (colour, marker), linestyle=style) for name, colour, marker, style in lines.values()]
     legend += [] if trained.empty else [panels.entry("On training rows", (figure_style.GREY, "o"), **TRAINED)]
     return panels.compose(drawn, panels.csv_of(pandas.concat([frame, trained])), legend, wide=2)
@@ -55,23 +56,23 @@ def _scores(axis, rows, lines: dict, ticks: list, trained, name: str) -> None:
     _rows_axis(axis, ticks)
 
 
-def _seconds(axis, rows, lines: dict, ticks: list) -> None:
+def _prices(axis, rows, lines: dict, ticks: list) -> None:
     from matplotlib.ticker import LogFormatter
 
-    _draw_lines(axis, rows[rows["kind"] == "run"], lines, "seconds")
+    _draw_lines(axis, rows[rows["kind"] == "run"], lines, "price")
     axis.set_yscale("log")
     axis.yaxis.set_major_formatter(LogFormatter())
     axis.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
-    axis.set_ylabel("Training time in s (log scale)")
+    axis.set_ylabel("Price in s (log scale)")
     _rows_axis(axis, ticks)
 
 
 def sizes(runs, spec: dict):
-    """Return one row per line and number of training rows: mean, low and high of the score x 100, median seconds."""
+    """Return one row per line and number of training rows: mean, low and high of the score x 100, median price."""
+    runs = runs.assign(price=price(runs))
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec["split"]) & (runs["missing"] == "")]
     chosen = chosen[~chosen["kind"].isin(aggregate.EXTERNAL)]
-    spent = chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"]
-    chosen = chosen.assign(value=100 * chosen["value"], spent=spent)
+    chosen = chosen.assign(value=100 * chosen["value"])
     return (
         chosen.groupby([*LINE, "train_rows"], sort=False, dropna=False)
         .agg(
@@ -80,7 +81,7 @@ def sizes(runs, spec: dict):
             mean=("value", "mean"),
             low=("value", "min"),
             high=("value", "max"),
-            seconds=("spent", "median"),
+            price=("price", "median"),
             runs=("value", "size"),
         )
         .reset_index()

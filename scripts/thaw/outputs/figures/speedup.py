@@ -6,12 +6,12 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.price import price
 from thaw.outputs.frame.runs_frame import RUN, head_alone
 
 CLAIM = 10
 WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
 FRAME, LINE = 1.0, 0.3
-WAYS = {"alone": "Alone: with the whole extraction", "shared": "Shared: with a share of the extraction"}
 NAMES = [*aggregate.GROUP, "task", "strategy", "variant"]  # of a line, as its row of the CSV begins
 
 
@@ -26,18 +26,17 @@ def build(data, spec: dict) -> panels.Figure:
             f"a saving_figure needs runs of {spec['reference']} and of a strategy that trains only the head"
         )
     several = frame[["strategy", "variant"]].drop_duplicates().shape[0] > 1
-    looks = dict(zip(WAYS, figure_style.marks(WAYS).values(), strict=True))
+    (look,) = figure_style.marks(["price"]).values()
 
     def draw(axis, rows) -> None:
-        _ratios(axis, rows, looks)
+        _ratios(axis, rows, look)
         axis.set_yticks(range(len(rows)), [_line_name(row, spec["labels"], several) for row in rows.itertuples()])
         axis.set_ylim(len(rows) - 0.5, -0.5)
 
     groups = aggregate.group_names(frame.assign(fitted=True), spec["labels"])
     shown = {name: frame[(frame[aggregate.GROUP] == list(group)).all(axis=1)] for group, name in groups.items()}
     drawn = [panels.Panel(name, partial(draw, rows=rows)) for name, rows in shown.items()]
-    legend = [panels.entry(WAYS[way], mark) for way, mark in looks.items()]
-    legend.append(panels.entry("Ten times", **panels.REFERENCE))
+    legend = [panels.entry("Ratio of prices", look), panels.entry("Ten times", **panels.REFERENCE)]
     size = WIDTH, FRAME + LINE * max(map(len, shown.values()))
     return panels.compose(drawn, panels.csv_of(frame), legend, wide=1, size=size)
 
@@ -45,43 +44,40 @@ def build(data, spec: dict) -> panels.Figure:
 def savings(runs, whole: str):
     """Return a row for each task and strategy that trains only the head, with its speed-up over the full model.
 
-    Columns besides NAMES: seconds_whole, seconds_alone, seconds_shared (medians over seeds), and for both ways
-    the ratio of the medians with the lowest and highest ratio of a seed. Seconds include the runs that a run starts
-    from and feature extraction, but no search.
+    Columns besides NAMES: whole and price, medians over seeds of both prices, and their ratio, with the lowest and the
+    highest ratio of a seed.
     """
+    runs = runs.assign(price=price(runs))
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN)
-    own = present["train_seconds"] + present["after_seconds"]
-    spent = {"shared": own + present["extraction_seconds"], "alone": own + present["extraction_whole_seconds"]}
-    present = present.assign(**spent)
     keys = [*aggregate.GROUP, "task", "seed"]
-    full = present.loc[present["strategy"] == whole, [*keys, "shared"]].rename(columns={"shared": "whole"})
+    full = present.loc[present["strategy"] == whole, [*keys, "price"]].rename(columns={"price": "whole"})
     both = head_alone(present).merge(full, on=keys)
-    both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
-    frame = both.groupby(NAMES, sort=False).agg(
-        seconds_whole=("whole", "median"),
-        **{f"seconds_{way}": (way, "median") for way in WAYS},
-        **{f"{end}_{way}": (f"ratio_{way}", of) for way in WAYS for end, of in (("low", "min"), ("high", "max"))},
-        seeds=("seed", "size"),
-        synthetic=("synthetic", "first"),
+    frame = (
+        both.assign(ratio=both["whole"] / both["price"])
+        .groupby(NAMES, sort=False)
+        .agg(
+            whole=("whole", "median"),
+            price=("price", "median"),
+            low=("ratio", "min"),
+            high=("ratio", "max"),
+            seeds=("seed", "size"),
+            synthetic=("synthetic", "first"),
+        )
     )
-    frame = frame.assign(**{way: frame["seconds_whole"] / frame[f"seconds_{way}"] for way in WAYS})
-    return frame.reset_index()
+    return frame.assign(ratio=frame["whole"] / frame["price"]).reset_index()
 
 
-def _ratios(axis, rows, looks: dict) -> None:
+def _ratios(axis, rows, look: tuple) -> None:
     """Draw the lines of one encoder, head and subset; bars go from the lowest seed to the highest."""
+    colour, marker = look
     for index, row in enumerate(rows.itertuples()):
-        for way, (colour, marker) in looks.items():
-            value = getattr(row, way)
-            ends = [[max(0, value - getattr(row, f"low_{way}"))], [max(0, getattr(row, f"high_{way}") - value)]]
-            axis.errorbar(value, index, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
+        ends = [[max(0, row.ratio - row.low)], [max(0, row.high - row.ratio)]]
+        axis.errorbar(row.ratio, index, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
     axis.axvline(CLAIM, **panels.REFERENCE)
     panels.log_axis(axis)
-    values = rows[[f"{end}_{way}" for end in ("low", "high") for way in WAYS]].to_numpy()
-    axis.set_xlim(min(0.7, values.min() / 1.3), max(14, values.max() * 1.3))
+    axis.set_xlim(min(0.7, rows["low"].min() / 1.3), max(14, rows["high"].max() * 1.3))
     axis.grid(axis="x")
-    few = "\nsome runs train on a subset; features are extracted for the whole dataset"
-    axis.set_xlabel("Speed-up over full fine-tuning (log scale)" + few * bool((rows["subset"] != "all").any()))
+    axis.set_xlabel("Price of full fine-tuning by that of the head (log scale)")
 
 
 def _line_name(row, labels: dict, several: bool) -> str:

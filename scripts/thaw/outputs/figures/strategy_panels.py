@@ -7,7 +7,7 @@ from thaw.outputs.frame.summary_rows import SummaryRows
 
 CSV_COLUMNS = [
     *"task split subset encoder head strategy variant thawed embeddings".split(),
-    *"mean sd low high seeds seconds flops parameters".split(),
+    *"mean sd low high seeds price flops parameters".split(),
 ]
 
 
@@ -31,7 +31,7 @@ def task_panels(summary, labels: dict) -> list[tuple]:
 
 def csv_of(frame, extra=()) -> str:
     """Return the numbers behind a figure: the same means and standard deviations as in the tables (scores x 100)."""
-    numbers = frame[[*CSV_COLUMNS, *extra]].round({name: 4 for name in ("mean", "sd", "low", "high", "seconds")})
+    numbers = frame[[*CSV_COLUMNS, *extra]].round({name: 4 for name in ("mean", "sd", "low", "high", "price")})
     return numbers.to_csv(index=False, lineterminator="\n")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
+from thaw.outputs.frame.price import price
 
 GROUP = ["subset", "encoder", "head"]
 ROW = ["kind", *GROUP, "strategy", "variant"]
@@ -38,22 +39,20 @@ def summarise(runs, shown: str, order: dict):
     the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without), undefined
     (without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), fitted, baseline,
     thawed, embeddings, pairs, flops, parameters, memory, inference (operations of one prediction), updates, and as
-    medians, since a machine that stalls in one training would make all others look cheap: seconds with a share of the
-    feature extraction, seconds_alone with the whole of it, and those of a search. Rows are in the order given.
+    a median, since a machine that stalls in one training would make all others look cheap: price, in seconds, see
+    `price.price`. Rows are in the order given.
     """
+    runs = runs.assign(price=price(runs))
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
         raise UserError("no run is scored on another task: give a task `transfer_sets:`, or leave the table out")
     if chosen.empty:
         raise UserError(f"no run has a score on split {shown}; choose another for this output")
     absent = chosen["missing"] != ""
-    trained = chosen["train_seconds"] + chosen["after_seconds"]
     chosen = chosen.assign(
         value=chosen["value"] * 100,
         absent=absent,
         undefined=chosen["value"].isna() & ~absent,
-        seconds=trained + chosen["extraction_seconds"],
-        alone=trained + chosen["extraction_whole_seconds"],
         work=chosen["flops"] + chosen["after_flops"],
     )
     groups = chosen.groupby(COLUMN + ROW, sort=False, dropna=False)
@@ -74,11 +73,9 @@ def summarise(runs, shown: str, order: dict):
         embeddings=("embeddings", "first"),
         optimizer=("optimizer", "max"),
         pairs=("pairs", "max"),
-        seconds=("seconds", "median"),
-        seconds_alone=("alone", "median"),
+        price=("price", "median"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
-        search=("search_seconds", "median"),
         memory=("peak_memory_mb", "max"),
         inference=("inference_flops", "mean"),
         updates=("updates", "mean"),

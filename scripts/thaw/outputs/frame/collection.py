@@ -1,5 +1,6 @@
 """The results that an experiment selects, and the rows of runs.csv that they make."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -11,10 +12,11 @@ from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
-from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.outputs.frame.extraction_costs import extraction_costs
+from thaw.outputs.frame.price import of_training
 from thaw.outputs.frame.record_values import value
 from thaw.outputs.frame.runs_frame import COLUMNS
-from thaw.outputs.frame.search_costs import search_seconds
+from thaw.outputs.frame.search_costs import search_costs, searches_of
 from thaw.outputs.frame.underfit import underfit_runs
 
 OTHERWISE = "made under other settings"  # why a result that is there is missing
@@ -132,7 +134,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
     budget = missing_results.budget(spec, results)
-    passes, cards, made = extraction_seconds(present, results), Cards(results), []
+    passes, cards, made = extraction_costs(present, results), Cards(results), []
+    searches = Counter(folder for result in present for folder in searches_of(result.needs))
     trained = [(Path(results, result.folder), result.row) for result in present if result.stores]
     repeated = sanity_flags.identical_runs([folder for folder, _ in trained])
     compared = {"same_seeds": repeated, "underfit": underfit_runs(trained)}
@@ -146,7 +149,9 @@ def rows(spec: dict, results, logs) -> list[dict]:
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
-            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, flags)
+            if result.stores:
+                common |= _costs(result, results, passes[result.folder], searches)
+            made += _score_rows(result, common, results, cards, flags)
     return made
 
 
@@ -188,27 +193,41 @@ class Cards:
         return self._read[path]
 
 
-def _costs(result: CollectedResult, results) -> dict:
-    """Return a run's cost columns, with those of what it needs: earlier runs, further pretraining."""
+def _costs(result: CollectedResult, results, extraction: dict[str, float], searches: Counter) -> dict:
+    """Return a run's cost columns, with those of what it needs: earlier runs, further pretraining, a search.
+
+    Args: extraction, its columns of `extraction_costs`; how many runs need each search, by its folder.
+    """
     path, spent = Path(results, result.folder, "cost.json"), {"after_seconds": 0.0, "after_flops": 0.0}
     record = read_json(path)
+    price = of_training(record, path).seconds + extraction["extraction_seconds"]
     for folder in result.paid:
         earlier = Path(results, folder, "cost.json")
         paid = read_json(earlier)
         spent["after_seconds"] += value(paid, earlier, "seconds", "train")
         spent["after_flops"] += value(paid, earlier, "flops")
-    return spent | {
-        "train_seconds": value(record, path, "seconds", "train"),
-        "total_seconds": value(record, path, "seconds", "total"),
-        "processor_seconds": record.get("processor_seconds", ""),
-        "flops": value(record, path, "flops"),
-        "trained_parameters": value(record, path, "parameters", "trained"),
-        "peak_memory_mb": value(record, path, "peak_memory_mb"),
-        "search_seconds": search_seconds(result.needs, results),
-        "updates": record.get("steps", ""),
-        "device": value(record, path, "hardware", "device"),
-        **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
-    }
+        price += of_training(paid, earlier).seconds
+    searched = search_costs(result.needs, results, searches)
+    if searched:
+        spent |= {"search_seconds": searched[0], "search_flops": searched[1].flops}
+        price += searched[1].seconds
+    return (
+        extraction
+        | spent
+        | {
+            "price_seconds": price,
+            "train_seconds": value(record, path, "seconds", "train"),
+            "total_seconds": value(record, path, "seconds", "total"),
+            "processor_seconds": record.get("processor_seconds", ""),
+            "flops": value(record, path, "flops"),
+            "trained_parameters": value(record, path, "parameters", "trained"),
+            "peak_memory_mb": value(record, path, "peak_memory_mb"),
+            "updates": record.get("steps", ""),
+            "device": value(record, path, "hardware", "device"),
+            **({"precision": record["precision"]} if "precision" in record else {}),
+            **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
+        }
+    )
 
 
 def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, compared: list) -> list[dict]:
@@ -227,7 +246,6 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
     }
     cut, flags = {}, value(record, path, "flags") + compared
     if result.stores:
-        common |= _costs(result, results)
         flags += cards.warnings(record, path.parent)
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))

@@ -1,5 +1,7 @@
 """Draws of the training rows as seeds: subsets of one size, drawn differently, as one subset with more seeds."""
 
+from collections import Counter
+
 from thaw.outputs import wording
 
 
@@ -23,6 +25,12 @@ def numbered(runs, first: dict[str, str]) -> dict[tuple[str, int], int]:
     known = runs[runs["seed"].notna() & runs["subset"].isin(places)]
     keys = set(zip(known["subset"], known["seed"], strict=True))
     return {key: number for number, key in enumerate(sorted(keys, key=lambda key: (places[key[0]], key[1])), start=1)}
+
+
+def unit(first: dict[str, str], most: int) -> str:
+    """Return what the runs of a mean differ in: seed, draw, or run for both. Args: see `together`; their number."""
+    draws = Counter(first.values()).values()
+    return "seed" if not draws else "draw" if most <= max(draws) else "run"
 
 
 def notes(runs, first: dict[str, str]) -> list[str]:

@@ -55,18 +55,6 @@ class Contrasts:
     def _rows(self, cell: tuple, split: str):
         return self.shown.iloc[self._places.get((*cell, split), [])]
 
-    def best(self, cells: list[tuple]) -> tuple | None:
-        """Return the cell with the highest mean on validation, of equals the first; None where none has a score.
-
-        Means are over the seeds that all of them have; a cell with fewer seeds than another is left out.
-        """
-        scored = {cell: of_cell(self.validated, cell).set_index("seed")["value"] for cell in cells}
-        most = max((len(values) for values in scored.values()), default=0)
-        kept = {cell: values for cell, values in scored.items() if len(values) == most > 0}
-        shared = set.intersection(*(set(values.index) for values in kept.values())) if kept else set()
-        means = {cell: values[values.index.isin(shared)].mean() for cell, values in kept.items() if shared}
-        return max(means, key=means.get, default=None)
-
 
 def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) -> Resampled | None:
     """Return a weighted sum of cells, the mean over the seeds that all of them have; None where there is no such seed.

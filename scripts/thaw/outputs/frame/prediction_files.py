@@ -9,15 +9,17 @@ from thaw.core import layout
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
-from thaw.data.corpus import Corpus, scored_part
-from thaw.evaluation.result_files import select_rows, task_with_defaults
+from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
+from thaw.evaluation.result_files import joined, select_rows, task_with_defaults
 from thaw.evaluation.target_kinds import target_of
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.statistics.bootstrap import PartDraws, Resampled, RowDraws, resampled
 
+TOGETHER = "train+validation"  # in the place of a split: the rows of both, by fits that did not see the row
+
 
 class PredictionFiles:
-    """Predictions of runs on the test and validation splits of their tasks.
+    """Predictions of runs on the test and validation splits of their tasks, and of cross-validated ones on train.
 
     Corpora and records are read once, and each run is scored once on the resampled examples, however often it is
     compared.
@@ -32,13 +34,18 @@ class PredictionFiles:
         self._scored: dict[tuple, np.ndarray] = {}
         self._gold: dict[tuple, np.ndarray | list] = {}
 
-    def groups(self, folder: str, split: str) -> np.ndarray:
+    def groups(self, folder: str, split: str, joint: bool = False) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
 
-        Args: folder of a run below results.
+        Args: folder of a run below results; split; whether they are drawn together with those of train.
         """
-        frame = self._corpus(self._task(folder)["corpus"]).frame(split)
-        return frame["group"].to_numpy()[self._rows(folder, split)]
+        task = self._task(folder)
+        corpus = self._corpus(task["corpus"])
+        if not joint:
+            return corpus.frame(split)["group"].to_numpy()[self._rows(folder, split)]
+        parts = self._parts(folder, TOGETHER)
+        names = joint_groups(corpus, parts)
+        return names if split == TOGETHER else names[len(parts["train"]) :]
 
     def task_type(self, folder: str) -> str:
         """Return the type of the task of a run. Args: its folder below results."""
@@ -46,15 +53,18 @@ class PredictionFiles:
 
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
-        task, rows = self._task(folder), self._rows(folder, split)
+        task, gold, predictions = self._task(folder), [], []
         data, target = self._corpus(task["corpus"]), target_of(task)
-        asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
-        path = self.results / folder / "predictions.parquet"
+        labels = data.labels(task["target"])
+        path = self.results / folder / (layout.FOLDS if split == TOGETHER else "predictions.parquet")
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {path.parent}/metrics.json, so that the run is made again")
-        with wrap_corruption(path, f"{path.parent}/metrics.json"):
-            predictions = target.read(_column(path, target.read_from, split, asked), labels)
-        return scorer(task, metric, select_rows(self._targets(task, split), rows), predictions, labels)
+        for part, rows in self._parts(folder, split).items():
+            asked = data.frame(part)["row"].to_numpy()[rows]
+            with wrap_corruption(path, f"{path.parent}/metrics.json"):
+                predictions.append(target.read(_column(path, target.read_from, part, asked), labels))
+            gold.append(select_rows(self._targets(task, part), rows))
+        return scorer(task, metric, joined(gold), joined(predictions), labels)
 
     def resampled(self, terms: list[tuple[float, object]], metric: str, split: str) -> Resampled:
         """Return the mean over seeds of a weighted sum of scores, and its draws.
@@ -82,29 +92,63 @@ class PredictionFiles:
         """Return the draws of the mean over seeds of some rows of runs.csv, [D]."""
         return self.resampled([(1.0, rows)], metric, split).draws
 
-    def by_row(self, rows, metric: str, split: str) -> np.ndarray:
-        """Return what some rows of runs.csv score on resampled examples, [rows, D]."""
+    def by_row(self, rows, metric: str, split: str, joint: bool = False) -> np.ndarray:
+        """Return what some rows of runs.csv score on resampled examples, [rows, D].
+
+        Args: joint, of the validation split, whether its examples are drawn as among those of `by_row_folds`.
+        """
         folders = list(rows["folder"])
-        new = [folder for folder in folders if (folder, metric, split) not in self._by_row]
+        new = [folder for folder in folders if (folder, metric, split, joint) not in self._by_row]
         alike: dict[bytes, list[str]] = {}  # draws of the training rows may bring validation rows of their own
         for folder in new:
-            alike.setdefault(self._rows(folder, split).tobytes(), []).append(folder)
+            alike.setdefault(self._place(folder, split, joint), []).append(folder)
         for same in alike.values():
-            scores = self._drawn(same[0], split).scores([self.scorer(folder, metric, split) for folder in same])
-            self._by_row |= {(folder, metric, split): row for folder, row in zip(same, scores, strict=True)}
-        return np.stack([self._by_row[folder, metric, split] for folder in folders])
+            scores = self._drawn(same[0], split, joint).scores([self.scorer(folder, metric, split) for folder in same])
+            self._by_row |= {(folder, metric, split, joint): row for folder, row in zip(same, scores, strict=True)}
+        return np.stack([self._by_row[folder, metric, split, joint] for folder in folders])
 
-    def _drawn(self, folder: str, split: str) -> RowDraws:
+    def by_row_folds(self, rows, metric: str) -> np.ndarray:
+        """Return what cross-validated runs score on resampled rows of train and validation together, [rows, D].
+
+        Each row counts by the prediction of the fit that did not see it. The same group of rows is drawn as often in
+        all runs on a corpus, and by `by_row` of the validation split with `joint`.
+        """
+        for folder in rows["folder"]:
+            if not self.cross_validated(folder):
+                raise UserError(f"{folder} was not cross-validated: validation chose its settings")
+        return self.by_row(rows, metric, TOGETHER, joint=True)
+
+    def cross_validated(self, folder: str) -> dict | None:
+        """Return what metrics.json of a run has of its folds, None where validation chose."""
+        return read_json(self.results / folder / "metrics.json").get("folds")
+
+    def _place(self, folder: str, split: str, joint: bool) -> bytes:
+        """Return what distinguishes the rows that are drawn from others of the same corpus."""
+        parts = self._parts(folder, TOGETHER if joint else split)
+        return b"".join(rows.tobytes() for rows in parts.values())
+
+    def _drawn(self, folder: str, split: str, joint: bool) -> RowDraws:
         """Return the draws of the rows that a run was scored on, the same for all tasks of a corpus."""
-        corpus, rows = self._task(folder)["corpus"], self._rows(folder, split)
-        key = (corpus, split, rows.tobytes())
+        corpus, place = self._task(folder)["corpus"], self._place(folder, split, joint)
+        key = (corpus, split, joint, place)
         if key not in self._draws:
-            kind = PartDraws if len(rows) < len(self._corpus(corpus).frame(split)) else RowDraws
-            self._draws[key] = kind(self.groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
+            of_part = joint or len(self._rows(folder, split)) < len(self._corpus(corpus).frame(split))
+            kind = PartDraws if of_part else RowDraws
+            seed = crc32(f"{corpus}/{TOGETHER if joint else split}".encode())
+            self._draws[key] = kind(self.groups(folder, split, joint), random_seed=seed)
         return self._draws[key]
 
     def _task(self, folder: str) -> dict:
         return self._task_and_subset(folder)[0]
+
+    def _parts(self, folder: str, split: str) -> dict[str, np.ndarray]:
+        """Return by split the rows of a split, or of train and validation together, that a run was scored on."""
+        if split != TOGETHER:
+            return {split: self._rows(folder, split)}
+        task, subset = self._task_and_subset(folder)
+        validation = task["validation"]
+        train = subset_rows(self._corpus(task["corpus"]), task, subset)
+        return {"train": train, validation: self._rows(folder, validation)}
 
     def _rows(self, folder: str, split: str) -> np.ndarray:
         """Return the rows of a split that a run was scored on."""

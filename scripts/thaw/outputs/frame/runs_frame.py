@@ -13,15 +13,18 @@ One row per result, split and metric.
     role                train, validation, test, reserved (rows of train that a subset reserves), unseen (test rows that
                         share no sentence with train), or transfer (a split `<task>/<split>` of another task)
     optimizer           of the run's phases; lbfgs means that all seeds share one convex fit
-    precision           of the run's phases
+    precision           in which the run's phases were computed
     pairs               how pairs of texts were read: joint or separate; empty where the task has none
     truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
     train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
-                        pretraining that it started from
+                        pretraining that it started from; search_seconds and search_flops: its share of the trials of
+                        the search that chose its settings, empty where one is unknown
     processor_seconds   that all threads worked during total_seconds; empty where a run did not note them
-    extraction_seconds  the run's share, by the rows that it reads, of the encoder passes that wrote the boundaries
-                        which it and its neighbours in this experiment read; 0 where it read none.
-                        extraction_whole_seconds: what its rows took of those passes, undivided
+    extraction_seconds  the run's share, by the rows that training and choosing read, of the encoder passes that wrote
+                        the boundaries which it and its neighbours in this experiment read; 0 where it read none.
+                        extraction_whole_seconds: what its rows took of those passes, undivided; extraction_flops: of
+                        its share, empty where the encoder's config.json is gone
+    price_seconds       all of these together, of the processor where that is known (`price.py`)
     inference_layers    layers of the encoder that a prediction needs; inference_flops: operations of one prediction.
                         Empty for results that were made before runs noted it
     updates             steps of the optimizer of this run; empty where it noted none
@@ -42,8 +45,9 @@ TEXT = (
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
     "split role metric main value n train_rows truncated train_seconds after_seconds search_seconds total_seconds "
-    "processor_seconds extraction_seconds extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb "
-    "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
+    "processor_seconds extraction_seconds extraction_whole_seconds price_seconds flops after_flops search_flops "
+    "extraction_flops trained_parameters peak_memory_mb inference_layers inference_flops updates flags missing "
+    "synthetic carved protocol device digest folder"
 ).split()
 # columns that a table of runs from before them lacks
 LATER = ("inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")

@@ -1,22 +1,34 @@
-"""What the search cost that chose a run's settings: all its trials."""
+"""What the search cost that chose a run's settings: all its trials, and a run's share of them."""
 
+from collections import Counter
 from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.files import read_json
+from thaw.outputs.frame.price import Spent, of_training
 
 
-def search_seconds(needs, results) -> float | None:
-    """Return the seconds of training of all trials of the searches that a run needs, 0 without one.
+def searches_of(needs) -> dict[str, object]:
+    """Return the searches that a run needs, by folder. Args: needs, as `CollectedResult` has them."""
+    return {need.folder: need for need in needs if need.role == "settings"}
+
+
+def search_costs(needs, results, readers: Counter) -> tuple[float, Spent] | None:
+    """Return a run's share of all trials of the searches that it needs, by the clock, and as its price has it.
 
     None where a search or a trial has left no record of its cost. Args: needs, as `CollectedResult` has
-    them; the results folder.
+    them; the results folder; how many runs need each search, by its folder.
     """
-    searches = {need.folder: need for need in needs if need.role == "settings"}
-    files = [path for need in searches.values() for path in _costs(need, Path(results))]
-    if not all(path.is_file() for path in files):
-        return None
-    return sum((float(read_json(path)["seconds"]["train"]) for path in files), 0.0)
+    clock, seconds, flops = 0.0, 0.0, 0.0
+    for folder, need in searches_of(needs).items():
+        for path in _costs(need, Path(results)):
+            if not path.is_file():
+                return None
+            record = read_json(path)
+            spent = of_training(record, path)
+            clock += record["seconds"]["train"] / readers[folder]
+            seconds, flops = seconds + spent.seconds / readers[folder], flops + spent.flops / readers[folder]
+    return clock, Spent(seconds, flops)
 
 
 def _costs(need, results: Path) -> list[Path]:

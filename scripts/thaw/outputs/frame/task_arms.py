@@ -3,11 +3,11 @@
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, FoldScores
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, Answer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, LearningCurve, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -17,7 +17,7 @@ WITHOUT_ENCODER = ("majority", "bag_of_words", "cosine")
 FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "below_majority": COLLAPSED, "diverged": COLLAPSED}
 
 
-def answers(data, spec: dict) -> list[Answer]:
+def answers(data, spec: dict) -> list[TaskAnswer]:
     """Return the answer for each task and group of runs that has a run with a score on validation.
 
     Args: OutputData; the spec of an advice_table, or what of it is read: labels, order, within, price_weight.
@@ -38,13 +38,13 @@ def answers(data, spec: dict) -> list[Answer]:
     return made
 
 
-def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> Answer:
+def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer:
     labels = spec["labels"]
     decision = decide(of.arms, spec.get("within", 0.0), spec.get("price_weight", 0.0))
     names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
     names |= {arm.name: wording.BASELINE_LABELS[arm.name] for arm in of.arms if not arm.encoder}
     title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
-    return Answer(
+    return TaskAnswer(
         of.task,
         *of.group,
         f"{title}, {group}" if group else title,
@@ -55,6 +55,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> Answer:
         {column.split: of.tested(decision.taken, column.split) for column in columns},
         tuple(of.left_out),
         of.single_class,
+        of.curve,
     )
 
 
@@ -76,6 +77,8 @@ class TaskArms:
             self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
         self.seeds = _usual(trained or [set(mine["seed"]) for mine in scored.values()])
+        self.curve: LearningCurve | None = None
+        self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
         self.arms = self._flagged([*self._baselines(), *arms])
@@ -108,12 +111,12 @@ class TaskArms:
         """Return a strategy, or with no row of the summary a baseline; nothing where it has no predictions."""
         metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
         try:
-            by_row = 100 * self.predictions.by_row(validated, metric, split)
+            by_row = 100 * self.predictions.by_row(validated, metric, split, joint=self.joint)
         except UserError:
             self._leave_out(name, NO_PREDICTIONS)
             return []
         rows, scores = self.predictions.count(validated, split), 100 * validated["value"].to_numpy(float)
-        shared = row is not None and row.optimizer == "lbfgs" and np.ptp(scores) == 0  # one fit for all seeds
+        shared = row is not None and _is_shared(validated, row)
         if self.seeds <= set(validated["seed"]) and not shared:
             kept = validated["seed"].isin(self.seeds).to_numpy()
             scores, by_row = scores[kept], by_row[kept]
@@ -122,10 +125,23 @@ class TaskArms:
         if row is None:
             return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
-        searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
+        folds = self._folds(name, validated) if shared else None
         gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
-        price, converged = row.seconds + searched, row.optimizer == "lbfgs"
-        return [Arm(name, scores, by_row, rows, price, converged, True, flags, gain)]
+        converged = row.optimizer == "lbfgs"
+        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, folds)]
+
+    def _folds(self, name: str, validated) -> FoldScores | None:
+        """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
+        if (known := self._known_folds(validated)) is None:
+            return None
+        metric = validated["metric"].iloc[0]
+        score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
+        if self.curve is None or score > self.curve.score:
+            self.curve = LearningCurve(name, known["half"]["fitted"], half, known["fitted"], score)
+        return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
+
+    def _known_folds(self, validated) -> dict | None:
+        return self.predictions.cross_validated(validated["folder"].iloc[0])
 
     def _baselines(self) -> list[Arm]:
         arms = []
@@ -157,6 +173,11 @@ def _name(row) -> str:
 def _usual(seeds: list[set]) -> set:
     """Return the seeds that most strategies have, of ties the larger set."""
     return max(seeds, key=lambda own: (seeds.count(own), len(own)), default=set())
+
+
+def _is_shared(validated, row) -> bool:
+    """Tell whether all seeds of a strategy share one fit; draws of the training rows have fits of their own."""
+    return row.optimizer == "lbfgs" and np.ptp(validated["value"].to_numpy(float)) == 0
 
 
 def _is_usual(flag: str, flags) -> bool:

@@ -72,8 +72,9 @@ def _error_bars(counts: dict, draws: list[str]) -> str:
     """Return over what means are and what is printed with them. Args: the report's counts; its notes on draws."""
     fewest, most = counts["fewest"], counts["most"]
     numbers = "" if draws else f" ({', '.join(map(str, counts['seeds']))})"
-    spread = ", standard deviation (n − 1)" + " where there are two seeds or more" * (fewest < 2) if most > 1 else ""
-    text = f"Means over {wording.seed_range(fewest, most)}{numbers}{spread}, 95 % CI ({wording.ci_over(fewest, most)})."
+    spread = ", standard deviation (n − 1)" + " from 3 on" * (fewest < 3) if most > 2 else ""
+    over = wording.seed_range(fewest, most, counts["unit"])
+    text = f"Means over {over}{numbers}{spread}, 95 % CI ({wording.ci_over(fewest, most)})."
     return " ".join([text, *draws])
 
 

@@ -123,10 +123,10 @@ def seeds_of(summary) -> dict[str, int]:
     return {"fewest": fewest, "most": most}
 
 
-def caution(summary) -> str:
-    """Return the sentence on what intervals say with this number of seeds. Args: see `seeds_of`."""
+def caution(summary, unit: str = "seed") -> str:
+    """Return the sentence on what intervals say with this number of seeds. Args: see `seeds_of`; `draws.unit`."""
     seeds = seeds_of(summary)
-    text = f"Means are over {wording.seed_range(**seeds)}."
+    text = f"Means are over {wording.seed_range(seeds['fewest'], seeds['most'], unit)}."
     return " ".join([text, *wording.few_seeds(seeds["fewest"])])
 
 

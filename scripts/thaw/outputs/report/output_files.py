@@ -78,7 +78,7 @@ def _text(row: dict, labels: dict) -> str:
     """Return what a point is, in words."""
     name = wording.strategy_name(labels, row["strategy"], row["variant"])
     mean, sd = (float(row[column] or "nan") for column in ("mean", "sd"))
-    score = wording.number(mean) + (f" ± {wording.number(sd)}" if sd == sd else "")
-    costs = [wording.seconds(float(row["seconds"] or "nan")), f"{wording.short(float(row['flops'] or 'nan'))} FLOPs"]
+    score = wording.number(mean) + wording.spread(sd, int(row["seeds"]))
+    costs = [wording.seconds(float(row["price"] or "nan")), f"{wording.short(float(row['flops'] or 'nan'))} FLOPs"]
     front = "; on the Pareto front" if row.get("pareto") == "True" else ""
     return f"{name}, {wording.task_name(labels, row['task'])}: {score}; {', '.join(costs)}{front}"

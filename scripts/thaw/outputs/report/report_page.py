@@ -40,8 +40,7 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates, wording
-from thaw.outputs.frame import aggregate, draws
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
@@ -83,7 +82,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "columns": columns,
         "synthetic_tasks": synthetic,
-        "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
+        "counts": (counts := _counts(summary, fitted, present, spec)),
         "draws": draws.notes(each_run, first),
         "missing": provenance.missing(each_run, labels_of_runs),
         "differences": provenance.differences(made_with),
@@ -101,7 +100,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "baselines": _baselines(summary, labels),
         "answers": [_said(answer) for answer in answers],
         "claims": _claims(spec["outputs"], folder),
-        "caution": methods.caution(summary),
+        "caution": methods.caution(summary, counts["unit"]),
         "shown": _with_first(numbered(spec["outputs"], folder, bool(synthetic), tables, labels), bool(answers)),
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
@@ -114,7 +113,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
-        "cost_rule": " ".join([wording.COST_RULE, *busy_note(present)]),
+        "cost_rule": " ".join([wording.COST_RULE, *price.note(present)]),
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present, linked),
     }
@@ -131,7 +130,7 @@ def _linked(results, folder: Path, run: str) -> str:
     return relative(Path(results, run, "metrics.json"), folder)
 
 
-def _said(answer: record.Answer) -> dict:
+def _said(answer: record.TaskAnswer) -> dict:
     """Return an answer in print: title, metric, headline, score on test with its anchor, sentences."""
     cell = answer.cell_of(answer.decision.taken)
     return {
@@ -238,11 +237,13 @@ def _baselines(summary, labels: dict) -> list[str]:
     return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
 
 
-def _counts(summary, fitted, present) -> dict:
+def _counts(summary, fitted, present, spec: dict) -> dict:
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
-    return axes | methods.seeds_of(summary) | {"seeds": seeds, "planned": planned, "runs": there}
+    over = methods.seeds_of(summary)
+    over["unit"] = draws.unit(spec.get("first_draws", {}), over["most"])
+    return axes | over | {"seeds": seeds, "planned": planned, "runs": there, "preparatory": spec.get("preparatory", 0)}
 
 
 def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:

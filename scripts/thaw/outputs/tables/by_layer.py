@@ -136,25 +136,22 @@ def _cells(row, layers: list[int], digits: int = 1, bold: bool = False, last: tu
     cells = []
     for layer in layers:
         one = by_layer.get(layer)
-        cells.append(one and _cell(one.mean, one.sd, digits, bold and one.mean == best, getattr(one, "flag", "")))
+        cells.append(one and _cell(one, digits, bold and one.mean == best))
     if last:
         value = row[last[1]].mean()
         cells.append(None if value != value else TextCell(wording.number(value, digits), value))
     return cells
 
 
-def _cell(mean: float, sd: float, digits: int, best: bool, flag: str) -> TextCell:
-    spread = "" if sd != sd else f" ± {wording.number(sd, digits)}"
-    return TextCell(wording.number(mean, digits) + spread + NOISE * bool(flag), None if mean != mean else mean, best)
+def _cell(one, digits: int, best: bool) -> TextCell:
+    text = wording.number(one.mean, digits) + wording.spread(one.sd, one.seeds, digits)
+    return TextCell(text + NOISE * bool(getattr(one, "flag", "")), None if one.mean != one.mean else one.mean, best)
 
 
 def _over_seeds(frame) -> str:
     """Return over how many seeds the means are."""
     seeds = frame["seeds"].clip(lower=1)  # none where a score is undefined
-    low, high = seeds.min(), seeds.max()
-    if high == 1:
-        return "one seed, hence no standard deviation"
-    return f"mean ± standard deviation (n − 1) over {high if low == high else f'{low} to {high}'} seeds"
+    return wording.means_over(int(seeds.min()), int(seeds.max()))
 
 
 def _layer_0(records: list[ProbeRecord], names: Names) -> str:

@@ -35,7 +35,7 @@ def build(data, spec: dict) -> TextTable:
     """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries, on_reserved = spec["labels"], spec["findings"], spec.get("by_task") == RESERVED
     subsets = dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
-    results = tested(data, entries, subsets)
+    results = shown = tested(data, entries, subsets)
     titles, cells = ("By task",), [[_detail(*pair, names)] for pair in zip(entries, results, strict=True)]
     if spec.get("by_task"):
         shown = [[one for one in own if (one.test["split"] == RESERVED) == on_reserved] for own in results]
@@ -53,7 +53,7 @@ def build(data, spec: dict) -> TextTable:
     if spec.get("by_task"):
         where = "reserved rows" if on_reserved else "test splits"
         notes.insert(0, f"Answer: on all splits; by task on {where}. Empty: not claimed of the task.")
-    lines = [line for entry, own in zip(entries, results, strict=True) for line in _lines(entry, own)]
+    lines = [line for entry, own in zip(entries, shown, strict=True) for line in _lines(entry, own)]
     titles = ("Paper", "Answer", *titles)
     return text_table(spec, titles, list(groups.values()), notes, HEADER, lines, of="Claim", sentences=True)
 
@@ -65,16 +65,15 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     """
     runs = data.runs[data.runs["kind"] == "run"]
     places = list(runs[["task", "subset", "split"]].drop_duplicates().itertuples(index=False, name=None))
-    cases, means = [], []
+    cases, results = [], [[] for _ in entries]
     for index, entry in enumerate(entries):
         for test in (test | {"subset": subset} for test in entry.get("tests", []) for subset in subsets):
             if (test["task"], test["subset"], test["split"]) in places:
                 sides = _sides(runs, entry["encoder"], test)
                 scored = [(times, rows[rows["value"].notna()]) for times, rows in sides]
                 mean = combined(scored, data.predictions)
-                means += [mean] if mean else []
                 cases.append((index, test, mean, tuple(flags_of([rows for _, rows in sides]))))
-    differences, results = iter(jointly(means)), [[] for _ in entries]
+    differences = iter(jointly([mean for _, _, mean, _ in cases if mean]))
     for index, test, mean, flags in cases:
         one = Tested(test)
         if mean:

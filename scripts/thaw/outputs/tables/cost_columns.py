@@ -1,4 +1,4 @@
-"""What strategies cost, as columns of a table of scores: means over its tasks, charged as `wording.COST_RULE` says."""
+"""What strategies cost, as columns of a table of scores: means over its tasks."""
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from thaw.outputs.tables.table_model import Row, TextCell
 
 COLUMNS = {  # option: column of a summary, label, unit, in print
     "updates": ("updates", "Updates", "", wording.count),
-    "seconds": ("seconds", "Time", "a run", wording.seconds),
+    "seconds": ("price", "Price", "a run", wording.seconds),
     "memory": ("memory", "Memory", "peak", lambda value: f"{wording.short(1e6 * value)}B"),
     "parameters": ("parameters", "Parameters", "trainable", wording.short),
-    "share": ("seconds", "Share of full", "time, %", wording.number),
+    "share": ("price", "Price", "% of full", wording.number),
 }
 
 
@@ -25,7 +25,7 @@ def columns(names: list[str]) -> list[Column]:
 def add(rows: list[Row], names: list[str], summarised: SummaryRows) -> None:
     """Add to each row its costs; blank where a run did not note it.
 
-    Those of a strategy are over the tasks that it was run on; its share is of full fine-tuning's time on the same ones.
+    Those of a strategy are over the tasks that it was run on; its share is of full fine-tuning's price there.
     """
     for row in rows if names else ():
         runs = [run for run in summarised.runs(tuple(row.key[name] for name in aggregate.GROUP)) if run.seeds > 0]

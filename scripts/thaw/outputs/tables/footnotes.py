@@ -4,8 +4,7 @@ from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.outputs.frame import aggregate, draws, price
 
 BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy."
 
@@ -20,9 +19,9 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     within = ", within its group" if _groups(summary) > 1 else ""
     bold = [f"Bold: the highest mean on validation of each column{within}."]
-    short = [_numbers(columns, fitted, role), *(marks or bold), *_synthetic(columns)]
+    short = [_numbers(columns, fitted, role, spec.get("first_draws", {})), *(marks or bold), *_synthetic(columns)]
     short += [wording.COST_NOTE] * bool(spec.get("costs"))
-    short += busy_note(runs) if "seconds" in spec.get("costs", []) else []
+    short += price.note(runs) if "seconds" in spec.get("costs", []) else []
     lines = [*short, *shared_fits(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary, spec), *_undefined(summary)]
@@ -51,19 +50,18 @@ def _tasks(tasks, labels: dict) -> str:
     return wording.listing(wording.task_name(labels, task) for task in dict.fromkeys(tasks))
 
 
-def _numbers(columns, fitted, role: str) -> str:
+def _numbers(columns, fitted, role: str, first: dict[str, str]) -> str:
     """Return the sentences about metrics, split, means, standard deviations and the number of seeds."""
     metrics = wording.listing(dict.fromkeys(column.metric for column in columns))
     text = f"{metrics}, × 100, on {'the test splits of other tasks' if role == 'transfer' else role}."
-    return f"{text[0].upper()}{text[1:]} {over_seeds(fitted)}"
+    return f"{text[0].upper()}{text[1:]} {over_seeds(fitted, first)}"
 
 
-def over_seeds(fitted) -> str:
-    """Return the sentence about means and standard deviations of a frame with `seeds`."""
+def over_seeds(fitted, first: dict[str, str]) -> str:
+    """Return the sentence about means and standard deviations of a frame with `seeds`. Args: first, see `draws`."""
     low, high = int(fitted["seeds"].min()), int(fitted["seeds"].max())
-    if high == 1:
-        return "One seed, hence no standard deviation."
-    return f"Mean ± standard deviation (n − 1) over {low if low == high else f'{low} to {high}'} seeds."
+    said = wording.means_over(low, high, draws.unit(first, high))
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _synthetic(columns) -> list[str]:

@@ -49,7 +49,7 @@ def _lines(record: ProbeRecord, by_seed: dict[int, tuple[float, float]]) -> list
 def _cells(by_seed: dict[int, tuple[float, float]]) -> list[TextCell]:
     """Return the loss before, and after with its standard deviation over seeds."""
     before, after = np.array(list(by_seed.values())).T
-    spread = f" ± {wording.number(after.std(ddof=1), 2)}" if len(after) > 1 else ""
+    spread = wording.spread(after.std(ddof=min(1, len(after) - 1)), len(after), 2)
     return [
         TextCell(wording.number(before.mean(), 2), before.mean()),
         TextCell(wording.number(after.mean(), 2) + spread, after.mean()),
@@ -74,6 +74,6 @@ def _group(place: tuple, groups: dict, labels: dict) -> str:
 def _notes() -> list[str]:
     return [
         "Loss in nats of the encoder's own pretraining heads on texts of validation, before fine-tuning and after it, "
-        "with the same masks; mean ± standard deviation (n − 1) over seeds. Higher is worse: what the strategy has "
-        "forgotten of its pretraining, on texts of the task."
+        "with the same masks; mean ± standard deviation (n − 1) over seeds, from 3 on. Higher is worse: what the "
+        "strategy has forgotten of its pretraining, on texts of the task."
     ]

@@ -1,7 +1,7 @@
 """The recommendation of an experiment: by task its arms from cheap to dear, and the one to take."""
 
-from thaw.decision.record import Answer
-from thaw.outputs.frame.busy_machine import busy_note
+from thaw.decision.record import TaskAnswer
+from thaw.outputs.frame import price
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -16,7 +16,7 @@ HEADER = (
 NOTES = [
     "From cheap to dear; bold: what to take, the least expected loss. Validation: the score there, × 100.",
     "Difference: to what to take, with a 95 % interval over rows and seeds that holds for all arms together.",
-    "Best: chance to be the best. Expected loss: points that an arm is expected to lie below the best.",
+    "Best: chance to be the best. Expected loss: points that an arm is expected to lose to the best.",
     "Price: of training, of the runs it starts from, of its search, and a share of the feature extraction.",
 ]
 
@@ -30,15 +30,15 @@ def build(data, spec: dict) -> TextTable:
     groups = [Group(_title(answer), [], [_row(answer, arm) for arm in answer.decision.arms]) for answer in made]
     lines = [_line(answer, arm) for answer in made for arm in answer.decision.arms]
     said = [f"{answer.title}: {line}" for answer in made for line in words.reasons(answer)]
-    notes = [*said, *NOTES, *busy_note(data.runs)]
+    notes = [*said, *NOTES, *price.note(data.runs)]
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Arm", answers=made)
 
 
-def _title(answer: Answer) -> str:
+def _title(answer: TaskAnswer) -> str:
     return f"{answer.title}, {answer.metric}. {words.headline(answer)}"
 
 
-def _row(answer: Answer, arm) -> Row:
+def _row(answer: TaskAnswer, arm) -> Row:
     taken, away = arm.name == answer.decision.taken, arm.difference
     cell = answer.cell_of(arm.name)
     link = cell_anchor(answer.task, {"kind": "run"} | cell) if cell else ""
@@ -53,7 +53,7 @@ def _row(answer: Answer, arm) -> Row:
     return Row({}, answer.names[arm.name], cells)
 
 
-def _line(answer: Answer, arm) -> list:
+def _line(answer: TaskAnswer, arm) -> list:
     decision, away = answer.decision, arm.difference
     place = [answer.task, answer.subset, answer.encoder, answer.head, arm.name, *answer.points.get(arm.name, ("", ""))]
     numbers = [f"{value:.4f}" for value in (arm.estimate, away.value, away.low, away.high)]

@@ -54,9 +54,7 @@ def _rows(lines: list[list]) -> list[Row]:
     for share in dict.fromkeys(line[1] for line in lines):
         mine = np.array([line[2:] for line in lines if line[1] == share], dtype=float)
         score, random, parameters, seconds = mine.mean(0)
-        spreads = (
-            [f" ± {wording.number(spread)}" for spread in mine[:, :2].std(0, ddof=1)] if len(mine) > 1 else ["", ""]
-        )
+        spreads = [wording.spread(sd, len(mine)) for sd in mine[:, :2].std(0, ddof=min(1, len(mine) - 1))]
         shown = [f"{wording.number(one)}{spread}" for one, spread in zip((score, random), spreads, strict=True)]
         shown += [wording.number(parameters / 1e6, 2), wording.number(100 * seconds / whole, 0)]
         cells = zip(shown, (score, random, parameters, seconds), strict=True)
@@ -66,7 +64,7 @@ def _rows(lines: list[list]) -> list[Row]:
 
 def _notes() -> list[str]:
     return [
-        "Score × 100 on validation with the run's own head, mean ± standard deviation (n − 1) over seeds; nothing is "
-        "trained again. Parameters: of the encoder without the least important heads. Time: of a pass over the "
-        "examples, in % of the whole model's, the median of five passes on the machine that measured it.",
+        "Score × 100 on validation with the run's own head, mean ± standard deviation (n − 1) over seeds, from 3 on; "
+        "nothing is trained again. Parameters: of the encoder without the least important heads. Time: of a pass over "
+        "the examples, in % of the whole model's, the median of five passes on the machine that measured it.",
     ]

@@ -1,5 +1,6 @@
 """A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others."""
 
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.summary_rows import SummaryRows
@@ -57,7 +58,7 @@ def _of_role(data, spec: dict, role: str) -> Table:
 def cell(row, marks: dict[str, str]) -> Cell:
     """Return the cell of a summary row. Args: the marks of warnings, see `footnotes.warning_marks`."""
     undefined = row.mean != row.mean
-    silent = row.sd != row.sd or row.shared or not row.fitted
+    silent = row.seeds < FEWEST_OF_INTERVAL or row.sd != row.sd or row.shared or not row.fitted
     mean, sd = (None if undefined else row.mean), (None if silent else row.sd)
     warnings = ",".join(marks[flag] for flag in row.flags.split(";") if flag in marks) if row.fitted else ""
     return Cell(mean, sd, int(row.seeds), warnings=warnings, missing=int(row.missing))

@@ -8,7 +8,7 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
-HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept seconds"
+HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept price"
 HEADER += " mflops"
 
 
@@ -39,13 +39,13 @@ def build(data, spec: dict) -> TextTable:
             for row in own.itertuples():
                 whole = full.get((row.task, row.split))
                 facts = [strategy, variant, point["taught_by"], point["layers"], round(size)]
-                values = row.mean, whole, _kept(row.mean, whole), row.seconds, row.inference / 1e6
+                values = row.mean, whole, _kept(row.mean, whole), row.price, row.inference / 1e6
                 numbers = ["" if value is None or value != value else f"{value:.4f}" for value in values]
                 lines.append([*group, *facts, row.task, row.split, row.metric, row.seeds, *numbers])
         groups += [Group(name, [], rows)] if len(rows) > 1 else []
     if not groups:
         raise UserError("a student_table needs results of the full model and of a student")
-    titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB", "MFLOPs"]
+    titles = [*(column.title for column in columns), "Taught", "Layers", "Price", "MB", "MFLOPs"]
     whole = wording.label(labels, "strategies", spec["reference"])
     return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
 
@@ -68,8 +68,8 @@ def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell
             wording.number(row.mean) + share, row.mean, link=row_anchor(row)
         )
     facts = ["yes" if point["taught_by"] else wording.DASH, str(point["layers"])]
-    costs = rows.drop_duplicates("task")[["seconds", "inference"]].mean()  # a task with two test splits counts once
-    numbers = [f"{costs['seconds']:.0f}", f"{size / 1e6:.1f}", wording.number(costs["inference"] / 1e6, 0)]
+    costs = rows.drop_duplicates("task")[["price", "inference"]].mean()  # a task with two test splits counts once
+    numbers = [wording.seconds(costs["price"]), f"{size / 1e6:.1f}", wording.number(costs["inference"] / 1e6, 0)]
     return cells + [TextCell(text) for text in [*facts, *numbers]]
 
 
@@ -81,7 +81,7 @@ def _kept(score: float, full: float | None) -> float | None:
 def _notes(whole: str) -> list[str]:
     return [
         f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
-        "Seconds: of training, medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
+        "Price: medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
         "weights in fp32, without the head; a layer counts with the mean of all. MFLOPs: operations of one prediction, "
-        "the mean over test examples. Seconds and MFLOPs are means over tasks.",
+        "the mean over test examples. Prices and MFLOPs are means over tasks.",
     ]

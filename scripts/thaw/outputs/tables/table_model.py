@@ -13,7 +13,7 @@ KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row o
 
 @dataclass
 class Cell:
-    """A mean over seeds (scores x 100); sd is None for one seed, or for one fit shared by all seeds.
+    """A mean over seeds (scores x 100); sd is None below three seeds, and for one fit shared by all.
 
     warnings: the marks of the warnings of its runs; missing: the number of missing runs; low, high: the 95 % CI, None
     where none is shown; best: in bold; mark: ALIKE or nothing.
@@ -143,7 +143,7 @@ class TextTable(Table):
 
     header: list[str] = field(default_factory=list)
     lines: list[list] = field(default_factory=list)
-    answers: list = field(default_factory=list)  # of a table of recommendations, written beside it as values
+    answers: list = field(default_factory=list)  # of a table of recommendations, written next to it as values
 
     def records(self) -> list[list]:
         """Return the header and the lines."""

@@ -33,7 +33,7 @@ def _notes(frame, labels: dict) -> list[str]:
     metrics = wording.listing(dict.fromkeys(wording.metric_name(labels, metric) for metric in frame["metric"]))
     first = f"{metrics[0].upper()}{metrics[1:]}, × 100, on the first test split of each task."
     where = "Rows: the task that was trained on; columns: the one that is tested; bold where they are the same."
-    return [f"{first} {where} {footnotes.over_seeds(frame)}", *footnotes.shared_fits(frame, labels)]
+    return [f"{first} {where} {footnotes.over_seeds(frame, {})}", *footnotes.shared_fits(frame, labels)]
 
 
 def _means(data, spec: dict):
@@ -69,6 +69,7 @@ def _row(names: Names, task: str, rows, tested: list[str]) -> Row:
 def _cell(one, own: bool) -> TextCell | None:
     if one is None:
         return None
-    spread = "" if one.sd != one.sd else f" ± {wording.number(one.sd)}"
     key = {"kind": "run", **{name: getattr(one, name) for name in OF_GROUP}}
-    return TextCell(wording.number(one.mean) + spread, one.mean, own, link=cell_anchor(one.task, key))
+    return TextCell(
+        wording.number(one.mean) + wording.spread(one.sd, one.seeds), one.mean, own, link=cell_anchor(one.task, key)
+    )

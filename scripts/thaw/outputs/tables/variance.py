@@ -20,8 +20,8 @@ def build(data, spec: dict) -> TextTable:
     """Return the standard deviation of each factor, a line for each task and strategy with a varying factor.
 
     The seed of a run decides initialisation, dropout and the order of the rows; where a strategy sweeps the order
-    (`sweep: {order: [1, 2]}`), the order is a factor of its own and the seed decides the rest. Raises UserError where
-    nothing varies.
+    (`sweep: {order: [1, 2]}`), the order is a factor of its own and the seed decides the rest. Both are nested in the
+    subset, since their numbers mean nothing on other rows. Raises UserError where nothing varies.
     """
     components, uneven = _split(data.runs, spec)
     if not components:
@@ -33,7 +33,7 @@ def build(data, spec: dict) -> TextTable:
         groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts, shares, behind)))
         for factor, part in parts.items():
             cell = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
-            ends = [f"{end:.6f}" for end in part.interval()] if factor in factors else ["", ""]
+            ends = [f"{part.low:.6f}", f"{part.high:.6f}"] if factor in factors else ["", ""]
             share = f"{shares[factor]:.4f}" if factor in shares else ""
             variance = f"{max(0.0, part.variance):.6f}"
             lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
@@ -54,14 +54,17 @@ def _split(runs, spec: dict) -> tuple[dict, int]:
     components, uneven = {}, 0
     for key, rows in chosen.groupby(RUNS, sort=False):
         seed = "initialisation" if rows["order"].iloc[0] else "seed"
-        levels = {seed: rows["seed"].nunique(), "order": rows["order"].nunique(), "subset": rows["subset"].nunique()}
-        factors = {name: size for name, size in levels.items() if size > 1}
+        within = rows.groupby("subset")[["seed", "order"]].nunique().max()
+        levels = {seed: within["seed"], "order": within["order"], "subset": rows["subset"].nunique()}
+        factors = {name: int(size) for name, size in levels.items() if size > 1}
         uneven += len(rows) != prod(levels.values())
         if factors and len(rows) == prod(levels.values()):
             columns = ["seed" if name == seed else name for name in factors]
             keys = rows[columns].itertuples(index=False, name=None)
             scores = dict(zip(keys, 100 * rows["value"], strict=True))
-            components[key] = factors, variance_components.split(scores, tuple(factors)), _behind(rows, spec["labels"])
+            outer = "subset" if "subset" in factors and len(factors) > 1 else None
+            parts = variance_components.split(scores, tuple(factors), outer)
+            components[key] = factors, parts, _behind(rows, spec["labels"])
     return components, uneven
 
 
@@ -89,8 +92,9 @@ def _group_name(group: tuple, groups: dict, labels: dict) -> str:
 
 
 def _has_shares(factors: dict[str, int]) -> bool:
-    """Return whether shares of the variance say anything: not of one factor, nor of one with two levels."""
-    return len(factors) > 1 and 2 not in factors.values()
+    """Return whether shares of the variance say anything: not of one factor, nor where one has two levels in all."""
+    draws = factors.get("subset", 1)
+    return len(factors) > 1 and all(size > 2 or (name != "subset" and draws > 1) for name, size in factors.items())
 
 
 def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, float]:
@@ -108,9 +112,8 @@ def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[st
     """
     cells = []
     for name in [*FACTORS, "rest"]:
-        shown = name in factors or (name == "rest" and len(factors) > 1)
-        value = max(0.0, parts[name].variance) if shown else None
-        share = f" ({100 * shares[name]:.0f} %)" if shown and name in shares else ""
+        value = max(0.0, parts[name].variance) if name in parts else None
+        share = f" ({100 * shares[name]:.0f} %)" if name in shares else ""
         cells.append(TextCell(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
     size = " × ".join(str(size) for size in factors.values())
     return [*cells, linked_cell(size, None, behind)]
@@ -118,16 +121,14 @@ def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[st
 
 def _notes(unshared: bool, uneven: int) -> list[str]:
     notes = [
-        "Standard deviation of each factor in points, with its share of the variance: a balanced random-effects "
-        "ANOVA with all interactions, by the method of moments; negative estimates are set to 0. Rest: interactions "
-        "and noise.",
+        "Standard deviation of each factor in points, with its share of the variance: balanced random effects, by the "
+        "method of moments; negative estimates are set to 0. Seeds and orders are nested in a subset, since their "
+        "numbers mean nothing on other rows. Noise counts as Seed, or as Rest with the interaction of initialisation "
+        "and order.",
         "The seed of a run sets initialisation, dropout and data order; the two are separate only where a strategy "
         "sweeps the order. Dropout counts as initialisation.",
-        "Estimates from few levels are rough: the CSV has the 95 % CI of each variance, by Satterthwaite's degrees of "
-        "freedom (for normal factors).",
+        "Estimates from few levels are rough: the CSV has the 95 % CI of each variance, by the modified large-sample "
+        "method (for normal factors).",
     ]
-    notes += [
-        "No shares in lines with a single factor, or where a factor has two levels, from which hardly any variance can "
-        "be estimated."
-    ] * unshared
+    notes += ["No shares with a single factor, or where a factor has two levels in all."] * unshared
     return notes + [f"Left out because runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)

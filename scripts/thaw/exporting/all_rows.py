@@ -1,0 +1,120 @@
+"""A run that trained layers, trained once more on all rows that trained or chose it, in a results folder of its own.
+
+Its steps run as in the workflow, on a dataset whose training split has the validation rows too. So nothing may depend
+on validation but settings that are chosen already.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from thaw.core import layout
+from thaw.core.boundaries import stored_parts_read
+from thaw.core.digests import canonical, digest
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json, write_parquet
+from thaw.core.steps import STEPS
+from thaw.data.corpus import Corpus, joint_groups
+from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.evaluation.result_files import task_with_defaults
+from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run
+from thaw.exporting.keeping import command_of
+from thaw.exporting.results_by_digest import result_with
+from thaw.schema.phases import PhaseConfig
+from thaw.training.rows_read import read_rows
+
+
+def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> FinishedRun:
+    """Train a run once more on the rows of train and validation together, and return it with its earlier scores.
+
+    Args: its folder; an empty folder for the results; folders of catalogues with plug-ins that it uses. Raises
+    UserError for what cannot be exported, starts from other runs, or needs validation rows while it trains.
+    """
+    run, results, metrics = finished(run)
+    check_exported(run, metrics)
+    spec = metrics["spec"]
+    task = task_with_defaults(spec["task"], spec["subset"])
+    _check(run, spec, task)
+    corpus = Corpus(result_with(results, "prepare", spec["data"], "dataset").parent)
+    rows = read_rows(spec | {"subset": spec["subset"] | {"scored": None}}, corpus)
+    rows = {"train": rows["train"], task["validation"]: rows[task["validation"]]}
+    spec = {key: value for key, value in spec.items() if key != "also"}  # transfer sets are scored, and no more
+    spec |= {"data": _write_dataset(corpus, rows, spec, folder / corpus.folder.relative_to(results))}
+    spec |= {"subset": {key: spec["subset"][key] for key in ("draw", "scored") if key in spec["subset"]}, "keep": True}
+    encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
+    (folder / "encoders").mkdir()
+    (folder / encoder.relative_to(results)).symlink_to(encoder)
+    spec |= {"features": _extract(results, folder, spec)}
+    if chosen := NEEDS["settings"].stated(spec):
+        place = result_with(results, NEEDS["settings"].step, chosen, "search")
+        copy = folder / place.relative_to(results)
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(place, copy)
+    again = folder / run.relative_to(results)
+    _run([*command_of(spec, folder, catalogues), "--out", str(again)], run)
+    source = open_run(again)
+    refit = Refit(again, {split: len(part) for split, part in rows.items()}, layers=True)
+    return replace(source, metrics=metrics | {"spec": source.spec}, refit=refit)
+
+
+def _check(run: Path, spec: dict, task: dict) -> None:
+    """Refuse a run that another dataset, another run or its validation rows have a part in."""
+    phases = [PhaseConfig.of_spec(phase) for phase in spec["phases"]]
+    if task["validation"] in task["test"]:
+        raise UserError(f"{run}: {task['validation']} is a test split, which never trains; export without --all-rows")
+    if stated_needs(spec).keys() - {"settings"} or spec.get("auxiliary") or any(phase.coral for phase in phases):
+        raise UserError(f"{run}: other runs or datasets have a part in it; export it without --all-rows")
+    if any(phase.pick == "best" or phase.patience or phase.stop or phase.schedule == "plateau" for phase in phases):
+        raise UserError(
+            f"{run}: validation says when its training ends, and with --all-rows its rows train; take a strategy with "
+            "updates: and checkpoint: last, or export it without"
+        )
+
+
+def _write_dataset(corpus: Corpus, rows: dict[str, np.ndarray], spec: dict, out: Path) -> str:
+    """Write a dataset whose train has some rows of several splits, the last of which is its validation split.
+
+    Returns the digest on its card. Test splits are the dataset's own.
+    """
+    import pandas
+
+    parts = [corpus.frame(split).iloc[chosen].drop(columns="seen", errors="ignore") for split, chosen in rows.items()]
+    train = pandas.concat(parts, ignore_index=True)
+    groups = np.unique(joint_groups(corpus, rows), return_inverse=True)[1]
+    task = task_with_defaults(spec["task"], {})
+    frames = {"train": train.assign(row=np.arange(len(train)), group=groups), task["validation"]: parts[-1]}
+    frames |= {split: corpus.frame(split) for split in task["test"]}
+    known = corpus.card["splits"]
+    splits = {split: known.get(split, known["train"]) | {"rows": len(frame)} for split, frame in frames.items()}
+    card = corpus.card | {"digest": digest({"all_rows": spec}), "splits": splits}
+    for split, frame in frames.items():
+        write_parquet(out / f"{split}.parquet", frame.reset_index(drop=True))
+    write_json(out / "card.json", card)
+    return card["digest"]
+
+
+def _extract(results: Path, folder: Path, spec: dict) -> str:
+    """Extract what a run reads of the dataset in a folder of results; return the digest of the store."""
+    store = result_with(results, "features", spec["features"], "store of features").parent
+    card, parts = read_json(store / "tokens.json"), stored_parts_read(spec["phases"])
+    form = read_json(Path(layout.stored_part(str(store), parts[0]))) if parts else {"dtype": "fp32"}
+    wanted = {"version": STEPS["features"].version, "view": card["settings"], "compute": {"threads": card["threads"]}}
+    wanted |= {key: form[key] for key in ("dtype", "precision") if key in form}
+    wanted |= {key: spec[key] for key in ("data", "encoder")}
+    data = result_with(folder, "prepare", spec["data"], "dataset").parent
+    command = [sys.executable, "-m", "thaw.steps.features", "--spec", canonical(wanted), "--data", str(data)]
+    command += ["--encoder", str(result_with(folder, "fetch", spec["encoder"], "encoder").parent)]
+    command += ["--rows", canonical([{key: spec[key] for key in ("task", "subset")}])]
+    command += ["--boundaries", *map(str, parts), "--out", str(folder / store.relative_to(results))]
+    _run(command, store)
+    return digest(wanted)
+
+
+def _run(command: list[str], what: Path) -> None:
+    if subprocess.run(command, check=False).returncode:
+        raise UserError(f"{what}: training on all rows failed, see above; nothing was written")

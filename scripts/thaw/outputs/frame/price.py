@@ -1,0 +1,76 @@
+"""The one price of a run, which tables, figures and the decision read: what training and choosing took, in seconds.
+
+It counts the training, the runs that it starts from, its share of the search that chose its settings, and its share of
+the encoder's passes over the rows that training and choosing read. Test rows are never among them. Seconds are those of
+the processor on a CPU, those by the clock on a device, and those by the clock where a run did not note the processor's.
+"""
+
+from typing import NamedTuple
+
+from thaw.outputs import wording
+from thaw.outputs.frame.record_values import value
+
+LEAST = 0.5  # share of a run's seconds in which a processor worked for it: about 1 on idle cores, more with threads
+SHORT = 5.0  # seconds below which starting and reading are most of a run
+
+
+class Spent(NamedTuple):
+    """Seconds as above, and floating-point operations."""
+
+    seconds: float
+    flops: float
+
+
+def of_training(record: dict, path) -> Spent:
+    """Return what a training took. Args: its cost.json, and the path.
+
+    A run notes the processor's seconds of loading, training and evaluating together: training has its share by the
+    clock.
+    """
+    seconds, worked = value(record, path, "seconds", "train"), record.get("processor_seconds")
+    if worked is not None and value(record, path, "hardware", "device") == "cpu":
+        clock = sum(spent for part, spent in record["seconds"].items() if part != "total")
+        seconds *= worked / clock if clock else 1.0
+    return Spent(float(seconds), float(value(record, path, "flops")))
+
+
+def price(runs):
+    """Return the price of each row of runs.csv, in seconds; NaN for what trains nothing.
+
+    Where runs waited for a busy machine, all are priced by their operations, at the rate measured over all of them.
+    Args: all runs of an experiment, as `read_runs` gives them.
+    """
+    return _flops(runs) / rate(runs) if waiting(runs) else runs["price_seconds"]
+
+
+def rate(runs) -> float:
+    """Return the operations per second of the price over all runs, each counted once."""
+    once = runs.assign(work=_flops(runs)).drop_duplicates("folder").dropna(subset=["work", "price_seconds"])
+    return once["work"].sum() / once["price_seconds"].sum()
+
+
+def waiting(runs) -> tuple[int, int] | None:
+    """Return how many runs on the CPU waited for half of their seconds or more, and of how many; None without any.
+
+    Short runs and those that did not note the processor's seconds are not judged.
+    """
+    noted = runs[(runs["device"] == "cpu") & runs["processor_seconds"].notna() & (runs["total_seconds"] >= SHORT)]
+    noted = noted.drop_duplicates("folder")
+    waited = int((noted["processor_seconds"] < LEAST * noted["total_seconds"]).sum())
+    return (waited, len(noted)) if waited else None
+
+
+def note(runs) -> list[str]:
+    """Return the sentences about prices on a machine that was busy; none where it was not."""
+    waited = waiting(runs)
+    if not waited:
+        return []
+    return [
+        f"The machine was busy: in {waited[0]} of {waited[1]} runs the processor worked for less than half of the "
+        "seconds. Prices are therefore counted operations, those of feature extraction among them, at the rate of all "
+        f"runs here, {wording.short(rate(runs))}FLOP/s."
+    ]
+
+
+def _flops(runs):
+    return runs["flops"] + runs["after_flops"] + runs["search_flops"].fillna(0.0) + runs["extraction_flops"]

@@ -1,0 +1,104 @@
+"""The one price of a run: the processor's seconds, what is shared, and operations where a machine was busy."""
+
+import time
+
+import pandas
+import pytest
+
+import invented
+from thaw.compute_cost.flops import encoder_flops
+from thaw.compute_cost.model_shape import Shape
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.files import read_json, write_json
+from thaw.outputs.frame import aggregate, price
+from thaw.outputs.frame.collection import rows
+from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
+
+
+def test_a_stopwatch_counts_work_and_no_waiting():
+    watch = Stopwatch()
+    with watch("load"):
+        time.sleep(0.3)
+    waited = watch.processor
+    with watch("train"):
+        begin = time.process_time()
+        while time.process_time() - begin < 0.3:
+            pass
+    time.sleep(0.1)  # outside all parts
+    assert waited < 0.15 and 0.3 <= watch.processor - waited < 0.4
+
+
+@pytest.fixture
+def timed(invented_frame):
+    """Six runs on the CPU of ten seconds each, in which the processor worked for nine."""
+    runs = invented_frame[invented_frame["kind"] == "run"].drop_duplicates("folder").head(6)
+    return runs.assign(device="cpu", total_seconds=10.0, processor_seconds=9.0)
+
+
+def test_idle_machines_and_older_results_have_no_note(timed):
+    assert price.note(timed) == []
+    assert price.note(timed.assign(processor_seconds=float("nan"))) == []
+    assert price.note(timed.assign(device="NVIDIA T4", processor_seconds=1.0)) == [], "the card works"
+    assert price.note(timed.assign(total_seconds=4.0, processor_seconds=1.0)) == [], "most of it is starting"
+
+
+def test_on_a_busy_machine_the_price_is_operations_at_the_rate_of_all_runs(timed):
+    """Runs of 1, 2 and 3 million operations took 4, 1 and 1 s: at 1 million operations a second they cost 1, 2, 3 s."""
+    runs = timed.head(3).assign(price_seconds=[4.0, 1.0, 1.0], flops=[5e5, 2e6, 2e6], after_flops=[0.0, 0.0, 5e5])
+    runs = runs.assign(search_flops=[float("nan"), 0.0, 2e5], extraction_flops=[5e5, 0.0, 3e5])
+    assert list(price.price(runs)) == [4, 1, 1] and price.note(runs) == []
+    runs.loc[runs.index[:2], "processor_seconds"] = 4.9
+    twice = pandas.concat([runs, runs], ignore_index=True)
+    assert list(price.price(twice)) == pytest.approx([1, 2, 3, 1, 2, 3])
+    (note,) = price.note(twice)
+    assert note.startswith("The machine was busy: in 2 of 3 runs the processor worked for less than half")
+    assert note.endswith("at the rate of all runs here, 1\u202fMFLOP/s.")
+
+
+@pytest.fixture
+def priced(tmp_path):
+    """Return what reads runs.csv of invented records, whose cards say how many tokens were read by which encoder."""
+    invented.write_runs(tmp_path)
+    invented.write_cards(tmp_path)
+
+    def frame():
+        made = pandas.DataFrame(rows(invented.collect_spec(), tmp_path, tmp_path / "logs"), columns=COLUMNS)
+        made.to_csv(tmp_path / "runs.csv", index=False)
+        runs = read_runs(tmp_path / "runs.csv")
+        return runs[(runs["task"] == "odd") & (runs["kind"] == "run") & (runs["role"] == "test")]
+
+    return tmp_path, frame
+
+
+def test_a_price_is_of_the_processor_with_the_run_that_it_starts_from(priced):
+    """Of 22 s by the clock but the total the processor worked 11: of 20 s of training 10, and 0.5 s of extraction."""
+    results, frame = priced
+    folder = results / "runs/odd/all/tiny/linear"
+    before = frame().set_index(["strategy", "variant", "seed"])["price_seconds"]
+    assert before["top_k", "k01", 1] == 20 + 0.5 and before["stack_then_finetune", "base", 1] == 80 + 2
+    for name in ("top_k/k01", "frozen/base"):
+        path = folder / name / "seed1/cost.json"
+        write_json(path, read_json(path) | {"processor_seconds": 11.0 if "top" in name else 2.0})
+    after = frame().set_index(["strategy", "variant", "seed"])["price_seconds"]
+    assert after["top_k", "k01", 1] == 10 + 0.5 and after["top_k", "k01", 2] == 20 + 0.5
+    assert after["stack_then_finetune", "base", 1] == 80 + 1, "half of the 4 s of the probe were work"
+    write_json(path, read_json(path) | {"hardware": {"device": "NVIDIA T4"}})
+    assert frame().set_index(["strategy", "variant", "seed"])["price_seconds"]["stack_then_finetune", "base", 1] == 82
+
+
+def test_the_extraction_of_rows_that_train_and_choose_is_counted_by_formula(priced):
+    """200 rows of train and 100 of validation, of 9 tokens each, up to layer 6, for six readers; once more apart."""
+    results, frame = priced
+    assert frame()["extraction_flops"].isna().sum() == 3 * 2, "the encoder is gone; the other two read nothing"
+    config = {"model_type": "bert", "num_hidden_layers": 6, "hidden_size": 8, "intermediate_size": 32}
+    write_json(results / "encoders/tiny/config.json", config)
+    found = frame().set_index(["strategy", "variant", "seed"])["extraction_flops"]
+    whole = encoder_flops(Shape.of(config), [9] * 300)
+    assert found["top_k", "k03", 1] == pytest.approx(whole / 6) and found["full", "base", 1] == 0
+
+
+def test_the_summary_has_the_median_price(invented_frame):
+    frame = invented_frame.copy()
+    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "price_seconds"] = 30.0
+    summary = aggregate.summarise(frame, "test", {}).set_index(["task", "strategy"])
+    assert summary.loc[("entities", "full"), "price"] == 60

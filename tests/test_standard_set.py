@@ -1,0 +1,61 @@
+"""One set of strategies: the demo, first.yaml, the grid, drafts of `thaw new` and the README's table name the same."""
+
+import json
+
+import pytest
+import yaml
+
+import record
+from thaw.cli.experiment_file import strategies
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
+from thaw.planning.run_plan import named_points
+from thaw.schema.entry import spec_of
+
+TEXTS = {"linear_probe", "linear_probe_all_layers", "lora", "top_k", "full"}
+PAIRS = {"lora_separate", "top_k_separate", "full_separate"}
+SHOWN = {
+    "config/config.yaml": TEXTS,
+    "config/experiments/first.yaml": TEXTS | PAIRS,
+    "config/experiments/grid.yaml": TEXTS - {"lora"},  # of which the recorded runs are
+    "draft of texts": TEXTS,
+    "draft of pairs": TEXTS | PAIRS,
+}
+OF_A_PLAN = ("components", "boundary", "reads", "vectors")  # what a phase has in a spec by encoder and head
+
+
+def planned(name: str, home, named_files):
+    """Return the plan of a shown experiment; of a draft, that of the demo's or the grid's tasks with its strategies."""
+    drafted = {"draft of texts": "classification", "draft of pairs": "pair_regression"}
+    chosen = {"data_dir": str(named_files), "seeds": [1]}
+    if name in drafted:
+        chosen |= yaml.safe_load(strategies({drafted[name]}))
+    return load_plan(read_config([str(home / (name if name not in drafted else "config/config.yaml"))], chosen), home)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_shown_names_the_standard_set_with_its_settings(name, home, named_files, catalogue):
+    plan = planned(name, home, named_files)
+    named = {named_points(item)[0] for item in plan.experiments[0].strategies}
+    others = named - TEXTS - PAIRS
+    assert named - others == SHOWN[name] and (not others or name.endswith("grid.yaml"))
+    for run in (run for run in plan.runs[plan.experiments[0].experiment] if run.strategy in SHOWN[name]):
+        width = catalogue.get("encoders", run.encoder, "test").width
+        (phase,) = catalogue.get("strategies", run.strategy, "test").at_width(width).phases
+        (spec,) = plan.job(run.step, run.key).spec["phases"]
+        settings = {key: value for key, value in spec.items() if key not in OF_A_PLAN}
+        assert settings == json.loads(json.dumps(spec_of(phase, frozenset({"train"})))), run.name
+
+
+def test_the_readmes_rows_are_of_the_set():
+    (shown,) = (one["strategies"] for one in record.SMALL.values())
+    assert {point.split()[0] for point in shown} - {"bag_of_words"} == TEXTS - {"lora"}
+
+
+def test_rates_and_updates_are_those_of_the_grid(catalogue):
+    rates = {"lora": 2e-3, "top_k": 8e-4, "full": 2e-4}
+    for name, rate in rates.items():
+        for one in (name, f"{name}_separate"):
+            (phase,) = catalogue.get("strategies", one, "test").at_width(384).phases
+            assert (phase.rate, phase.head_rate, phase.updates, phase.judge) == (rate, 1e-3, 400, 8)
+            assert (phase.batch_size, phase.precision) == (16, "bf16")
