@@ -46,7 +46,7 @@ def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
     for kind, split in (("strategy_table", "test"), ("reserved", "reserved")):
         columns = made[kind].partition("\n| |")[2].partition("\n")[0].split(" | ")
         assert [name.strip().partition("<br>")[0] for name in columns] == ["colour", "weight"]
-        assert "over 4 seeds" in made[kind] and f", on {split}." in made[kind]
+        assert "over 4 runs" in made[kind] and f", on {split}." in made[kind]
     assert "Reserved: rows of train" in made["reserved"] and "Reserved" not in made["strategy_table"]
     assert "divided" not in made["advice_table"]
     files, terms = PredictionFiles(records.results), {}

@@ -57,7 +57,8 @@ def test_the_page_has_every_key_its_aliases_and_units():
     for name in PhaseConfig.model_fields:
         key = key_of(PhaseConfig, name)
         assert all(f"`{alias}`" in page for alias in key.aliases) and f"({key.unit})" in page + "()"
-    assert "| `learning_rate` | number > 0, < 10 | `2e-5` | Peak learning rate; also written `lr`, `rate` |" in page
+    assert "| `learning_rate` | number > 0, < 10 or mapping to number > 0, < 10 | `2e-5` | Peak learning rate; " in page
+    assert "that of the largest width not above it, else of the least; also written `lr`, `rate` |" in page
     assert "| `patience` | integer ≥ 1 or `null` (epochs) | `null` |" in page
     assert all(f"### {name}\n".lower() in page.lower() for name in re.findall(r"\(#(\w+)\)", page))
 

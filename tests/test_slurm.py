@@ -37,7 +37,7 @@ def test_jobs_ask_for_more_with_a_larger_encoder_and_at_each_retry():
 
 
 def test_a_job_with_a_gpu_asks_for_the_time_that_it_takes_there():
-    plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["full"])
+    plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["lee_full_10"])
     asked = [request(plan, "train", key, gpu=True) for key in plan.jobs["train"]]
     assert {found["mem_mb"] for found in asked} == {request(plan, "train", key)["mem_mb"] for key in plan.jobs["train"]}
     assert all(30 < found["runtime"] < DAY / 4 for found in asked)
@@ -70,7 +70,7 @@ def test_a_rule_that_is_given_a_gpu_by_its_name_asks_for_the_time_that_it_takes_
 
 
 def test_no_job_asks_for_more_than_a_day():
-    plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["full"])
+    plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["lee_full_10"])
     assert {request(plan, "train", key)["runtime"] for key in plan.jobs["train"]} == {DAY}
 
 

@@ -19,7 +19,7 @@ from tiny import tiny_encoder
 from tiny_corpus import small_berts
 from trained import equal, losses, tensors
 
-COSTS = ("task", "split", "seconds", "inference")
+COSTS = ("task", "split", "price", "inference")
 bench_of = pytest.fixture(scope="module")(small_berts)
 
 
@@ -120,7 +120,7 @@ def test_the_costs_of_a_student_are_means_over_tasks_and_not_over_test_splits():
     rows = pandas.DataFrame([common | dict(zip(COSTS, split, strict=True)) | {"mean": 50.0} for split in splits])
     columns = [Column(task, split, task, "accuracy", False) for task, split, *_ in splits]
     cells = students._cells(rows, columns, {}, 4e6, {"taught_by": "", "layers": 2})
-    assert [cell.text for cell in cells[3:]] == ["–", "2", "25", "4.0", "2"]
+    assert [cell.text for cell in cells[3:]] == ["–", "2", "25\u202fs", "4.0", "2"]
 
 
 def test_a_layer_that_works_otherwise_gives_no_weights(tmp_path):

@@ -1,6 +1,7 @@
 """checklist.md: what Thaw knows of the questions that ACL's Responsible NLP checklist and NeurIPS' checklist ask."""
 
 from thaw.declarations.chosen import CHOSEN
+from thaw.declarations.splits import FEW_ROWS
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.schema.strategy import StrategyConfig
@@ -86,8 +87,10 @@ def _tried(spec: dict) -> list[str]:
     for id, entry in spec["strategies"].items():
         strategy = StrategyConfig.model_validate(entry)
         of_run = {"end": strategy.ends_by_validation, "rate": strategy.rate_by_validation}
+        name, folds = wording.label(spec["labels"], "strategies", id), strategy.phases[0].folds
+        name += f" (below {FEW_ROWS:,} rows by {folds}-fold cross-validation)" if folds else ""
         for what in [*strategy.tried_on_validation(pairs, deepest), *(name for name, does in of_run.items() if does)]:
-            chosen.setdefault(what, []).append(wording.label(spec["labels"], "strategies", id))
+            chosen.setdefault(what, []).append(name)
     return [
         f"{CHOSEN[what].subject} is chosen on validation: {wording.listing(names)}." for what, names in chosen.items()
     ]
