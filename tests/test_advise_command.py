@@ -68,7 +68,7 @@ def test_report_show_advise_and_card_give_one_answer(place, done):
     assert json.loads((outputs / "tables/advice.json").read_text()) == advised
     (answer,) = record.read(outputs)
     assert answer_text.in_terminal(answer) in finished.stdout + finished.stderr
-    assert answer_text.in_terminal(answer) in summary(outputs / "report.html")
+    assert answer_text.in_terminal(answer) in summary(outputs)
     page = (outputs / "report.html").read_text()
     assert all(sentence in page for sentence in [answer_text.headline(answer), *answer_text.reasons(answer)])
     cell = answer.cell_of(answer.decision.taken)

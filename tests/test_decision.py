@@ -63,7 +63,7 @@ def expected_of(arms: list[Arm], within: float = 0.0, weight: float = 0.0) -> di
     sound = sound if any(sound) else [True] * count
     likely = with_prior(draws, values, [k for k in range(count) if sound[k] and arms[k].encoder], arms)
     highest = [max(row[k] for k in range(count) if sound[k]) for row in likely]
-    losses = [sum(top - row[k] for top, row in zip(highest, likely, strict=True)) / DRAWS for k in range(count)]
+    losses = [max(0, sum(top - row[k] for top, row in zip(highest, likely, strict=True)) / DRAWS) for k in range(count)]
     chances = [0.0] * count
     for top, row in zip(highest, likely, strict=True):
         winners = [k for k in range(count) if sound[k] and row[k] >= top - 1e-9]
@@ -106,7 +106,9 @@ def seeds_moved(arms, scores, noise, first: int, seeds: int) -> list:
                 own[j, k] = covariance(relative[j], relative[k]) - (each - of_mean) * seeds / (seeds - 1)
         lengths, axes = np.linalg.eigh(own)
         total = total + (seeds - 1) * sum(max(x, 0) * np.outer(v, v) for x, v in zip(lengths, axes.T, strict=True))
-    lengths, axes = np.linalg.eigh(total / free / seeds)
+    own = [one.seeds or len(one.scores) for one in arms]
+    total = np.array([[total[j, k] / (own[j] * own[k]) ** 0.5 for k in range(count)] for j in range(count)])
+    lengths, axes = np.linalg.eigh(total / free)
     root = sum(np.sqrt(max(x, 0)) * np.outer(v, v) for x, v in zip(lengths, axes.T, strict=True))
     normal = [np.random.default_rng(crc32(one.name.encode())).standard_normal(DRAWS // 2) for one in arms]
     wide = np.random.default_rng(free).chisquare(free, DRAWS // 2)

@@ -8,7 +8,7 @@ as --cores 4.
 
 First come the baselines and the strategies that fit a head on the frozen encoder, then the others with one seed, the
 cheapest first, then further seeds of those that may still gain 0.1 points by them. The answer is that of the report on
-the same runs (docs/explanation/statistics.md). What was trained stays, and `thaw run` continues from it.
+the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
 import csv
@@ -47,10 +47,15 @@ def main(words: list[str]) -> None:
     begin, pace, tried, said = time.monotonic(), Pace(plan), set(), set()
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
+    code, made, chosen = 0, [], []
     while targets:
+        started = time.monotonic()
         with open(log, "ab") as file:
-            run_in_subprocess(given, further, targets, file)
+            code = run_in_subprocess(given, further, targets, file) or code
+        pace.learn(chosen, time.monotonic() - started)
         made = current_answers(plan, name)
+        if not made:
+            break
         _print_new(made, said)
         turns = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
@@ -61,6 +66,8 @@ def main(words: list[str]) -> None:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
     print("\n" + "\n\n".join([*map(answer_text.in_terminal, made), answer_text.replayed(_replay())]), flush=True)
+    if code:
+        raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
 
 
 def _replay() -> dict[str, float]:
@@ -82,9 +89,10 @@ def next_turns(turns: list[PendingRun], decided: set[str], pace: Pace, left: flo
             chosen.setdefault(turn.group, turn)
     fitting, spent = [], 0.0
     for turn in chosen.values():
-        spent += pace.seconds(turn.operations)
-        if left is None or spent <= left:
+        seconds = pace.seconds(turn.operations)
+        if left is None or spent + seconds <= left:
             fitting.append(turn)
+            spent += seconds
     return fitting
 
 

@@ -12,7 +12,7 @@ from thaw.schema.catalogue import Catalogue, shipped
 EXPERIMENT = """\
 # An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
 #     thaw plan {file}      what would run
-#     thaw advise {file}    which strategy to take, for the linear probes and one full training
+#     thaw advise {file}    what to take, from cheap to dear
 #     thaw run {file}       runs all of it
 
 experiment: {name}

@@ -10,7 +10,7 @@ takes it. Everything else stays as it is. Best is by validation, among seeds.
 from pathlib import Path
 
 from thaw.cli.selection import parser_of
-from thaw.cli.show_command import page_of
+from thaw.cli.show_command import folder_of
 from thaw.planning.config_files import SUFFIXES
 
 
@@ -28,6 +28,6 @@ def main(words: list[str]) -> None:
 
     runs = [Path(given.what)]
     if given.what.endswith(SUFFIXES) or not runs[0].exists():
-        runs = recommended_runs(page_of(given.what, Path(given.results)).parent)
+        runs = recommended_runs(folder_of(given.what, Path(given.results)))
     for run in runs:
         print(keep(run, given.catalogues))

@@ -15,6 +15,8 @@ from thaw.decision import record
 from thaw.planning.config_files import SUFFIXES
 from thaw.words import answer_text
 
+REPORT = "report.html"
+
 
 def main(words: list[str]) -> None:
     """Print, or open, the report of an experiment."""
@@ -23,30 +25,34 @@ def main(words: list[str]) -> None:
     parser.add_argument("--results", default="results", metavar="FOLDER", help="the folder of all results")
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     given = parser.parse_args(words)
-    page = page_of(given.experiment, Path(given.results))
-    print(summary(page))
-    if given.open:
+    folder = folder_of(given.experiment, Path(given.results))
+    print(summary(folder))
+    page = folder / REPORT
+    if given.open and page.exists():
         webbrowser.open(page.resolve().as_uri())
 
 
-def summary(page: Path) -> str:
-    """Return the answers of an experiment, where it has any, and where its report is. Args: the report."""
-    said = [answer_text.in_terminal(answer) for answer in record.read(page.parent)]
-    return "\n\n".join([*said, f"report: {page}"])
+def summary(folder: Path) -> str:
+    """Return the answers of an experiment, where it has any, and where its report is. Args: its folder of outputs."""
+    said = [answer_text.in_terminal(answer) for answer in record.read(folder)]
+    page = folder / REPORT
+    where = f"report: {page}" if page.exists() else "there is no report yet; thaw run makes it"
+    return "\n\n".join([*said, where])
 
 
-def page_of(experiment: str | None, results: Path) -> Path:
-    """Return the report of an experiment, given by its file or name; without one that of the only experiment."""
-    pages = {page.parent.name: page for page in sorted(results.glob(layout.pattern("report")))}
-    if not pages:
+def folder_of(experiment: str | None, results: Path) -> Path:
+    """Return the folder of outputs of an experiment, given by its file or name; without one that of the only one."""
+    patterns = [layout.pattern("report"), layout.pattern("report").replace(REPORT, record.ADVISED)]
+    folders = {file.parent.name: file.parent for pattern in patterns for file in sorted(results.glob(pattern))}
+    if not folders:
         raise UserError(f"{results} has no report; thaw run my.yaml makes one")
     if experiment is None:
-        if len(pages) > 1:
-            raise UserError(f"{results} has the reports of several experiments: {', '.join(pages)}; name one")
-        return next(iter(pages.values()))
+        if len(folders) > 1:
+            raise UserError(f"{results} has the reports of several experiments: {', '.join(folders)}; name one")
+        return next(iter(folders.values()))
     name = experiment
     if experiment.endswith(SUFFIXES):
         name = str(configuration([experiment], []).get("experiment", experiment))
-    if name not in pages:
-        raise UserError(f"{results} has no report of '{name}'{suggestion(name, pages)}")
-    return pages[name]
+    if name not in folders:
+        raise UserError(f"{results} has no report of '{name}'{suggestion(name, folders)}")
+    return folders[name]

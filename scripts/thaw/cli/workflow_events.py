@@ -72,7 +72,7 @@ class WorkflowEvents:
         if self._is_whole():
             for name in self.plan.jobs["report"]:
                 page = Path(self.plan.results, layout.file("report", {"experiment": name}))
-                self.logger.info(f"\n{summary(page)}")
+                self.logger.info(f"\n{summary(page.parent)}")
 
     def _is_whole(self) -> bool:
         """Return whether whole experiments were asked for, and not some of their files."""

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import Decision, Judged
@@ -11,6 +12,7 @@ from thaw.decision.decide import Decision, Judged
 # why an arm is left out
 NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
 
+VERSION = 1  # of the file; raised with its fields
 ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
 
 
@@ -57,17 +59,30 @@ class TaskAnswer:
 
 def write(path, answers: list[TaskAnswer]) -> None:
     """Write answers as JSON."""
-    write_json(path, {"answers": [asdict(answer) for answer in answers]})
+    write_json(path, {"version": VERSION, "answers": [asdict(answer) for answer in answers]})
+
+
+def file_of(folder: Path, output: str) -> Path:
+    """Return where the answers of a table of recommendations are. Args: folder of the experiment's outputs; its id."""
+    return layout.output(folder, "table", output).with_suffix(".json")
 
 
 def read(folder: Path) -> list[TaskAnswer]:
-    """Return the answers of an experiment: of its tables, else those of `thaw advise`, else none.
+    """Return the latest answers of an experiment, of its table or of `thaw advise`; none where there are none.
 
-    Args: the folder of its outputs.
+    Args: the folder of its outputs. Raises UserError for a file of another version of Thaw.
     """
-    files = sorted(layout.output(folder, "table", "any").parent.glob("*.json"))
-    advised = [file for file in [folder / ADVISED] if not files and file.exists()]
-    return [_answer(entry) for file in files + advised for entry in read_json(file)["answers"]]
+    files = [*file_of(folder, "any").parent.glob("*.json"), folder / ADVISED]
+    there = [file for file in files if file.exists() and not file.name.endswith(".failures.json")]
+    return read_file(max(there, key=lambda file: file.stat().st_mtime_ns)) if there else []
+
+
+def read_file(file: Path) -> list[TaskAnswer]:
+    """Return the answers of a file. Raises UserError for one of another version of Thaw."""
+    content = read_json(file)
+    if content.get("version") != VERSION:
+        raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")
+    return [_answer(entry) for entry in content["answers"]]
 
 
 def _answer(entry: dict) -> TaskAnswer:

@@ -35,6 +35,7 @@ class Requirement(StrEnum):
     FULL_AND_STUDENT = "runs of the full model and of a student"
     MERGES = "merges: of runs on one trunk"
     LATENCY = "latency: of its merges"
+    ONE_ANSWER = "no other recommendation"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
 
 

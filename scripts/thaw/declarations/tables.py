@@ -66,6 +66,7 @@ TABLES = {
         "thaw.outputs.tables.recommendation:build",
         "by task the strategy to take, and of each one its expected loss and its price",
         options.AdviceOptions,
+        needs=(Requirement.ONE_ANSWER,),
         adds=(*RUNS, Addition.DRAWS),
         use=Use.ADVICE,
     ),

@@ -1,8 +1,10 @@
 """The model card of an export: what the records of a run say."""
 
+import contextlib
 import inspect
 
 from thaw.core import layout
+from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.decision import record
 from thaw.declarations.flags import flag_label
@@ -51,12 +53,13 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
 def _compared(source: FinishedRun) -> list[str]:
     """Return what experiments say of the choice, a section for each one that recommends the run's strategy."""
     cell, parts = layout.names_in_folder("train", source.run.relative_to(source.results)), []
-    for page in sorted(source.results.glob(layout.pattern("report"))):
-        for answer in record.read(page.parent):
-            taken = answer.cell_of(answer.decision.taken)
-            if taken and all(cell[name] == value for name, value in taken.items()):
-                said = " ".join([answer_text.headline(answer), *answer_text.reasons(answer)])
-                parts.append(f"## Compared with other strategies\n\n{said} ({page.parent.name})")
+    for folder in sorted(path.parent for path in source.results.glob(layout.pattern("report"))):
+        with contextlib.suppress(UserError):  # of another version: what it says is not known
+            for answer in record.read(folder):
+                taken = answer.cell_of(answer.decision.taken)
+                if taken and all(cell[name] == value for name, value in taken.items()):
+                    said = " ".join([answer_text.headline(answer), *answer_text.reasons(answer)])
+                    parts.append(f"## Compared with other strategies\n\n{said} ({folder.name})")
     return parts
 
 

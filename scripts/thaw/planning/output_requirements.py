@@ -74,6 +74,12 @@ def _all_layers(entry: OutputConfig, context: OutputContext) -> str:
     return f"it needs every layer, and probes.{cut[0]} reads some; leave its layers: out" if cut else ""
 
 
+def _one_answer(entry: OutputConfig, context: OutputContext) -> str:
+    outputs = {name: context.catalogue.get("outputs", name, "outputs") for name in context.experiment.outputs}
+    names = [name for name, other in outputs.items() if other.kind == entry.kind]
+    return f"{' and '.join(names)} both say what to take; name one of them" if len(names) > 1 else ""
+
+
 def _transfer(entry: OutputConfig, context: OutputContext) -> str:
     if any(context.catalogue.get("tasks", task, "tasks").also for task in context.experiment.tasks):
         return ""
@@ -169,6 +175,7 @@ REQUIREMENTS = {
     Requirement.PROBES: _probes,
     Requirement.ALL_LAYERS: _all_layers,
     Requirement.TRANSFER: _transfer,
+    Requirement.ONE_ANSWER: _one_answer,
     Requirement.LEVELS: _levels,
     Requirement.CLAIMS: _claims,
     Requirement.FULL: _full,

@@ -83,7 +83,7 @@ class Pace:
     def learn(self, turns: list[PendingRun], took: float) -> None:
         """Take in that some turns took so long together."""
         self.said += sum(cost_estimate.seconds("train", turn.operations, 1, self.threads, self.rate) for turn in turns)
-        self.took += took
+        self.took += took if turns else 0.0
 
 
 def affordable(

@@ -4,9 +4,9 @@ from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
-from thaw.words.numbers import count, number, seconds
+from thaw.words.numbers import count, number, points, seconds
 
-PRIOR_FROM = "means of other datasets, docs/results/grid.md"
+PRIOR_FROM = "other datasets with 800 rows, docs/results/grid.md"
 FLAGS = {
     UNDERTRAINED: "Undertrained, still learning when training ended",
     COLLAPSED: "Collapsed to one class, or below the majority class",
@@ -35,9 +35,12 @@ def reasons(answer: TaskAnswer) -> list[str]:
         gain = f"{answer.names[other.name]} may gain up to {number(other.difference.high)} points"
         lines.append(f"{gain}{_for_times(decision.answer, other)}.")
     if len(decision.arms) > 1:
-        lines.append(
-            f"{count(decision.rows)} validation rows cannot show less than {number(decision.resolution)} points."
-        )
+        what = "rows" if decision.rows == decision.folded else "validation rows"
+        lines.append(f"{count(decision.rows)} {what} cannot show less than {number(decision.resolution)} points.")
+    if decision.within:
+        lines.append(f"It is the cheapest that is expected to lose at most {points(decision.within)}.")
+    if decision.price_weight:
+        lines.append(f"A second of training is asked to gain {decision.price_weight:g} points.")
     if prior := max(arm.expected for arm in decision.arms):
         lines.append(f"Expected beforehand of training layers: {number(prior)} points ({PRIOR_FROM}).")
     lines += _labels_or_thawing(answer)
@@ -60,6 +63,17 @@ def cheaper(answer: TaskAnswer) -> list[str]:
         f" for {price(arm.price)} instead of {price(taken.price)}."
         for arm in answer.decision.price_list[-1:]
     ]
+
+
+def scale(answer: TaskAnswer) -> str:
+    """Return on which rows the scores are."""
+    decision = answer.decision
+    if not decision.folded:
+        return f"Scores are on {count(decision.rows)} rows of validation."
+    return (
+        f"Scores of linear probes are out of fold on {count(decision.folded)} rows of training and validation. The "
+        "others are placed by their differences on validation."
+    )
 
 
 def price(value: float) -> str:
@@ -89,7 +103,7 @@ def in_terminal(answer: TaskAnswer) -> str:
         away = arm.difference
         ends = "" if arm.name == decision.taken else f"{number(away.value)} [{number(away.low)}, {number(away.high)}]"
         rows.append([answer.names[arm.name], number(arm.estimate), ends, number(arm.loss), price(arm.price)])
-    titles = ["", "validation", "difference", "expected loss", "price"]
+    titles = ["", "score", "difference", "expected loss", "price"]
     widths = [max(len(row[place]) for row in [titles, *rows]) for place in range(len(titles))]
     lines = [f"{answer.title}, {answer.metric} × 100"]
     for row in [titles, *rows]:
@@ -97,22 +111,23 @@ def in_terminal(answer: TaskAnswer) -> str:
         lines.append("  " + "  ".join(cells).rstrip())
     score = tested(answer)
     said = [headline(answer), *([f"It scores {score}."] if score else []), *reasons(answer), *cheaper(answer)]
+    said += [scale(answer)]
     return "\n".join([*lines, f"→ {said[0]}", *(f"  {line}" for line in said[1:])])
 
 
 def replayed(lost: dict[str, float]) -> str:
     """Return what such decisions lost where they were replayed. Args: points on both tests, and full trainings."""
-    points = f"{number(lost['test'])} points on test and {number(lost['reserved'])} on reserved rows"
+    both = f"{number(lost['test'])} points on test and {number(lost['reserved'])} on reserved rows"
     return (
-        f"On eight tasks with 1,000 rows and MiniLM such answers lost {points}, in sample, for {number(lost['tried'])} "
-        "full trainings (docs/results/grid.md)."
+        f"On eight tasks with 1,000 rows and MiniLM, without folds and LoRA, such answers lost {both}, in sample, for "
+        f"{number(lost['tried'])} full trainings (docs/results/grid.md)."
     )
 
 
 def _labels_or_thawing(answer: TaskAnswer) -> list[str]:
     """Return what the last doubling of the labels gave a probe, and what thawing layers gives on the same rows."""
     curve, arms = answer.curve, {arm.name: arm for arm in answer.decision.arms}
-    if curve is None:
+    if curve is None or curve.arm not in arms:
         return []
     more = f"{curve.half_rows} to {curve.rows} labelled rows gave {answer.names[curve.arm]}"
     line = f"{more} {number(curve.score - curve.half_score)} points"

@@ -9,7 +9,7 @@ from thaw.decision.arms import COLLAPSED, UNDERTRAINED
 from thaw.decision.contrasts import Difference, simultaneous
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.frame.runs_frame import CELL
 from thaw.statistics.bootstrap import Interval, Resampled
 
 # Rows of few columns are chosen faster.
@@ -28,18 +28,13 @@ class Contrasts:
     def __init__(self, runs, role: str, predictions: PredictionFiles):
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
         main = runs.loc[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna(), COMPARED]
-        self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
+        self.shown = main[main["role"] == role]
         self._places = self.shown.groupby([*CELL, "split"], sort=False).indices
         self.predictions = predictions
 
     def between(self, first: tuple, second: tuple, split: str) -> Resampled | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
         return combined([(1.0, self._rows(first, split)), (-1.0, self._rows(second, split))], self.predictions)
-
-    def on_validation(self, first: tuple, second: tuple) -> Resampled | None:
-        """Return the same of the scores on validation."""
-        sides = [(1.0, of_cell(self.validated, first)), (-1.0, of_cell(self.validated, second))]
-        return combined(sides, self.predictions)
 
     def sides(self, cells: list[tuple], split: str) -> list[Resampled]:
         """Return the mean of each cell over the seeds that all of them have, with its draws; [] without such a seed."""

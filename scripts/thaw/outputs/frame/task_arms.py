@@ -1,9 +1,11 @@
 """The arms of a decision from the runs of an experiment: its strategies and the baselines that use no encoder."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, FoldScores
+from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, FoldScores, placed
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
@@ -13,8 +15,9 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 
-WITHOUT_ENCODER = ("majority", "bag_of_words", "cosine")
-FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "below_majority": COLLAPSED, "diverged": COLLAPSED}
+BASELINES = ("majority", "bag_of_words", "cosine")
+OF_ENCODER = "cosine"  # trains nothing, and has the price of the encoder's pass
+FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "diverged": COLLAPSED}
 
 
 def answers(data, spec: dict) -> list[TaskAnswer]:
@@ -33,7 +36,7 @@ def answers(data, spec: dict) -> list[TaskAnswer]:
             mine = aggregate.runs_of(summary, group)
             rows = list(mine[(mine["task"] == task) & (mine["split"] == columns[0].split)].itertuples())
             arms = TaskArms(rows, runs, task, group, data.predictions)
-            if any(arm.encoder for arm in arms.arms):
+            if any(arm.name in arms.rows for arm in arms.arms):
                 made.append(_answer(arms, columns, name, spec))
     return made
 
@@ -42,7 +45,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
     labels = spec["labels"]
     decision = decide(of.arms, spec.get("within", 0.0), spec.get("price_weight", 0.0))
     names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
-    names |= {arm.name: wording.BASELINE_LABELS[arm.name] for arm in of.arms if not arm.encoder}
+    names |= {name: wording.BASELINE_LABELS[name] for name in BASELINES}
     title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
     return TaskAnswer(
         of.task,
@@ -60,7 +63,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
 
 
 class TaskArms:
-    """The arms of a task in one group of runs, over the seeds that most of its strategies have."""
+    """The arms of a task in one group of runs, over the most seeds that one of them has."""
 
     def __init__(self, rows: list, runs, task: str, group: tuple, predictions: PredictionFiles):
         """Read scores and predictions.
@@ -76,16 +79,18 @@ class TaskArms:
         for name in [name for name, mine in scored.items() if mine.empty or mine["value"].isna().any()]:
             self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
-        self.seeds = _usual(trained or [set(mine["seed"]) for mine in scored.values()])
-        self.curve: LearningCurve | None = None
+        self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
+        self._curves: list[LearningCurve] = []
         self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
         self.arms = self._flagged([*self._baselines(), *arms])
+        kept = {arm.name for arm in self.arms}
+        self.curve = max((one for one in self._curves if one.arm in kept), key=lambda one: one.score, default=None)
 
     def tested(self, name: str, split: str) -> Difference | None:
         """Return the score of an arm on a test split with its 95 % CI; None where the score of a seed is undefined."""
-        rows = self._of_baseline(name) if name in WITHOUT_ENCODER else self._of(self.rows[name], self.runs)
+        rows = self._of_baseline(name) if name in BASELINES else self._of(self.rows[name], self.runs)
         rows = rows[rows["split"] == split].sort_values("seed")
         if rows.empty or rows["value"].isna().any():
             return None
@@ -116,19 +121,22 @@ class TaskArms:
             self._leave_out(name, NO_PREDICTIONS)
             return []
         rows, scores = self.predictions.count(validated, split), 100 * validated["value"].to_numpy(float)
+        seeds = len(scores)
         shared = row is not None and _is_shared(validated, row)
         if self.seeds <= set(validated["seed"]) and not shared:
             kept = validated["seed"].isin(self.seeds).to_numpy()
-            scores, by_row = scores[kept], by_row[kept]
+            scores, by_row, seeds = scores[kept], by_row[kept], len(self.seeds)
         else:  # a shared fit, a baseline, a strategy without some of the seeds: the mean represents all
             scores, by_row = np.nan_to_num(scores).mean(keepdims=True), np.nan_to_num(by_row).mean(0)[None]
         if row is None:
-            return [Arm(name, scores, by_row, rows, 0.0, encoder=False)]
+            of_encoder = name == OF_ENCODER
+            price = float(np.nan_to_num(validated["price_seconds"].median())) if of_encoder else 0.0
+            return [Arm(name, scores, by_row, rows, price, encoder=of_encoder)]
         flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
         folds = self._folds(name, validated) if shared else None
         gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
         converged = row.optimizer == "lbfgs"
-        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, folds)]
+        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, seeds, folds)]
 
     def _folds(self, name: str, validated) -> FoldScores | None:
         """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
@@ -136,8 +144,7 @@ class TaskArms:
             return None
         metric = validated["metric"].iloc[0]
         score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
-        if self.curve is None or score > self.curve.score:
-            self.curve = LearningCurve(name, known["half"]["fitted"], half, known["fitted"], score)
+        self._curves.append(LearningCurve(name, known["half"]["fitted"], half, known["fitted"], score))
         return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
 
     def _known_folds(self, validated) -> dict | None:
@@ -145,7 +152,7 @@ class TaskArms:
 
     def _baselines(self) -> list[Arm]:
         arms = []
-        for name in WITHOUT_ENCODER:
+        for name in BASELINES:
             mine = self._of_baseline(name)
             mine = mine[mine["role"] == "validation"]
             arms += [] if mine.empty else self._arm(name, mine)
@@ -158,21 +165,28 @@ class TaskArms:
         for arm in [arm for arm in arms if arm.rows != usual]:
             self._leave_out(arm.name, OTHER_ROWS)
         arms = [arm for arm in arms if arm.rows == usual]
-        least = max((arm.scores.mean() for arm in arms if not arm.encoder), default=-np.inf)
-        return [_with_flag(arm, BELOW_BASELINE) if arm.encoder and arm.scores.mean() < least else arm for arm in arms]
-
-
-def _with_flag(arm: Arm, flag: str) -> Arm:
-    return Arm(**vars(arm) | {"flags": (*arm.flags, flag)})
+        if not arms:
+            return []
+        levels = dict(zip([arm.name for arm in arms], placed(arms).scores.mean(1), strict=True))
+        least = max((levels[arm.name] for arm in arms if not arm.encoder), default=-np.inf)
+        dearest = np.nanmax([arm.price for arm in arms if arm.price == arm.price], initial=0.0)
+        return [
+            replace(
+                arm,
+                flags=arm.flags + (BELOW_BASELINE,) * bool(arm.encoder and levels[arm.name] < least),
+                price=arm.price if arm.price == arm.price else float(dearest),  # unknown: nothing is taken for it
+            )
+            for arm in arms
+        ]
 
 
 def _name(row) -> str:
     return row.strategy if row.variant == "base" else f"{row.strategy} {row.variant}"
 
 
-def _usual(seeds: list[set]) -> set:
-    """Return the seeds that most strategies have, of ties the larger set."""
-    return max(seeds, key=lambda own: (seeds.count(own), len(own)), default=set())
+def _most(seeds: list[set]) -> set:
+    """Return the largest set of seeds that a strategy has, of ties that of most strategies."""
+    return max(seeds, key=lambda own: (len(own), seeds.count(own)), default=set())
 
 
 def _is_shared(validated, row) -> bool:

@@ -75,7 +75,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
     tables = itertools.count(2)  # the tasks are table 1
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
-    linked, answers = partial(_linked, results, folder), record.read(folder)
+    linked, answers = partial(_linked, results, folder), _answers(spec, folder)
     return {
         "spec": spec,
         "labels": labels,
@@ -128,6 +128,13 @@ def _with_draws_named(spec: dict) -> dict:
 def _linked(results, folder: Path, run: str) -> str:
     """Return the path of a run's scores, as the page links to it."""
     return relative(Path(results, run, "metrics.json"), folder)
+
+
+def _answers(spec: dict, folder: Path) -> list[record.TaskAnswer]:
+    """Return the answers of the report's own tables of recommendations."""
+    ids = [output["id"] for output in spec["outputs"] if output["kind"] in kinds_for(Use.ADVICE)]
+    files = [record.file_of(folder, id) for id in ids]
+    return [answer for file in files if file.exists() for answer in record.read_file(file)]
 
 
 def _said(answer: record.TaskAnswer) -> dict:

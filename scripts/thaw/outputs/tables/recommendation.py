@@ -8,13 +8,13 @@ from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, tex
 from thaw.words import answer_text as words
 from thaw.words.numbers import number
 
-TITLES = ("Validation", "Difference", "Best", "Expected loss", "Price")
+TITLES = ("Score", "Difference", "Best", "Expected loss", "Price")
 HEADER = (
-    "task subset encoder head arm strategy variant encoder_used validation difference low high answer chance "
+    "task subset encoder head arm strategy variant encoder_used score difference low high answer chance "
     "expected_loss price listed taken flags rows seeds resolution"
 )
 NOTES = [
-    "From cheap to dear; bold: what to take, the least expected loss. Validation: the score there, × 100.",
+    "From cheap to dear; bold: what to take. Scores × 100.",
     "Difference: to what to take, with a 95 % interval over rows and seeds that holds for all arms together.",
     "Best: chance to be the best. Expected loss: points that an arm is expected to lose to the best.",
     "Price: of training, of the runs it starts from, of its search, and a share of the feature extraction.",
@@ -29,7 +29,7 @@ def build(data, spec: dict) -> TextTable:
     made = answers(data, spec)
     groups = [Group(_title(answer), [], [_row(answer, arm) for arm in answer.decision.arms]) for answer in made]
     lines = [_line(answer, arm) for answer in made for arm in answer.decision.arms]
-    said = [f"{answer.title}: {line}" for answer in made for line in words.reasons(answer)]
+    said = [f"{answer.title}: {line}" for answer in made for line in [*words.reasons(answer), words.scale(answer)]]
     notes = [*said, *NOTES, *price.note(data.runs)]
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Arm", answers=made)
 

@@ -1,9 +1,11 @@
 """A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others."""
 
+from thaw.decision.record import TaskAnswer
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.summary_rows import SummaryRows
+from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.tables import cost_columns, footnotes, separable
 from thaw.outputs.tables.table_model import KEY, Cell, Group, Row, Table
 
@@ -31,13 +33,16 @@ def _of_role(data, spec: dict, role: str) -> Table:
     validated, warned = aggregate.validation_means(runs), footnotes.warning_marks(summary)
     theirs = {group: {row.Index: row for row in summarised.baselines(group)} for group in names}
     common = set.intersection(*map(set, theirs.values()))
+    by_group: dict[tuple, dict[str, TaskAnswer]] = {}
+    for answer in answers(data, spec) if contrasts else ():
+        by_group.setdefault((answer.subset, answer.encoder, answer.head), {})[answer.task] = answer
     groups = []
     for group, name in names.items():
         own = [row for index, row in theirs[group].items() if index not in common]
         rows = _rows(summarised.runs(group), columns, labels, warned)
         if contrasts:
             separable.add_intervals(rows, columns, contrasts)
-            separable.mark(rows, columns, contrasts, validated)
+            separable.mark(rows, columns, by_group.get(group, {}))
         else:
             _mark_best(rows, columns, validated)
         groups.append(Group(name, _rows(own, columns, labels, warned), rows))
@@ -78,8 +83,15 @@ def _rows(part: list, columns, labels: dict, marks: dict[str, str]) -> list[Row]
 def _mark_best(rows: list[Row], columns, validated: dict[tuple, float]) -> None:
     """Mark in each column the cells whose mean on validation is, as printed, the highest."""
     for index, column in enumerate(columns):
-        means = separable.means_on_validation(rows, index, column, validated)
+        means = _means_on_validation(rows, index, column, validated)
         printed = {place: round(mean, 1) for place, mean in means.items()}
         top = max(printed.values(), default=None)
         for place, mean in printed.items():
             rows[place].cells[index].best = mean == top
+
+
+def _means_on_validation(rows: list[Row], index: int, column, validated: dict[tuple, float]) -> dict[int, float]:
+    """Return by place the mean on validation of the rows that have a score in a column. Args: see `mark`."""
+    keys = [(column.task, *(row.key[name] for name in aggregate.ROW)) for row in rows]
+    scored = [row.cells[index] is not None and row.cells[index].mean is not None for row in rows]
+    return {n: validated[key] for n, key in enumerate(keys) if scored[n] and key in validated}
