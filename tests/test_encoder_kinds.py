@@ -15,7 +15,7 @@ ENTRY = """encoders:
 
 def wanted(home, folder, encoder, **changes):
     """Return the plan of one task on an encoder, with a catalogue of one's own."""
-    changes = {"tasks": ["sentiment"], "strategies": ["frozen"], "baselines": [], "seeds": [1]} | changes
+    changes = {"tasks": ["sentiment"], "strategies": ["linear_probe"], "baselines": [], "seeds": [1]} | changes
     return planned(home, encoders=[encoder], catalogues=[str(folder)] if folder else [], **changes)
 
 
@@ -49,14 +49,14 @@ def test_files_that_a_user_must_supply_are_named(home, encoder, message):
 
 def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
     """Strategies that thaw, and tagging, are left out on a sentence encoder."""
-    tasks, strategies = ["sentiment", "entities", "paraphrase"], ["frozen", "frozen_separate", "top_k", "full"]
+    tasks, strategies = ["sentiment", "entities", "paraphrase"], ["linear_probe", "frozen_separate", "top_k", "full"]
     plan = wanted(home, None, "minilm_sentence", tasks=tasks, strategies=strategies, outputs=["main_table"])
     runs = {(run.task, run.strategy, run.variant) for run in plan.runs["demo"]}
-    due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("frozen", "frozen_separate")}
+    due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("linear_probe", "frozen_separate")}
     due |= {(task, "top_k", "k00") for task in ("sentiment", "paraphrase")}
     assert runs == due - {("sentiment", "frozen_separate", "base")}
     (grid,) = plan.job("collect", "demo").spec["grid"]
-    assert {point["strategy"] for point in grid["strategies"]} == {"frozen", "frozen_separate", "top_k"}
+    assert {point["strategy"] for point in grid["strategies"]} == {"linear_probe", "frozen_separate", "top_k"}
     assert all("entities" not in point["tasks"] for point in grid["strategies"])
 
 
@@ -64,10 +64,10 @@ def test_word_vectors_are_tuned_by_full(home, tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("\n".join(vector_lines()) + "\n")
     (tmp_path / "encoders.yaml").write_text(ENTRY.format(path))
-    plan = wanted(home, tmp_path, "mine", tasks=["entities"], strategies=["frozen", "top_k", "full"])
+    plan = wanted(home, tmp_path, "mine", tasks=["entities"], strategies=["linear_probe", "top_k", "full"])
     phases = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
     assert {name: (phase["components"], phase["boundary"]) for name, phase in phases.items()} == {
-        "frozen": (["head"], 0),
+        "linear_probe": (["head"], 0),
         "top_k": (["head"], 0),
         "full": (["head", "embeddings"], None),
     }

@@ -14,11 +14,11 @@ from thaw.outputs.report import report_page
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 
-BARE = {"strategies": ["frozen"], "seeds": [1], "tasks": ["sentiment"]}
+BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["sentiment"]}
 REFUSED = {  # an output, changes to an experiment, and what is said
     "sizes": ({}, r"the experiment has one \(all\); name subsets of two sizes"),
     "trials": ({}, "no strategy of the experiment has a search: of its own"),
-    "savings": ({}, r"reference: full is none of the experiment's strategies \(frozen\); add it"),
+    "savings": ({}, r"reference: full is none of the experiment's strategies \(linear_probe\); add it"),
     "comparisons": ({"strategies": ["full"]}, "compares full with another strategy, and the experiment has none"),
     "gains": ({"probes": ["logme"]}, "reference: full is none of the experiment's strategies"),
     "transfer_table": ({}, "no task of the experiment has transfer_sets: to name them"),
@@ -47,9 +47,9 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
     [
         ("sizes", {"subsets": ["n100_d1", "n500_d1"]}),
         ("trials", {"strategies": ["stack_searched"]}),
-        ("savings", {"strategies": ["frozen", "full"]}),
-        ("comparisons", {"strategies": ["frozen", "full"]}),
-        ("way", {"strategies": ["frozen", "full", "stack_then_finetune"]}),
+        ("savings", {"strategies": ["linear_probe", "full"]}),
+        ("comparisons", {"strategies": ["linear_probe", "full"]}),
+        ("way", {"strategies": ["linear_probe", "full", "stack_then_finetune"]}),
         ("spread", {"seeds": [1, 2]}),
         ("spread", {"strategies": ["full_ordered"]}),
         ("spread", {"subsets": ["n100_d1", "n100_d2"]}),

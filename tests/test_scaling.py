@@ -42,7 +42,7 @@ SELECTION = {
     "title": "A large one",
     "tasks": ["far", "acceptability", "near_and_far"],
     "encoders": ["bert_base_uncased", "roberta_base"],
-    "strategies": ["frozen", {"top_k": [0, 3, 6, 9, 12]}, "frozen_separate", "top_eight", "upper", "full"],
+    "strategies": ["linear_probe", {"top_k": [0, 3, 6, 9, 12]}, "frozen_separate", "top_eight", "upper", "full"],
     "seeds": [1, 2, 3],
     "baselines": ["majority"],
     "outputs": ["main_table", "layers"],
@@ -73,7 +73,7 @@ def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
     assert {run.subset for run in runs} == {"n500_s300"} and {run.seed for run in runs} == {1}
     points = [(run.strategy, run.variant) for run in runs]
     assert points == [
-        ("frozen", "base"),
+        ("linear_probe", "base"),
         *(("top_k", f"k0{k}") for k in (0, 2, 3, 5, 6)),
         *(("upper", f"k0{k}") for k in (2, 4)),
         ("full", "base"),
@@ -98,7 +98,7 @@ def test_its_runs_are_those_of_the_same_selection_written_by_hand(large):
         overlay=False,
         tasks=["acceptability"],
         encoders=["minilm"],
-        strategies=["frozen", {"top_k": [0, 2, 3, 5, 6]}, {"upper": [2, 4]}, "full"],
+        strategies=["linear_probe", {"top_k": [0, 2, 3, 5, 6]}, {"upper": [2, 4]}, "full"],
         subsets=["n500_s300"],
         seeds=[1],
         sources=["synthetic"],

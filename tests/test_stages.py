@@ -229,9 +229,9 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     assert plan.boundaries[key] == [0, 1, 2, 3, 4, 5, 6]
     points = {point["strategy"]: point for point in plan.job("collect", "demo").spec["grid"][0]["strategies"]}
     assert (points["gradual_unfreezing"]["thawed"], points["gradual_unfreezing"]["embeddings"]) == (6, True)
-    whole = training_operations(plan, plan.job("train", full.key).spec, key)  # two epochs of 6 layers forward, 12 back
-    stages = sum(3 * n for n in range(7)) + 2 * 18  # an epoch each of 0 to 6 layers from the store, two of everything
-    assert training_operations(plan, spec, key) == pytest.approx(whole * stages / 36)
+    whole = training_operations(plan, plan.job("train", full.key).spec, key)  # 400 updates of 6 layers forward, 12 back
+    stages = sum(3 * n for n in range(7)) + 18  # 50 updates each of 0 to 6 layers from the store, and of everything
+    assert training_operations(plan, spec, key) == pytest.approx(whole * stages / (8 * 18))
 
 
 def test_layers_above_the_highest_that_a_head_reads_are_not_counted():

@@ -25,7 +25,7 @@ def key_of(plan, step: str, strategy: str) -> str:
 
 def test_a_job_counts_what_it_computes_and_the_longest_chain_that_waits_for_it(plan):
     left = operations_left(plan)
-    first, alone = (("fit_heads", key_of(plan, "fit_heads", name)) for name in ("frozen_sgd", "frozen"))
+    first, alone = (("fit_heads", key_of(plan, "fit_heads", name)) for name in ("frozen_sgd", "linear_probe"))
     full, second = (("train", key_of(plan, "train", name)) for name in ("full", "stack_then_finetune"))
     assert left[full] == operations(plan, *full) and left[second] == operations(plan, *second) > 0
     assert left[first] == operations(plan, *first) + left[second] > left[alone]
