@@ -139,4 +139,4 @@ def test_a_link_to_a_cell_unfolds_its_task(browser, report):
     browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = false)")
     browser.evaluate(f"location.hash = '{anchor}'; new Promise(done => setTimeout(done, 200))")
     assert browser.evaluate(f"document.getElementById('{anchor}').closest('details').open")
-    assert 0 <= browser.evaluate(f"document.getElementById('{anchor}').getBoundingClientRect().top") <= 900
+    assert -1 <= browser.evaluate(f"document.getElementById('{anchor}').getBoundingClientRect().top") <= 900

@@ -25,7 +25,8 @@ def runs_of(scores: dict, tasks, seeds=range(1, 7)) -> pd.DataFrame:
             common |= {"train_seconds": training, "after_seconds": 0.0, "extraction_whole_seconds": extraction}
             common |= {"extraction_seconds": extraction / 2, "flops": 0.0, "after_flops": 0.0, "flags": ""}
             common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0}
-            common |= {"updates": 0.0}
+            common |= {"updates": 0.0, "device": "cpu", "processor_seconds": training, "total_seconds": training}
+            common |= {"price_seconds": training + extraction}
             common |= {"thawed": 0, "embeddings": False, "optimizer": "adamw", "pairs": "", "synthetic": False}
             for seed in seeds:
                 for role, value in (("validation", validation), ("test", test)):

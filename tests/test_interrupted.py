@@ -122,6 +122,7 @@ def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place, com
 def test_a_run_that_makes_other_files_locks_nothing(place, monkeypatch):
     """As in Snakemake: two runs may read the same finished results."""
     from thaw.cli.given_plan import given_plan
+    from thaw.cli.selection import parser_of
 
     monkeypatch.chdir(place.folder)
     locks = place.folder / ".snakemake/locks"
@@ -132,10 +133,10 @@ def test_a_run_that_makes_other_files_locks_nothing(place, monkeypatch):
     before = card.read_text() if card.exists() else None
     card.unlink(missing_ok=True)
     with pytest.raises(UserError, match="locked"):
-        given_plan("advise", "", ["mine.yaml"])
+        given_plan("advise", parser_of("advise", ""), ["mine.yaml"])
     card.parent.mkdir(parents=True, exist_ok=True)
     card.write_text(before or "{}")
-    given_plan("advise", "", ["mine.yaml"])
+    given_plan("advise", parser_of("advise", ""), ["mine.yaml"])
     for lock in locks.glob("*.lock"):
         lock.unlink()
     card.write_text(before) if before else card.unlink()

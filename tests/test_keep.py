@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
@@ -9,7 +10,10 @@ from conftest import HOME
 from shown import Shown
 from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core.files import read_json, write_json
+from thaw.decision import record
+from thaw.decision.arms import Arm
+from thaw.decision.decide import decide
 from thaw.exporting import keeping
 from thaw.exporting.finished_run import open_run
 from tiny_corpus import Bench, tiny_corpus
@@ -82,17 +86,28 @@ def test_a_head_alone_has_nothing_else_to_keep(shown):
 
 
 def test_the_recommended_run_is_the_best_on_validation(shown):
-    outputs, header = shown.folder / "outputs/mine", "task,subset,encoder,head,strategy,variant,advised"
-    line = "t,all,e,linear,tuned,base,"
+    outputs = shown.folder / "outputs/mine"
     with pytest.raises(UserError, match="has no recommendation"):
         keeping.recommended_runs(outputs)
-    write_text(outputs / "tables/mine.csv", f"{header}\n{line}0\n")
-    with pytest.raises(UserError, match="recommends no strategy"):
+    record.write(outputs / record.ADVISED, [answer_taking(None)])
+    with pytest.raises(UserError, match="the recommendation is to take no encoder"):
         keeping.recommended_runs(outputs)
-    write_text(outputs / "tables/mine.csv", f"{header}\n{line}1\n")
+    record.write(outputs / record.ADVISED, [answer_taking("tuned")])
     records = [read_json(folder(shown, "tuned", seed) / "metrics.json") for seed in (1, 2)]
-    scores = [record["scores"]["validation"]["accuracy"] for record in records]
+    scores = [one["scores"]["validation"]["accuracy"] for one in records]
     assert keeping.recommended_runs(outputs) == [folder(shown, "tuned", 1 + scores.index(max(scores)))]
+
+
+def answer_taking(strategy: str | None) -> record.TaskAnswer:
+    """Return an answer that takes a strategy, or the baseline where it is None."""
+    levels = {"majority": 50 if strategy else 90, "tuned": 80}
+    arms = [
+        Arm(name, np.full(2, level), np.full((2, 100), level), 50, price=1.0, encoder=name == "tuned")
+        for name, level in levels.items()
+    ]
+    points = {"tuned": ("tuned", "base")}
+    names = {"majority": "majority class", "tuned": "tuned"}
+    return record.TaskAnswer("t", "all", "e", "linear", "t", "accuracy", decide(arms), names, points, {})
 
 
 def test_what_is_no_run_is_said(tmp_path):

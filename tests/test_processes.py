@@ -88,7 +88,7 @@ def test_processes_that_share_heads_leave_the_bits_of_one(benches, tmp_path, kin
         heads(bench, name, wanted, alone, *words)
         heads(bench, name, wanted, shared, *words, "--cores", 3 * threads)
         costs = [path.relative_to(alone) for path in alone.rglob("cost.json")]
-        assert contents(alone) == contents(shared) and len(contents(alone)) == (2 if name == "search_heads" else 12)
+        assert contents(alone) == contents(shared) and len(contents(alone)) == (2 if name == "search_heads" else 15)
         for cost in costs:
             one, other = read_json(alone / cost), read_json(shared / cost)
             assert {key: one[key] for key in ("steps", "tokens", "flops")} == {

@@ -124,6 +124,8 @@ def test_training_reads_no_text_of_the_dataset(benches, step, kind, tmp_path, mo
     seeds = ["--seeds", spec.pop("seed")] if step == "fit_heads" else []
     bench.step(step, spec, tmp_path, *seeds)
     target, scored = spec["task"]["target"], {("validation.parquet", "row"), ("test.parquet", "row")}
+    if step == "fit_heads":
+        scored |= {("train.parquet", "row")}  # of rows that folds left out, the predictions are kept
     assert read == scored | {("test.parquet", "seen")} | {(f"{split}.parquet", target) for split in bench.corpus.splits}
 
 

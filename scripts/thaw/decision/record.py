@@ -17,7 +17,7 @@ ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an expe
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class CurvePoints:
     """Two points of the learning curve of a cross-validated arm: out-of-fold scores with half of the rows, and all."""
 
     arm: str
@@ -48,7 +48,7 @@ class TaskAnswer:
     test: dict[str, Difference | None]
     left_out: tuple[tuple[str, str], ...] = ()
     single_class: bool = False
-    curve: LearningCurve | None = None
+    curve: CurvePoints | None = None
 
     def cell_of(self, arm: str) -> dict[str, str] | None:
         """Return the cell of an arm's runs; None of a baseline."""
@@ -97,6 +97,6 @@ def _answer(entry: dict) -> TaskAnswer:
             "points": {name: tuple(point) for name, point in entry["points"].items()},
             "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
             "left_out": tuple(map(tuple, entry["left_out"])),
-            "curve": entry["curve"] and LearningCurve(**entry["curve"]),
+            "curve": entry["curve"] and CurvePoints(**entry["curve"]),
         }
     )

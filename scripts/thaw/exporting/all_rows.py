@@ -47,8 +47,9 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     spec |= {"data": _write_dataset(corpus, rows, spec, folder / corpus.folder.relative_to(results))}
     spec |= {"subset": {key: spec["subset"][key] for key in ("draw", "scored") if key in spec["subset"]}, "keep": True}
     encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
-    (folder / "encoders").mkdir()
-    (folder / encoder.relative_to(results)).symlink_to(encoder)
+    link = folder / encoder.relative_to(results)
+    link.parent.mkdir()
+    link.symlink_to(encoder)
     spec |= {"features": _extract(results, folder, spec)}
     if chosen := NEEDS["settings"].stated(spec):
         place = result_with(results, NEEDS["settings"].step, chosen, "search")

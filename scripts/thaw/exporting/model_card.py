@@ -52,7 +52,11 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
 
 def _compared(source: FinishedRun) -> list[str]:
     """Return what experiments say of the choice, a section for each one that recommends the run's strategy."""
-    cell, parts = layout.names_in_folder("train", source.run.relative_to(source.results)), []
+    parts: list[str] = []
+    try:
+        cell = layout.names_in_folder("train", source.run.relative_to(source.results))
+    except ValueError:  # a run that was put elsewhere is in no experiment
+        return parts
     for folder in sorted(path.parent for path in source.results.glob(layout.pattern("report"))):
         with contextlib.suppress(UserError):  # of another version: what it says is not known
             for answer in record.read(folder):

@@ -8,7 +8,7 @@ from thaw.declarations.outputs import OUTPUTS
 from thaw.schema.keys import documented
 from thaw.schema.output import OUTPUT_CONFIGS, OutputConfig
 
-WIDTH, INDENT = 118, 14
+WIDTH, INDENT = 118, 17
 BEGIN = """\
 # yaml-language-server: $schema=../workflow/schemas/outputs.schema.json
 #

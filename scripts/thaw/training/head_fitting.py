@@ -139,7 +139,7 @@ class HeadFit:
         head = self.heads[self.head.combination.read.index(chosen["layer"]) if self.layers.searched else 0]
         vectors = self._vectors(self.reader(head))
         joint = vectors["train"].followed_by(vectors[self.context.validation])
-        targets = torch.as_tensor(joint.gold(self.context.joint_gold))
+        targets = torch.as_tensor(joint.gold(self.context.joint_gold), device=self.context.device)
         (one,) = candidates([joint.values], targets, self.classes, self._phase_of(chosen), lambda *_: None)
         head.load_state_dict(one.solution.state())
         rows, tests = self.context.rows, self.context.task["test"]

@@ -9,7 +9,7 @@ from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, Fol
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, LearningCurve, TaskAnswer
+from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, CurvePoints, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -80,7 +80,7 @@ class TaskArms:
             self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
         self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
-        self._curves: list[LearningCurve] = []
+        self._curves: list[CurvePoints] = []
         self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
@@ -144,7 +144,7 @@ class TaskArms:
             return None
         metric = validated["metric"].iloc[0]
         score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
-        self._curves.append(LearningCurve(name, known["half"]["fitted"], half, known["fitted"], score))
+        self._curves.append(CurvePoints(name, known["half"]["fitted"], half, known["fitted"], score))
         return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
 
     def _known_folds(self, validated) -> dict | None:
