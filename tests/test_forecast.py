@@ -57,7 +57,9 @@ def test_large_files_are_left_to_prepare(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def plan(home):
     """Return a plan of full fine-tuning."""
-    return planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["bert_full"])
+    return planned(
+        home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["bert_full"]
+    )
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
