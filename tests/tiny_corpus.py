@@ -113,7 +113,8 @@ def quick(phase: PhaseConfig) -> dict:
     said = phase.model_dump(exclude_defaults=True, exclude={"rate", "epochs", "batch_size"})
     if phase.optimizer == "lbfgs":
         return said
-    length = {} if phase.updates is None else {"updates": 12, "judge": 2}
+    updates = 24 if phase.distil else 12  # a student learns from its labels through its teacher alone
+    length = {} if phase.updates is None else {"updates": updates, "judge": 2}
     return said | length | {"head_rate": phase.head_rate and 2e-3}
 
 
