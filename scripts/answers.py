@@ -35,14 +35,14 @@ from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import read_runs
+from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws
 
-RECORDS = Path(__file__).resolve().parents[1] / "docs/results"
+HOME = Path(__file__).resolve().parents[1]
+RECORDS = HOME / "docs/results"
 KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "variant", "thawed", "seed", "split", "role"]
 KEYS += ["value", "flags"]
 ROLES = ("test", RESERVED)
-NAMES = {"grid_frozen": "linear_probe", "frozen_all_layers": "linear_probe_all_layers"}  # the record has ids of then
-NAMES |= {"budget_top_k": "top_k", "budget_full": "full"}
 PROBES, TOP_2, FULL = ("linear_probe", "linear_probe_all_layers"), "top_k k02", "full"
 KIND = {"classification": "texts", "tagging": "words", "spans": "words"}  # of types of task that have a prior
 
@@ -101,7 +101,9 @@ class Record:
         runs = pd.read_parquet(path)
         runs = runs[runs["kind"] == "run"]
         points = runs["variant"].where(runs["variant"] != "base", "")
-        runs["arm"] = (runs["strategy"].replace(NAMES) + " " + points).str.strip()
+        catalogue = Catalogue(shipped(HOME))  # the record has ids of then
+        today = {name: catalogue.id_of("strategies", name) for name in runs["strategy"].unique()}
+        runs["arm"] = (runs["strategy"].map(today) + " " + points).str.strip()
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
         self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}

@@ -6,9 +6,9 @@ thaw advise my.yaml --time 10m     stops before a training that would not fit
 Without a file it advises on config/config.yaml of this folder, else on the demo. Further options are Snakemake's own,
 as --cores 4.
 
-First come the baselines and the strategies that fit a head on the frozen encoder, then the others with one seed, the
-cheapest first, then further seeds of those that may still gain 0.1 points by them. The answer is that of the report on
-the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
+First come the baselines and the strategies that fit a head on the frozen encoder. The others follow with one seed, the
+cheapest first. Last come further seeds of those that may still gain 0.1 points by them. The answer is that of the
+report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
 import csv

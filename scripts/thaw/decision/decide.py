@@ -8,7 +8,7 @@ is no special case. Intervals are read off these draws.
 
 Prior. Strategies of one task differ by SPREAD from what is expected of them, so that noise of few rows does not look
 like a large loss. Expected losses and chances are read off the draws with it. scripts/replay.py compares them with what
-came on the grid: with 200 rows losses have a slope of 0.88 to 1.12, with 30 rows and all strategies of 0.65.
+came on the grid. With 200 rows losses have a slope of 0.88 to 1.12, with 30 rows and all strategies of 0.65.
 """
 
 from dataclasses import dataclass

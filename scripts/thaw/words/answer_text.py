@@ -119,8 +119,8 @@ def replayed(lost: dict[str, float]) -> str:
     """Return what such decisions lost where they were replayed. Args: points on both tests, and full trainings."""
     both = f"{number(lost['test'])} points on test and {number(lost['reserved'])} on reserved rows"
     return (
-        f"On eight tasks with 1,000 rows and MiniLM, without folds and LoRA, such answers lost {both}, in sample, for "
-        f"{number(lost['tried'])} full trainings (docs/results/grid.md)."
+        f"On eight tasks with 1,000 rows and MiniLM such answers lost {both}. They took {number(lost['tried'])} full "
+        "trainings. That is in sample, without folds and LoRA (docs/results/grid.md)."
     )
 
 
