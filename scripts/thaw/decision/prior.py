@@ -2,8 +2,8 @@
 
 GAINS: top 2 and full fine-tuning less both linear probes in points, a mean over datasets of the grid with 800 training
 rows. They are 2.8, 3.2 and 12.1 for texts, 5.5 and 16.6 for words. With gains of other datasets than the one decided
-on, the decision loses less there (docs/results/grid.md). Pairs have none, since whatever trained layers read them in one
-sequence and probes each text alone. tests/test_replay.py works the means out again.
+on, the decision loses less there (docs/results/grid.md). Pairs have none, since whatever trained layers read them in
+one sequence and probes each text alone. tests/test_replay.py works the means out again.
 """
 
 GAINS = {"minilm": {"classification": 6.0, "tagging": 11.0, "spans": 11.0}}
