@@ -175,7 +175,8 @@ def test_a_draft_recognises_sets(form, tmp_path):
     if form == "indicators":
         content = "\n".join(f"{line},{'c' if n == 0 else n % 2}" for n, line in enumerate(content.splitlines()))
     (tmp_path / name).write_text(content, encoding="utf-8")
-    draft = draft_of_file(tmp_path / name, set())
+    named = Wishes(targets=("a", "b", "c")) if form == "indicators" else None
+    draft = draft_of_file(tmp_path / name, set(), named)
     assert draft.kind == KIND and "label_set" in draft.corpus and "f1_micro" in draft.task
 
 
@@ -188,7 +189,7 @@ def test_texts_with_commas_are_no_sets(tmp_path):
 def test_a_draft_recognises_sets_of_pairs(tmp_path):
     lines = "".join(f"why is it {n},because of {n},{';'.join(labels)}\n" for n, (_, labels) in enumerate(ROWS))
     (tmp_path / "d.csv").write_text("question,answer,labels\n" + lines, encoding="utf-8")
-    draft = draft_of_file(tmp_path / "d.csv", set(), Wishes(texts=("question", "answer"), target="labels"))
+    draft = draft_of_file(tmp_path / "d.csv", set(), Wishes(texts=("question", "answer"), targets=("labels",)))
     assert f"type: {PAIRS}" in draft.task and "f1_micro" in draft.task and "label_set" in draft.corpus
 
 

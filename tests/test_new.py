@@ -10,9 +10,8 @@ from corpora import spec_for
 from thaw.cli import new_command
 from thaw.cli.experiment_file import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
-from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
+from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub, label_slips
 from thaw.data.corpus import Corpus
-from thaw.data.label_slips import contradictions, label_slips
 from thaw.data.preparation import prepare
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -144,11 +143,18 @@ def test_parquet_and_what_is_guessed(tmp_path):
 
     frame = pandas.DataFrame({"title": SENTENCES, "body": [f"{s} and more" for s in SENTENCES], "mood": KINDS})
     frame.assign(z=[str(i % 2) for i in range(40)]).to_parquet(tmp_path / "sst2.parquet")
-    stub = written(draft_of_file(tmp_path / "sst2.parquet", {"sst2", "my_sst2"}))
+    with pytest.raises(UserError, match="mood and z may be predicted; name one by --label.*\n.*column +type +distinct"):
+        draft_of_file(tmp_path / "sst2.parquet", set())
+    stub = written(draft_of_file(tmp_path / "sst2.parquet", {"sst2", "my_sst2"}, Wishes(targets=("mood",))))
     assert "  my_sst2_2:\n" in stub and "columns: {text: body, label: mood}" in stub
     two = "columns: {text: [title, body]} joins two in one, --text title body makes a pair of them"
     assert f"# guess: further texts: title; {two}\n    texts: [text]" in stub
-    assert "# guess: could also be z (label)\n    targets: {label: label}" in stub
+
+
+def test_a_name_decides_between_candidates_and_the_others_are_told(tmp_path):
+    path = tmp_path / "own.jsonl"
+    path.write_bytes(jsonl(text=SENTENCES, label=KINDS, z=["ab"[i % 2] for i in range(40)]))
+    assert "# guess: could also be z (label)\n    targets: {label: label}" in draft_of_file(path, set()).corpus
 
 
 def test_ratings_may_be_labels_and_an_uneven_label_is_scored_by_macro_f1(tmp_path):
@@ -169,18 +175,18 @@ MISTAKES = {
     "prose": (b"".join(b"word%d stands here.\n" % i for i in range(30)), "of no format that Thaw reads"),
     "utf-16": ("text\tlabel\n".encode("utf-16"), "is UTF-16"),
     "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20 rows"),
-    "a header alone": (b"text,label\n", "has 1 row and perhaps a header; expected at least 20 rows"),
+    "a header alone": (b"text,label\n", "holds no rows"),
     "a score is missing": (
         b"text,score\n" + b"".join(b"a b c %d,%s\n" % (i, b"NA" if i == 3 else b"%d.5" % i) for i in range(30)),
-        r"column 'score' has numbers but for 1 row, as row 4 with 'NA'",
+        r"'score': has numbers but for 1 row, as row 4 with 'NA'",
     ),
     "decimal commas": (
         b"text;score\n" + b"".join(b"a b c %d;%d,75\n" % (i, i) for i in range(30)),
-        "column 'score' has decimal commas; write points",
+        "'score': has decimal commas; write points",
     ),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
-    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "column 'label' has only one label, '1'; expected at"),
+    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "'label': has only one label, '1'; expected at"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
     "no label": (b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n", ":42: column 'label': the label is empty"),
 }
@@ -201,21 +207,21 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
     path = tmp_path / "moods.csv"
     lines = [f"{i},{s},{s[::-1]},{i % 4},{kind}" for i, (s, kind) in enumerate(zip(SENTENCES, KINDS, strict=True))]
     path.write_text("id,title,body,stars,mood\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    named = draft_of_file(path, set(), Wishes("mine", ("title",), "stars"))
+    named = draft_of_file(path, set(), Wishes("mine", ("title",), ("stars",)))
     assert "columns: {text: title, label: stars}" in named.corpus and named.name == "mine"
-    pair = draft_of_file(path, set(), Wishes(texts=("body", "title"), target="mood"))
+    pair = draft_of_file(path, set(), Wishes(texts=("body", "title"), targets=("mood",)))
     assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and pair.kind == "pair_classification"
     with pytest.raises(UserError, match="has no column 'star'; did you mean 'stars'?"):
-        draft_of_file(path, set(), Wishes(target="star"))
+        draft_of_file(path, set(), Wishes(targets=("star",)))
     with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
-        draft_of_file(path, set(), Wishes(target="title"))
+        draft_of_file(path, set(), Wishes(targets=("title",)))
     path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")
     with pytest.raises(UserError, match="column 'mood' has only one label, 'good'; expected at least two"):
-        draft_of_file(path, set(), Wishes(target="mood"))
+        draft_of_file(path, set(), Wishes(targets=("mood",)))
     with pytest.raises(UserError, match="moods.csv: 3 columns are named as texts; expected one, or two for a pair"):
         draft_of_file(path, set(), Wishes(texts=("title", "body", "mood")))
     with pytest.raises(UserError, match="column 'mood' is the text, so it can not be predicted too"):
-        draft_of_file(path, set(), Wishes(texts=("mood",), target="mood"))
+        draft_of_file(path, set(), Wishes(texts=("mood",), targets=("mood",)))
 
 
 def test_rows_without_a_label_are_told_with_their_line(tmp_path):
@@ -230,11 +236,10 @@ def test_rows_without_a_label_are_told_with_their_line(tmp_path):
 
     lacking = [row if n % 10 != 3 else {"body": row["body"]} for n, row in enumerate(rows)]
     count = len(rows) - sum("mood" in row for row in lacking)
-    said = f":4: no key 'mood', as {count} of {len(rows)} rows have none; give these rows one, or drop them"
-    assert drafted(lacking, target="mood") == said
-    assert f"looks like labels or scores; line 4 has no key 'mood', as {count} of" in drafted(lacking)
+    assert drafted(lacking, targets=("mood",)) == ":4: column 'mood': is missing; there are body"
+    assert "no column looks like labels or scores" in drafted(lacking)
     empty = [row | {"mood": row.get("mood")} for row in lacking]
-    assert drafted(empty, target="mood").startswith(f": column 'mood' is empty in {count} of {len(rows)} rows")
+    assert drafted(empty, targets=("mood",)).startswith(f": column 'mood' is empty in {count} of {len(rows)} rows")
 
 
 @pytest.fixture
@@ -301,14 +306,14 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
         rows = [row | {"stars": None} for row in rows] if split == "test" else rows
         (place / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (place / "data/rte.csv").unlink()
-    draft = draft_of_hub("data", None, None, set(), Wishes("own", ("content",), "stars"))
+    draft = draft_of_hub("data", None, None, set(), Wishes("own", ("content",), ("stars",)))
     assert "splits: {train: train, validation: validation}" in draft.corpus and "carve: {test: 0.2}" in draft.corpus
     assert "columns: {text: content, label: stars}" in draft.corpus
     assert "there is no test split with labels" in draft.corpus
     (place / "tasks.yaml").write_text(written(draft))
     assert Catalogue([home / "config", place]).get("tasks", "own", "test").type == "classification"
     with pytest.raises(UserError, match="hub:data: has no column 'star'; did you mean 'stars'?"):
-        draft_of_hub("data", None, None, set(), Wishes(target="star"))
+        draft_of_hub("data", None, None, set(), Wishes(targets=("star",)))
 
 
 def test_an_encoder_without_weights_is_refused(place):
@@ -390,7 +395,7 @@ def test_the_unnamed_index_that_pandas_writes_leaves_the_other_names(place, home
 def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsys):
     lines = "".join(f"{i % 7},word{i} is here,{kind}\n" for i, kind in enumerate(KINDS))
     Path("odd.csv").write_text(f"1,text,good\n{lines}", encoding="utf-8")
-    new_command.main(["task", "odd.csv"])
+    new_command.main(["task", "odd.csv", "--label", "2"])
     assert (
         "  guessed header: the first line looks like a row; write header: true if it names" in capsys.readouterr().out
     )
@@ -412,7 +417,7 @@ def test_lists_that_are_written_as_text_are_refused(tmp_path, form, target):
     path = tmp_path / "rooms.csv"
     path.write_bytes(listed(form))
     with pytest.raises(UserError, match="column 'labels' holds lists written as text, as .*; write the file as JSONL"):
-        draft_of_file(path, set(), Wishes(target=target))
+        draft_of_file(path, set(), Wishes(targets=(target,) if target else ()))
 
 
 def test_words_and_tags_that_are_lists_written_as_text_are_refused(tmp_path):
@@ -427,15 +432,15 @@ def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
     rows = "".join(f"{text},{labels[i % 4]}\n" for i, text in enumerate(SENTENCES))
     (tmp_path / "moods.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
     draft = draft_of_file(tmp_path / "moods.csv", set())
-    pairs = "' negative' and 'negative' differ by blanks alone, 'Positive' and 'positive' differ by case alone"
+    pairs = "' negative' and 'negative', 'Positive' and 'positive' differ by blanks or case alone"
     assert draft.guesses["labels"] == f"{pairs}; correct the file if they are the same"
     once = ["  negative" if i == 7 else label for i, label in enumerate(KINDS + ["negative"] * 2)]
-    assert label_slips(once).startswith("'  negative': in one row only; correct the file if it is a slip; '  negative'")
-    assert label_slips(KINDS) == ""
+    assert label_slips(once)[0] == "'  negative': in one row only; correct the file if it is a slip"
+    assert label_slips(KINDS) == []
     sets = [["food", "room"], ["Food"], ["room"], ["food"]] * 10
     (tmp_path / "sets.jsonl").write_bytes(jsonl(text=SENTENCES, labels=sets))
     said = draft_of_file(tmp_path / "sets.jsonl", set()).guesses["labels"]
-    assert said == "'Food' and 'food' differ by case alone; correct the file if they are the same"
+    assert said == "'Food' and 'food' differ by blanks or case alone; correct the file if they are the same"
 
 
 @pytest.mark.parametrize("inside", [("text", "label"), ("label",)])
@@ -459,7 +464,7 @@ def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path
 
 
 def test_texts_that_are_left_out_have_no_labels():
-    assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == ""
+    assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == []
 
 
 @pytest.mark.parametrize("words", [20, 120])
@@ -474,10 +479,10 @@ def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
 def test_a_number_names_a_column_by_its_position_where_the_file_has_no_names(tmp_path):
     lines = "".join(f"{i % 2},{text},{i % 3}\n" for i, text in enumerate(SENTENCES, 1))
     (tmp_path / "bare.csv").write_text(lines, encoding="utf-8")
-    draft = draft_of_file(tmp_path / "bare.csv", set(), Wishes(texts=("1",), target="2"))
+    draft = draft_of_file(tmp_path / "bare.csv", set(), Wishes(texts=("1",), targets=("2",)))
     assert "columns: {text: 1, label: 2}" in draft.corpus and "header: false" in draft.corpus
     with pytest.raises(UserError, match="has no column '7'; there are 0, 1, 2"):
-        draft_of_file(tmp_path / "bare.csv", set(), Wishes(target="7"))
+        draft_of_file(tmp_path / "bare.csv", set(), Wishes(targets=("7",)))
 
 
 def test_a_json_list_is_told_how_to_become_lines(tmp_path):

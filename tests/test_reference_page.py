@@ -45,7 +45,7 @@ def test_the_page_of_commands_is_that_of_their_parsers(home):
     page = (home / "docs/reference/command-line.md").read_text()
     assert page == command_line_page(), "run: python scripts/schemas.py"
     assert all(f"\n## thaw {name}\n" in page for name in COMMANDS)
-    assert "| `--label COLUMN` | the column to predict |" in page
+    assert "| `--text COLUMN ...` | the text column, or the two of a pair |" in page
 
 
 def test_the_page_has_every_key_its_aliases_and_units():

@@ -1,7 +1,7 @@
 """Write the first draft of a catalogue entry for your data or encoder, and the experiment that selects it.
 
 thaw new task reviews.csv                                  looks at the file, writes my/tasks.yaml and reviews.yaml
-thaw new task reviews.csv --text body --label stars        where not all columns are to be guessed
+thaw new task reviews.csv --text body --label stars        where names and values leave several columns
 thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
 thaw new encoder owner/name                                a model on the Hub, or a local folder
 thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
@@ -41,7 +41,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--text", nargs="+", action="extend", default=[], metavar="COLUMN", help="the text column, or the two of a pair"
     )
-    parser.add_argument("--label", metavar="COLUMN", help="the column to predict")
+    label = "the column to predict, or several of 0 and 1, each a label of its own"
+    parser.add_argument("--label", nargs="+", action="extend", default=[], metavar="COLUMN", help=label)
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
     parser.add_argument("--tasks", nargs="+", action="extend", default=[], metavar="ID", help="tasks of the experiment")
@@ -65,7 +66,7 @@ def main(words: list[str]) -> None:
 def _task(given: argparse.Namespace) -> None:
     from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 
-    wishes, catalogue = Wishes(given.name, tuple(given.text), given.label), known(given.out.parent)
+    wishes, catalogue = Wishes(given.name, tuple(given.text), tuple(given.label)), known(given.out.parent)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
     if given.source.startswith(HUB):
@@ -83,7 +84,7 @@ def _task(given: argparse.Namespace) -> None:
     experiment = Path(f"{draft.name}.yaml")
     chosen = strategies({draft.kind})
     _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
-    print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
+    print(f"task {draft.name}: {draft.kind}, {draft.profile.rows:,} rows\n{draft.profile.table()}")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():

@@ -1,7 +1,9 @@
 """The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
-from collections import Counter
+import textwrap
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from thaw.core.digests import file_sha256
@@ -11,8 +13,7 @@ from thaw.core.phrases import plural
 from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_roles import Roles, find_roles
-from thaw.data.file_profile import FileProfile, profile_file
-from thaw.data.label_slips import contradictions, label_slips
+from thaw.data.file_profile import FileProfile, profile_file, profile_hub, without_labels
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
@@ -50,7 +51,7 @@ class Draft:
     corpus: str
     task: str
     kind: str
-    rows: int
+    profile: FileProfile
     columns: dict[str, str]  # what was taken as the text and as the target, in words
     guesses: dict[str, str]
 
@@ -62,70 +63,64 @@ class Draft:
 
 @dataclass
 class Wishes:
-    """What the user decides: the id of both entries, the text columns, the column to predict; the rest is guessed."""
+    """What the user decides: the id of both entries, the text columns, the columns to predict; the rest is guessed."""
 
     name: str | None = None
     texts: tuple[str, ...] = ()
-    target: str | None = None
+    targets: tuple[str, ...] = ()
 
 
 def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, data_dir: Path | None = None) -> Draft:
     """Return a corpus and a task for one file of the user's.
 
     Args: the file; the ids of corpora and tasks that exist; what the user decides; the experiment's data_dir, by
-    default the file's folder. Raises UserError for whatever would
-    stop `prepare` too, and where no column can be the text, or none the target.
+    default the file's folder. Raises UserError for whatever would stop `prepare` too, and where the user has to name
+    columns.
     """
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
-    named = (*wishes.texts, wishes.target) if wishes.target else wishes.texts
-    profile, name = profile_file(path, named), path.relative_to(data_dir).as_posix()
+    profile, name = profile_file(path, (*wishes.texts, *wishes.targets)), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
-        unsure = profile.rows == 1 and profile.keys["format"] in ("csv", "tsv")
-        rows = f"{plural(profile.rows, 'row')}{' and perhaps a header' * unsure}"
-        raise UserError(
-            f"{path}: has {rows}; expected at least {FEWEST_ROWS} rows, since validation and test are held out"
-        )
-    roles = find_roles(profile, str(path), wishes.texts, wishes.target)
-    entry = _entry(profile, roles, "files", {"train": name}, list(SHARES))
+        few = f"{plural(profile.rows, 'row')}; expected at least {FEWEST_ROWS} rows"
+        raise UserError(f"{path}: has {few}, since validation and test are held out")
+    roles = find_roles(profile, str(path), wishes.texts, wishes.targets)
+    profile.splits = {"train": name}
+    entry = _entry(profile, roles, "files")
     corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will
     tables, _ = load(name, corpus, "files", {name: file_sha256(path)}, data_dir)
     cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
     label_names(cleaned, tables, corpus)
-    return _draft(wishes.name or _id_of_file(path), taken, profile, roles, entry)
+    stem = path.name.split(".")[0]
+    stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
+    return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files")
 
 
 def draft_of_hub(
     id: str, config: str | None, revision: str | None, taken: set[str], wishes: Wishes | None = None
 ) -> Draft:
     """Return a corpus and a task for a data set on the Hub. Args: its id, configuration, commit; as of a file."""
-    from thaw.data.hub_profile import profile_hub, without_labels
-
     wishes = wishes or Wishes()
-    profile, splits = profile_hub(id, config, revision)
-    roles = find_roles(profile, f"hub:{id}", wishes.texts, wishes.target)
-    targets = roles.indicators or [roles.target]
-    withheld = without_labels(id, config, revision, splits, targets)
+    profile, data = profile_hub(id, config, revision)
+    roles = find_roles(profile, f"hub:{id}", wishes.texts, wishes.targets)
+    withheld = without_labels(data, profile.splits, roles.targets)
     if "train" in withheld:
-        raise UserError(f"hub:{id}: column '{targets[0]}' has rows without a value in the training split")
-    splits = {ours: theirs for ours, theirs in splits.items() if ours not in withheld}
-    entry = _entry(profile, roles, "hub", splits, [split for split in SHARES if split not in splits])
+        raise UserError(f"hub:{id}: column '{roles.targets[0]}' has rows without a value in the training split")
+    profile.splits = {ours: theirs for ours, theirs in profile.splits.items() if ours not in withheld}
+    entry = _entry(profile, roles, "hub")
     CorpusConfig.model_validate(entry)
     name = wishes.name or id_of("_".join(filter(None, [id.rpartition("/")[2], config])), "corpus")
-    return _draft(name, taken, profile, roles, entry)
+    return _draft(name, taken, profile, roles, entry, "hub")
 
 
-def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict) -> Draft:
-    """Put an entry into words. Args: as of `draft_of_file`; the profile, the roles of its columns, the corpus."""
+def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict, source: str) -> Draft:
     name = name if name[0].isalpha() and yaml_value(name) == name else f"my_{name}"
     asked, name = name, free_id(name, taken) if name in taken else name
     task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
     guesses = _guesses(profile, roles, entry, task)
     guesses |= {"id": f"{asked} exists already, so that this is {name}"} if name != asked else {}
-    source = next(key for key in ("files", "hub") if key in entry)
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
-    return Draft(name, corpus, task_lines, task["type"], profile.rows, _columns(roles), guesses)
+    return Draft(name, corpus, task_lines, task["type"], profile, _columns(roles), guesses)
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
@@ -133,16 +128,20 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     guesses = profile.guesses | roles.guesses
     if held_out := tuple(entry.get("carve", {})):
         guesses["carve"] = CARVED[held_out]
-    labels = {"label": profile.columns.get(roles.target), "label_set": roles.values}.get(roles.kind, [])
-    if slips := label_slips(labels):
-        guesses["labels"] = slips
-    if roles.kind == "label" and roles.texts and (several := _contradictions(profile, roles)):
-        guesses["labels"] = f"{slips}; {several}" if slips else several
+    doubts = label_slips(profile.columns[roles.targets[0]] if roles.kind == "label" else roles.values)
+    if roles.kind == "label":
+        texts = list(zip(*(profile.columns[name] for name in roles.texts), strict=True))
+        doubts += contradictions(texts, profile.columns[roles.targets[0]])
+    if doubts:
+        guesses["labels"] = "; ".join(doubts)
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
-    if roles.kind == "score" and (few := _rating_values(profile.columns[roles.target])):
-        more = f"; {also}" if (also := guesses.get("targets")) else ""
-        guesses["targets"] = f"the numbers {few} are scores; for labels write label in the place of score{more}"
+    if roles.kind == "score":
+        distinct = sorted(set(map(float, profile.columns[roles.targets[0]])))
+        if len(distinct) <= MOST_RATINGS and all((2 * value).is_integer() for value in distinct):
+            few, also = ", ".join(f"{value:g}" for value in distinct), guesses.get("targets")
+            said = f"the numbers {few} are scores; for labels write label in the place of score"
+            guesses["targets"] = f"{said}; {also}" if also else said
     if task.get("view") == "long":
         words, most = _mean_words(profile, roles), Catalogue(shipped(HOME)).get("views", "long", "view").max_length
         guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
@@ -151,46 +150,58 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     return guesses
 
 
-def _contradictions(profile: FileProfile, roles: Roles) -> str:
-    """Return in words which texts of a file have several labels."""
-    texts = list(zip(*(profile.columns[name] for name in roles.texts), strict=True))
-    return contradictions(texts, profile.columns[roles.target])
+def label_slips(labels: list) -> list[str]:
+    """Return the labels of one row alone, if all others are frequent, and those that differ by blanks or case alone."""
+    counts = Counter(map(str, labels))
+    rare = [repr(label) for label, count in counts.items() if count == 1]
+    folded = {label: " ".join(label.split()).casefold() for label in sorted(counts)}
+    pairs = [f"{one!r} and {other!r}" for one, other in combinations(folded, 2) if folded[one] == folded[other]]
+    said = (
+        [f"{', '.join(rare)}: in one row only; correct the file if it is a slip"]
+        if 0 < len(rare) <= len(counts) // 3
+        else []
+    )
+    same = "differ by blanks or case alone; correct the file if they are the same"
+    return said + [f"{', '.join(pairs)} {same}"] if pairs else said
+
+
+def contradictions(texts: list[tuple], labels: list) -> list[str]:
+    """Return which texts have several labels, and how many rows no model has right then."""
+    by_text: dict[tuple, Counter] = defaultdict(Counter)
+    for row, label in zip(texts, labels, strict=True):
+        if all(text not in (None, "") for text in (*row, label)):
+            by_text[row][label] += 1
+    several = {row: counts for row, counts in by_text.items() if len(counts) > 1}
+    if not several:
+        return []
+    lost = sum(counts.total() - max(counts.values()) for counts in several.values())
+    first = textwrap.shorten(" | ".join(map(str, next(iter(several)))), 40, placeholder="...")
+    has = f"{plural(len(several), 'text has', 'texts have')} several labels, the first '{first}'"
+    return [f"{has}; {plural(lost, 'row is', 'rows are')} wrong whatever a model predicts"]
 
 
 def _columns(roles: Roles) -> dict[str, str]:
     """Return which columns of the file became the text and the target, with the first few labels."""
-    texts, targets = roles.texts or [roles.words], roles.indicators or [roles.target]
+    texts = roles.texts or [roles.words]
     labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
-    counted = f" ({len(roles.values)} labels: {labels})" if roles.values and not roles.indicators else ""
+    counted = f" ({len(roles.values)} labels: {labels})" if roles.values and len(roles.targets) == 1 else ""
     of_text = "text" if roles.texts else "words"
-    return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, targets)) + counted}
+    return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, roles.targets)) + counted}
 
 
-def _rating_values(values: list) -> str:
-    """Return the values of a column in order, if they are a few whole or half numbers, as of ratings; else nothing."""
-    distinct = sorted(set(map(float, values)))
-    few = len(distinct) <= MOST_RATINGS and all((2 * value).is_integer() for value in distinct)
-    return ", ".join(f"{value:g}" for value in distinct) if few else ""
-
-
-def _id_of_file(path: Path) -> str:
-    """Return an id after the file's name, or after its folder's too where that says little."""
-    stem = path.name.split(".")[0]
-    stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
-    return id_of(stem, "corpus")
-
-
-def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:
-    """Return a corpus as plain values. Args: files or hub; its splits; those that are held out from train."""
+def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
+    """Return a corpus as plain values; splits that are not there are held out from train."""
+    held_out = [split for split in SHARES if split not in profile.splits]
     texts, target = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), []), _target(roles)
     texts = roles.texts if roles.kind == "answers" else texts
     articles = roles.kind == "answers" and len(set(map(str, profile.columns.get("title", ())))) >= MANY_GROUPS
     theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True))
-    theirs |= {} if roles.indicators else {target: roles.target}
+    several = len(roles.targets) > 1
+    theirs |= {} if several else {target: roles.targets[0]}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
-    where = {**profile.keys, "splits": splits}
+    where = {**profile.keys, "splits": profile.splits}
     where |= {"separators": {target: roles.separator}} if roles.separator else {}
-    where |= {"indicators": {target: roles.indicators}} if roles.indicators else {}
+    where |= {"indicators": {target: roles.targets}} if several else {}
     where |= ({"columns": columns} if columns else {}) | ({"scheme": roles.scheme} if roles.scheme != "bio" else {})
     blank = any(not str(value or "").strip() for name in roles.texts for value in profile.columns[name])
     return {
@@ -219,7 +230,7 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
         more = ["best_f1", "best_exact"] if unanswerable else []
         return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
-    if kind == "classification" and _majority_share(profile.columns[roles.target]) > UNEVEN:
+    if kind == "classification" and _majority_share(profile.columns[roles.targets[0]]) > UNEVEN:
         metrics = ["f1_macro", "accuracy"]
     view = "whole" if roles.kind == "tags" else "long" if _mean_words(profile, roles) > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
