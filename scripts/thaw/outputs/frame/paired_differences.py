@@ -18,8 +18,9 @@ FLAGS = {
     UNDERTRAINED: "Undertrained: half of the runs of a strategy, or more, are on their training rows more than a point "
     "below the linear probe of the same head or, with less than 99 there, still improving when they ended. The "
     "difference is one of lengths of training too.",
-    COLLAPSED: "Collapsed: a run diverged or predicts a single class.",
+    COLLAPSED: "Collapsed: half of the runs of a strategy, or more, diverged or predict a single class.",
 }
+FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "diverged": COLLAPSED}  # by flag of a run
 
 
 class Contrasts:
@@ -64,14 +65,15 @@ def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) ->
 
 
 def flags_of(sides: list) -> list[str]:
-    """Return those of `FLAGS` that are true of a side: half of its runs are undertrained, or one collapsed.
+    """Return those of `FLAGS` that are true of a side. Args: rows of runs.csv of each side."""
+    found = {flag for rows in sides for flag in usual_flags(rows["flags"])}
+    return [flag for flag in FLAGS if flag in found]
 
-    Args: rows of runs.csv of each side.
-    """
-    runs = [[set(flags.split(";")) for flags in rows["flags"]] for rows in sides]
-    weak = any(2 * sum("underfit" in run for run in side) >= len(side) > 0 for side in runs)
-    fell = any(run & {"one_class", "diverged"} for side in runs for run in side)
-    return [UNDERTRAINED] * weak + [COLLAPSED] * fell
+
+def usual_flags(flags) -> tuple[str, ...]:
+    """Return those of `FLAGS` that half of some runs have, or more. Args: `flags` of each run as runs.csv has them."""
+    runs = [{FLAG_OF[flag] for flag in own.split(";") if flag in FLAG_OF} for own in flags]
+    return tuple(flag for flag in FLAGS if runs and 2 * sum(flag in run for run in runs) >= len(runs))
 
 
 def jointly(means: list[Resampled]) -> list[Difference]:

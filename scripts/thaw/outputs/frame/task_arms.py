@@ -5,19 +5,19 @@ from dataclasses import replace
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED, Arm, FoldScores, placed
+from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, placed
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, CurvePoints, TaskAnswer
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 
 BASELINES = ("majority", "bag_of_words", "cosine")
 OF_ENCODER = "cosine"  # trains nothing, and has the price of the encoder's pass
-FLAG_OF = {"underfit": UNDERTRAINED, "one_class": COLLAPSED, "diverged": COLLAPSED}
 
 
 def answers(data, spec: dict) -> list[TaskAnswer]:
@@ -132,7 +132,7 @@ class TaskArms:
             of_encoder = name == OF_ENCODER
             price = float(np.nan_to_num(validated["price_seconds"].median())) if of_encoder else 0.0
             return [Arm(name, scores, by_row, rows, price, encoder=of_encoder)]
-        flags = tuple(dict.fromkeys(FLAG_OF[flag] for flag in FLAG_OF if _is_usual(flag, validated["flags"])))
+        flags = usual_flags(validated["flags"])
         folds = self._folds(name, validated) if shared else None
         gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
         converged = row.optimizer == "lbfgs"
@@ -192,8 +192,3 @@ def _most(seeds: list[set]) -> set:
 def _is_shared(validated, row) -> bool:
     """Tell whether all seeds of a strategy share one fit; draws of the training rows have fits of their own."""
     return row.optimizer == "lbfgs" and np.ptp(validated["value"].to_numpy(float)) == 0
-
-
-def _is_usual(flag: str, flags) -> bool:
-    """Tell whether half of the runs or more have a flag."""
-    return 2 * sum(flag in own.split(";") for own in flags) >= len(flags)
