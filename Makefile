@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu slurm fuzz fuzz-guided mutants \
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu test-tools slurm fuzz fuzz-guided mutants \
     mutants-heads bench bench-quick site clean
 
 CORES ?= all
@@ -51,8 +51,8 @@ papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overla
 	@thaw run config/experiments/papers.yaml $(ARGS) --cores $(CORES)
 
 test: $(INSTALLED)  ## style and all unmarked tests
-	@ruff check scripts tests
-	@ruff format --check scripts tests
+	@ruff check scripts tests benchmarks quality
+	@ruff format --check scripts tests benchmarks quality
 	@snakefmt --check Snakefile workflow
 	@$(PYTEST)
 
@@ -68,28 +68,31 @@ test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; ins
 test-gpu: $(INSTALLED)  ## smoke tests on a CUDA device, under ten minutes; one line where there is none
 	@pytest -q -s -rs -m gpu tests/gpu || { test $$? = 5 && echo "no test was run"; }
 
+test-tools: $(INSTALLED)  ## the tests of benchmarks/ and quality/: fuzzing, simulated statistics, wrong formulas, load
+	@pytest -q -m "slow or not slow" benchmarks quality
+
 slurm:
 	@PATH=$$PATH:/usr/sbin; { command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; } || { \
 	echo "error: no SLURM here; on Debian or Ubuntu root can install it, with a mirror in reach" >&2; exit 1; }
 
 fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
-	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
+	@FUZZ=$(FUZZ) pytest -q -s quality/test_fuzz.py
 
 fuzz-guided: $(INSTALLED) $(ATHERIS)  ## the readers, by atheris, for FUZZ_SECONDS=600
-	@PYTHONPATH=scripts:tests:$(ATHERIS) python tests/fuzz_guided.py $(FUZZ_SECONDS)
+	@PYTHONPATH=scripts:$(ATHERIS) python quality/fuzz_guided.py $(FUZZ_SECONDS)
 
 mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
-	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
+	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:tests:$(VENV)/mutmut python quality/mutants.py $(ARGS)
 
 mutants-heads: $(INSTALLED)  ## wrong formulas of heads, adapters and boundaries that no test of values sees; minutes
-	@OMP_NUM_THREADS=1 PYTHONPATH=scripts python tests/head_mutants.py $(ARGS)
+	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:tests python quality/head_mutants.py $(ARGS)
 
 bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, all parts; hours (docs/results/performance.md)
-	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python --setfit $(VENV)/setfit/bin/python $(ARGS)
+	@PYTHONPATH=scripts python -m benchmarks all --peers $(VENV)/bench/bin/python --setfit $(VENV)/setfit/bin/python $(ARGS)
 
 bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
-	@PYTHONPATH=scripts python -m tests.bench all --quick --peers $(VENV)/bench/bin/python $(ARGS)
+	@PYTHONPATH=scripts python -m benchmarks all --quick --peers $(VENV)/bench/bin/python $(ARGS)
 
 site: $(SITE)  ## the documentation as a site with search, in site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
@@ -114,8 +117,8 @@ $(INSTALLED): requirements.txt
 	@touch $@
 
 # What the benchmark compares with has environments of its own, so that it cannot change ours.
-$(PEERS): tests/bench/requirements.txt
-$(SETFIT): tests/bench/requirements-setfit.txt
+$(PEERS): benchmarks/requirements.txt
+$(SETFIT): benchmarks/requirements-setfit.txt
 $(PEERS) $(SETFIT): $(INSTALLED)
 	@python -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --progress-bar off -r $(filter %.txt,$^)

@@ -3,7 +3,6 @@
 B examples, S sequences (2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """
 
-import re
 from itertools import product
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 import head_formulas as formulas
-import head_mutants
 from thaw.features.batch import Batch
 from thaw.heads.base import word_targets
 from thaw.heads.registry import build
@@ -250,15 +248,3 @@ def legal(words: int) -> list[tuple[int, ...]]:
     """Return all sequences of the tags B-X (0), I-X (1) and O (2) in which no I-X begins a span."""
     every = product(range(3), repeat=words)
     return [tags for tags in every if (2, 1) not in zip((2, *tags), tags, strict=False)]
-
-
-def test_each_wrong_formula_replaces_one_place():
-    """Else `make mutants-heads` ends at the first that does not."""
-    changes = [change for of_head in head_mutants.MUTANTS.values() for change in of_head]
-    assert [(name, old) for name, old, _ in changes if head_mutants.read(name)[1].count(old) != 1] == []
-
-
-def test_the_page_has_all_wrong_formulas(home):
-    rows = re.findall(r"^\| (\w+) \| (\d+) \| \d+ \| [-\d]*", (home / "docs/testing.md").read_text(), re.MULTILINE)
-    counts = {name: len(changes) for name, changes in head_mutants.MUTANTS.items()}
-    assert {name: int(count) for name, count in rows} == counts | {"all": sum(counts.values())}

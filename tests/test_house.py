@@ -356,7 +356,7 @@ def _may_run_what_it_reads(call: ast.Call) -> bool:
 
 
 def test_no_path_of_anybodys_machine_is_written_down():
-    rooms = ("scripts", "workflow", "config", "tests", "docs", ".ci", ".github")
+    rooms = ("benchmarks", "scripts", "workflow", "config", "quality", "tests", "docs", ".ci", ".github")
     files = [path for name in rooms for path in (ROOT / name).rglob("*") if path.is_file()]
     files += [path for path in ROOT.glob("*") if path.is_file() and path.name != ".git"]
     private = re.compile(r"(?<![\w.])/(home/\w|root/|Users/\w|work/|tmp/\w)")
@@ -372,7 +372,9 @@ def test_what_the_documents_point_to_exists():
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("config/*.md")]:
         text = path.read_text(encoding="utf-8")
         links = [path.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
-        named = re.findall(r"\b(?:config|docs|scripts|tests|workflow)/[\w/]+\.(?:py|yaml|md|smk)\b", text)
+        named = re.findall(
+            r"\b(?:benchmarks|config|docs|quality|scripts|tests|workflow)/[\w/]+\.(?:py|yaml|md|smk)\b", text
+        )
         missing += [
             f"{shown(path)}: {target}" for target in [*links, *(ROOT / name for name in named)] if not target.exists()
         ]

@@ -7,7 +7,7 @@ import pytest
 
 import forked
 import loop_equivalence
-from bench.quality import Equivalence, equivalence
+from benchmarks.quality import Equivalence, equivalence
 from conftest import HOME
 from loop_equivalence import pooled, scores, table
 from plain_loop import fine_tune

@@ -1,6 +1,6 @@
 """What was measured, kept in docs/results/benchmark: the parts as they are, and their tables, which pages show.
 
-`PYTHONPATH=scripts python -m tests.bench record table table_fp32` measures nothing: it keeps what was last measured of
+`PYTHONPATH=scripts python -m benchmarks record table table_fp32` measures nothing: it keeps what was last measured of
 the parts that it names, and of no others, since results/bench/parts may also hold those of trials and of earlier code.
 It says with what each was measured. Without a part it writes the tables of what is kept again.
 

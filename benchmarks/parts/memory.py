@@ -8,7 +8,6 @@ import random
 import statistics
 
 from tests.tiny import WORDS, tiny_encoder
-
 from thaw.core.files import read_json
 
 from .. import work

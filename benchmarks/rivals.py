@@ -24,7 +24,7 @@ def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threa
     request, answer = folder / f"{peer}.job.json", folder / f"{peer}.found.json"
     request.write_text(json.dumps({"encoder": minilm(), "tasks": tasks} | job))
     python = options.setfit if peer == "setfit_loop" else options.peers
-    command = [python, "-m", f"tests.bench.peers.{peer}", str(request), str(answer)]
+    command = [python, "-m", f"benchmarks.peers.{peer}", str(request), str(answer)]
     environment = SETTINGS | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
     record = timed(command, folder / f"{peer}.log", HOME, environment)
     return record | {"found": json.loads(answer.read_text())}

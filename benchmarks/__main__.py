@@ -1,4 +1,4 @@
-"""The benchmark's command line: `PYTHONPATH=scripts python -m tests.bench table --rows 500`, or `all`, or `report`.
+"""The benchmark's command line: `PYTHONPATH=scripts python -m benchmarks table --rows 500`, or `all`, or `report`.
 
 Each part writes results/bench/parts/<part>.json, and the report puts together what is there. With `record` nothing is
 measured: `record table` keeps what was measured of that part in docs/results/benchmark. A part that fails is told and
@@ -47,7 +47,7 @@ IN_QUICK = ("table", "table_fp32", "grid", "probes", "single", "added", "steps",
 
 def main() -> None:
     """Measure the parts that are asked for, then write the report, or keep them; exit with 1 where one failed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "all", "report", "record"])
     parser.add_argument("--quick", action="store_true", help="less work: " + json.dumps(QUICK))
     for field in fields(Options):

@@ -84,13 +84,13 @@ class Place:
         return timed(command, self.folder / "thaw.log", self.folder)
 
     def inside(self, name: str, **job) -> dict:
-        """Run a measurement of tests/bench/inside on what lies here, in a process of its own.
+        """Run a measurement of benchmarks/inside on what lies here, in a process of its own.
 
         Returns what it took and, under `found`, what it wrote.
         """
         request, answer = self.folder / f"{name}.job.json", self.folder / f"{name}.json"
         request.write_text(json.dumps(job))
-        command = [sys.executable, "-m", f"tests.bench.inside.{name}", str(request), str(answer)]
+        command = [sys.executable, "-m", f"benchmarks.inside.{name}", str(request), str(answer)]
         record = timed(command, self.folder / f"{name}.log", HOME, {"PYTHONPATH": str(HOME / "scripts")})
         return record | {"found": read_json(answer)}
 

@@ -1,6 +1,6 @@
 """What the peers share: their job as JSON, the rows of a task, the device, and what is written back.
 
-A peer is run as `python -m tests.bench.peers.<name> job.json found.json` in the environment of requirements.txt.
+A peer is run as `python -m benchmarks.peers.<name> job.json found.json` in the environment of requirements.txt.
 """
 
 import contextlib

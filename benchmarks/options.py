@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thaw.core.devices import cards
 
-HOME = Path(__file__).parents[2]
+HOME = Path(__file__).parents[1]
 
 
 def _gpus() -> int:

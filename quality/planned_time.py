@@ -1,6 +1,6 @@
 """How long a run takes next to what `thaw plan` says of it: measures one experiment, with the arguments of `thaw run`.
 
-PYTHONPATH=scripts:tests python tests/planned_time.py config/experiments/first.yaml --config data_dir=path/to/data
+PYTHONPATH=.:scripts:tests python quality/planned_time.py config/experiments/first.yaml --config data_dir=path/to/data
 
 The experiment should not have been run, or nothing is left to be timed. The record is docs/results/planned_time, to
 which each measurement is added; docs/results/performance.md shows its table.

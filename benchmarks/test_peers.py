@@ -2,15 +2,15 @@
 
 import pytest
 
-from bench import work
-from bench.texts import Texts
+from benchmarks import work
+from benchmarks.texts import Texts
 from tiny import tiny_encoder
 
 for package in ("accelerate", "sentence_transformers"):
-    pytest.importorskip(package, reason="tests/bench/requirements.txt is not installed")
+    pytest.importorskip(package, reason="benchmarks/requirements.txt is not installed")
 
-from bench.peers import all_layers, boundary_loop, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
-from bench.peers.common import Clock, Reused  # noqa: E402
+from benchmarks.peers import all_layers, boundary_loop, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
+from benchmarks.peers.common import Clock, Reused  # noqa: E402
 
 RECIPES = {"default": False, "tuned": False, "compiled": True}
 
@@ -55,7 +55,7 @@ def test_the_compiled_recipe_compiles(job, tmp_path):
 
 
 def test_lora_trains_its_matrices_and_the_head_in_the_layers_that_are_named(job):
-    pytest.importorskip("peft", reason="tests/bench/requirements.txt is not installed")
+    pytest.importorskip("peft", reason="benchmarks/requirements.txt is not installed")
     (cell,) = work.cells(["t"], {"bench_lora_2": work.lora(2)}, [1], 3)
     (phase,) = cell["phases"]
     model = models.with_lora(models.build("pooler", job["encoder"], 2), phase)
@@ -157,8 +157,8 @@ def test_the_pipeline_on_all_layers_chooses_a_strength_for_each_cell(job):
 
 
 def test_setfit_trains_on_the_rows_of_a_cell(job, tmp_path):
-    pytest.importorskip("setfit", reason="tests/bench/requirements-setfit.txt is not installed")
-    from bench.peers import setfit_loop
+    pytest.importorskip("setfit", reason="benchmarks/requirements-setfit.txt is not installed")
+    from benchmarks.peers import setfit_loop
 
     cells = [{"task": "t", "name": "n8", "seed": 1, "rows": list(range(8))}]
     found = setfit_loop.main(job | {"cells": cells, "out": str(tmp_path)}, Clock())["cells"]

@@ -25,7 +25,7 @@ def keeps_its_promises(record: dict, slack: float) -> None:
 
 
 def test_the_page_is_what_was_simulated():
-    command = "run python tests/statistics_page.py"
+    command = "run python quality/statistics_page.py"
     assert statistics_page.PAGE.read_text(encoding="utf-8") == statistics_page.page(RECORD), command
 
 

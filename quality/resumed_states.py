@@ -1,7 +1,7 @@
 """How far states that start at a stored layer are from those that start at the text: MiniLM on TREC's test questions.
 
 thaw run config/experiments/stacking.yaml --config data_dir=path/to/data
-PYTHONPATH=scripts:tests python tests/resumed_states.py
+PYTHONPATH=.:scripts:tests python quality/resumed_states.py
 
 The record is docs/results/resumed_states; docs/results/loop_equivalence.md shows its table.
 """

@@ -1,7 +1,7 @@
 """What the intervals are worth: coverage, error rates and power, simulated with the functions that are used.
 
 Differences between two strategies are drawn by seed and test row, in points: a part by seed, a part by row, and a part
-by both. `python tests/statistics_page.py` writes docs/explanation/statistics.md from the record.
+by both. `python quality/statistics_page.py` writes docs/explanation/statistics.md from the record.
 """
 
 import numpy as np

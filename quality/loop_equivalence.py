@@ -1,7 +1,7 @@
 """Whether Thaw's loop scores as a plain loop does: trains the plain loop on the rows of Thaw's runs, and records both.
 
 thaw run config/experiments/loop_equivalence.yaml --config data_dir=path/to/data
-PYTHONPATH=scripts:tests python tests/loop_equivalence.py
+PYTHONPATH=.:scripts:tests python quality/loop_equivalence.py
 
 What the plain loop has scored is kept in results/plain_loop: a second call goes on where the first one stopped. With
 --finished nothing is trained, and the seeds that both loops have are recorded. The record is
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import record
-from bench.quality import equivalence
+from benchmarks.quality import equivalence
 from plain_loop import fine_tune
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import log, run_step

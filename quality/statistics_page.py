@@ -1,7 +1,7 @@
 """Write docs/explanation/statistics.md: what intervals and words mean, and how well they do in simulations.
 
-python tests/statistics_page.py               write the page from the record
-python tests/statistics_page.py --simulate    simulate first (some minutes), and write the record
+python quality/statistics_page.py               write the page from the record
+python quality/statistics_page.py --simulate    simulate first (some minutes), and write the record
 """
 
 import sys
@@ -11,8 +11,8 @@ from simulate_statistics import simulated
 from thaw.core.files import read_json, write_json, write_text
 
 HOME = Path(__file__).parents[1]
-RECORD, PAGE = HOME / "tests/known/statistics.json", HOME / "docs/explanation/statistics.md"
-TEXT = HOME / "tests/known/statistics_page.md"  # of the page, with the names of tables in braces
+RECORD, PAGE = HOME / "quality/statistics.json", HOME / "docs/explanation/statistics.md"
+TEXT = HOME / "quality/statistics_page.md"  # of the page, with the names of tables in braces
 TIMES = 5  # hundreds of repeats
 
 # by table of the record: {column: its title}
