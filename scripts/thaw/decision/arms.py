@@ -77,11 +77,11 @@ def placed(arms: list[Arm]) -> Placed:
     shape = (seeds, arms[0].by_row.shape[1])
     by_row = np.stack([np.broadcast_to(arm.by_row, shape) for arm in arms])
     by_row = np.where(np.isnan(by_row), scores[..., None], by_row)
-    folded = [place for place, arm in enumerate(arms) if arm.folds]
+    folded = {place: arm.folds for place, arm in enumerate(arms) if arm.folds}
     if folded:
-        anchor = max(folded, key=lambda place: arms[place].folds.score)
-        wide = arms[anchor].folds
+        anchor = max(folded, key=lambda place: folded[place].score)
+        wide = folded[anchor]
         scores, by_row = scores - scores[anchor] + wide.score, by_row - by_row[anchor] + wide.by_row
-        for place in folded:
-            scores[place], by_row[place] = arms[place].folds.score, arms[place].folds.by_row
+        for place, folds in folded.items():
+            scores[place], by_row[place] = folds.score, folds.by_row
     return Placed(scores, by_row, np.array([arm.converged for arm in arms]))

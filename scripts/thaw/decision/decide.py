@@ -158,17 +158,21 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     contrasts = _to(taken, arms, drawn)
     listed = _front(price, loss, sound) & (price < price[taken])
     judged = [
-        Judged(arm.name, *numbers, arm.expected, arm.price, bool(on), arm.encoder, arm.converged, arm.flags)
-        for arm, on, *numbers in zip(
-            arms,
-            listed,
-            of.scores.mean(1).tolist(),
-            contrasts,
-            chance.tolist(),
-            loss.tolist(),
-            drawn.gains.tolist(),
-            strict=True,
+        Judged(
+            name=arm.name,
+            estimate=float(of.scores[place].mean()),
+            difference=contrasts[place],
+            chance=float(chance[place]),
+            loss=float(loss[place]),
+            gain=float(drawn.gains[place]),
+            expected=arm.expected,
+            price=arm.price,
+            listed=bool(listed[place]),
+            encoder=arm.encoder,
+            converged=arm.converged,
+            flags=arm.flags,
         )
+        for place, arm in enumerate(arms)
     ]
     others = [place for place in range(len(arms)) if place != taken]
     dearest = max(others, key=lambda place: price[place], default=taken)

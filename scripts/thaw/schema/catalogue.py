@@ -2,6 +2,7 @@
 
 from os.path import dirname
 from pathlib import Path
+from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
@@ -176,6 +177,28 @@ class Catalogue:
         changes = {"weights": "random", "sha256": None, "note": None, "objective": "none: random weights"}
         return entry.model_copy(update={**changes, "label": f"{entry.label or name}, random weights"})
 
+    @overload
+    def get(self, block: Literal["views"], name: str, wanted_by: str) -> ViewConfig: ...
+    @overload
+    def get(self, block: Literal["corpora"], name: str, wanted_by: str) -> CorpusConfig: ...
+    @overload
+    def get(self, block: Literal["tasks"], name: str, wanted_by: str) -> TaskConfig: ...
+    @overload
+    def get(self, block: Literal["subsets"], name: str, wanted_by: str) -> SubsetConfig: ...
+    @overload
+    def get(self, block: Literal["encoders"], name: str, wanted_by: str) -> EncoderConfig: ...
+    @overload
+    def get(self, block: Literal["further_pretraining"], name: str, wanted_by: str) -> FurtherPretrainingConfig: ...
+    @overload
+    def get(self, block: Literal["heads"], name: str, wanted_by: str) -> HeadConfig: ...
+    @overload
+    def get(self, block: Literal["head_sets"], name: str, wanted_by: str) -> HeadSetConfig: ...
+    @overload
+    def get(self, block: Literal["strategies"], name: str, wanted_by: str) -> StrategyConfig: ...
+    @overload
+    def get(self, block: Literal["findings"], name: str, wanted_by: str) -> FindingConfig: ...
+    @overload
+    def get(self, block: str, name: str, wanted_by: str) -> Any: ...  # probes and outputs: a model for each kind
     def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
         """Return an entry; an unknown id is a UserError that says who asked and what is near."""
         entry = self._entry(block, self.id_of(block, name))
