@@ -20,7 +20,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.checks import clean, label_names
 from thaw.data.readers import read
-from thaw.data.sources import wanted_columns
+from thaw.data.sources import of_split, wanted_columns
 from thaw.planning.configuration import _experiment, load_plan
 from thaw.schema.catalogue import BLOCKS, Catalogue
 from thaw.schema.corpora import CorpusConfig
@@ -122,7 +122,7 @@ def harmed(content, edits) -> bytes:
 def prepared(path: Path, entry: dict, how: dict) -> None:
     """Read a file as `prepare` does."""
     corpus = CorpusConfig.model_validate(entry | {"files": how | {"splits": {"train": path.name}}})
-    table = read(path, corpus.files.of_split("train"), wanted_columns(corpus, corpus.files))
+    table = read(path, of_split(corpus.files, "train"), wanted_columns(corpus, corpus.files))
     label_names({"train": clean(table, corpus, corpus.files)}, {"train": table}, corpus)
 
 

@@ -24,7 +24,7 @@ from thaw.steps import train as train_step
 from thaw.training import progress
 from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
-from thaw.training.module_replacement import Replacing
+from thaw.training.module_replacement import Replacing, replacing_rate
 from thaw.training.progress import Progress
 from thaw.training.task_model import BatchLoader, TaskModel, resumed
 from thaw.training.taught import LOGITS, Teacher, TeacherOutputs
@@ -656,10 +656,12 @@ def test_modules_are_drawn_at_their_rate(taught_of):
 
 
 def test_replacing_rates_follow_their_schedules():
-    rates = {way: ReplaceConfig(start=0.2, full=0.5, way=way).rate for way in ("rising", "constant", "falling")}
-    assert [rates["rising"](share) for share in (0, 0.25, 0.5, 1)] == pytest.approx([0.2, 0.6, 1, 1])
-    assert [rates["constant"](share) for share in (0, 0.49, 0.5)] == pytest.approx([0.2, 0.2, 1])
-    assert [rates["falling"](share) for share in (0, 0.25, 0.5)] == pytest.approx([0.8, 0.4, 1])
+    def rates(way, *shares):
+        return [replacing_rate(ReplaceConfig(start=0.2, full=0.5, way=way), share) for share in shares]
+
+    assert rates("rising", 0, 0.25, 0.5, 1) == pytest.approx([0.2, 0.6, 1, 1])
+    assert rates("constant", 0, 0.49, 0.5) == pytest.approx([0.2, 0.2, 1])
+    assert rates("falling", 0, 0.25, 0.5) == pytest.approx([0.8, 0.4, 1])
 
 
 PROJECTED = {"logits": {"temperature": 2}, "hidden": {"project": True, "weight": 5}}

@@ -34,6 +34,7 @@ from thaw.exporting.refit import last_fit
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
 from thaw.schema.keys import Context
+from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig, methods_text
 from thaw.training import cross_validation
 from thaw.training.head_fitting import HeadFit
@@ -301,6 +302,10 @@ def test_with_many_rows_validation_chooses(benches, monkeypatch):
     monkeypatch.setattr(cross_validation, "FEW_ROWS", 81)
     assert fit_of(bench).folds.number == 3
     assert fit_of(bench, task={"test": ["validation"], "protocol": "paper"}).folds is None, "never by test rows"
+
+
+def test_the_key_names_the_number_of_rows():
+    assert f"fewer than {carving.FEW_ROWS:,} training" in PhaseConfig.model_fields["folds"].description
 
 
 def test_a_class_that_one_fit_does_not_see_and_twenty_rows(tmp_path):

@@ -7,6 +7,7 @@ import ast
 import functools
 import graphlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ READ_BY_PLANNING = {"core", "declarations", "schema"}
 PLANNING_KNOWS = {
     "thaw.adaptation.selectors",
     "thaw.adaptation.stages",
+    "thaw.data.scored_labels",
     "thaw.data.sources",
     "thaw.encoders.weight_sources",
 }
@@ -410,11 +412,49 @@ def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
     def written(code: str, help_code: str) -> str:
         step.write_text(code)
         helper.write_text(help_code)
-        for cached in (imports, code_digests._code):
-            cached.cache_clear()
         return step_digest("toy")
 
     first = written("from thaw.helper import f\nprint(f(1))\n", 'def f(x):\n    """Add."""\n    return x + 1\n')
     same = written("# why\nfrom thaw.helper import f\n\n\nprint(f(1))\n", "def f(x):\n    return (x\n     + 1)\n")
     assert same == first
     assert written("from thaw.helper import f\nprint(f(1))\n", "def f(x):\n    return x + 2\n") != first
+
+
+@pytest.fixture
+def changed_steps(tmp_path, monkeypatch):
+    """Return a function that changes a copy of the package and returns the steps whose code differs then."""
+    copy = tmp_path / "thaw"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {step: step_digest(step) for step in STEPS}
+
+    def changed(*changes: tuple[str, str, str]) -> set[str]:
+        for pattern, old, new in changes:
+            files = [path for path in copy.glob(pattern) if old in path.read_text(encoding="utf-8")]
+            assert files, f"no {pattern} has {old!r}"
+            for path in files:
+                path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        with monkeypatch.context() as context:
+            context.setattr(code_digests, "PACKAGE", copy)
+            now = {step: step_digest(step) for step in STEPS}
+        return {step for step in STEPS if now[step] != before[step]}
+
+    return changed
+
+
+def test_a_reworded_message_changes_the_code_of_no_step(changed_steps):
+    told = [(f"{package}/*.py", " the ", " what is called the ") for package in ("schema", "declarations", "words")]
+    errors = [
+        ("**/*.py", "raise UserError(", "raise UserError('Alas: ' + "),
+        ("core/errors.py", "did you", "should you"),
+    ]
+    assert changed_steps(*told, *errors) == set()
+
+
+def test_a_changed_number_changes_the_code_of_the_steps_that_compute_it(changed_steps):
+    changed = changed_steps(("adaptation/stages.py", "* phase.batch_size", "+ phase.batch_size"))
+    assert {"train", "fit_heads"} <= changed
+
+
+def test_a_new_key_of_a_table_changes_at_most_two_steps(changed_steps):
+    key = ("declarations/output_options.py", "(OutputOptions):\n", "(OutputOptions):\n    new: int = 1\n")
+    assert changed_steps(key, ("outputs/tables/forgetting.py", "def build(", "NEW = 1\n\n\ndef build(")) == {"table"}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from thaw.core.errors import UserError
 from thaw.data.readers import read
+from thaw.data.sources import of_split
 from thaw.schema.corpora import FilesConfig
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -159,7 +160,7 @@ def test_a_header_in_the_files_of_some_splits(tmp_path):
     entry = {**PLAIN, "splits": {"train": "train", "test": "test"}, "columns": columns, "header": ["train"]}
     source = FilesConfig.model_validate(entry)
     for split in ("train", "test"):
-        assert rows(read(tmp_path / split, source.of_split(split), ["text", "label"])) == [("a", "1")]
+        assert rows(read(tmp_path / split, of_split(source, split), ["text", "label"])) == [("a", "1")]
 
 
 def test_other_encodings(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from test_stages import from_text, plan
 from thaw.adaptation.rounds import Round, lengths, rounds
+from thaw.adaptation.stages import epochs_of, stages_of
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.processes import Processes
@@ -50,7 +51,7 @@ def test_stages_share_the_updates_or_say_their_own():
     def shares(**unfreeze):
         phase = PhaseConfig(train=["all"], updates=40, unfreeze=unfreeze)
         (entry,) = plan(["all"], 3, updates=40, unfreeze=unfreeze)
-        return [stage["updates"] for stage in phase.stages(entry)]
+        return [stage["updates"] for stage in stages_of(phase, entry)]
 
     assert shares() == [8] * 5, "head, three layers, embeddings"
     assert shares(layers=2) == [13, 14, 13]
@@ -149,8 +150,8 @@ def test_the_plan_counts_a_budget_by_the_rows():
     """400 updates of 16 on 800 rows are eight epochs, whatever the stages."""
     phase = PhaseConfig(train=["all"], updates=400, batch_size=16, unfreeze={})
     (entry,) = plan(["all"], 3, updates=400, batch_size=16, unfreeze={})
-    assert [phase.passes(stage, 800) for stage in phase.stages(entry)] == [1.6] * 5
-    assert PhaseConfig(train=["all"], epochs=3).passes({"epochs": 3}, 800) == 3
+    assert [epochs_of(phase, stage, 800) for stage in stages_of(phase, entry)] == [1.6] * 5
+    assert epochs_of(PhaseConfig(train=["all"], epochs=3), {"epochs": 3}, 800) == 3
 
 
 def test_heads_of_several_seeds_train_as_alone(bench):

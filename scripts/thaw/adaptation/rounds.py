@@ -20,7 +20,7 @@ def rounds(phase: PhaseConfig, stages: list[dict], per_epoch: int) -> list[list[
 
     A round is an epoch. Of a phase with `updates` it is one of `judge` parts, equal but for rounding; a stage that ends
     within a part cuts it in two, and the first of them is not evaluated. Args: the phase; its stages, as
-    `PhaseConfig.stages` gives them; the updates of an epoch.
+    `stages_of` gives them; the updates of an epoch.
     """
     if phase.updates is None:
         return [[Round(per_epoch)] * stage["epochs"] for stage in stages]

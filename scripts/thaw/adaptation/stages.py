@@ -3,6 +3,8 @@
 A stage is a part of a phase in which the same components train. No torch here: the plan needs to know the stages.
 """
 
+from itertools import pairwise
+
 from thaw.adaptation.selectors import block, boundary, top
 from thaw.core.boundaries import resume_plan
 from thaw.core.errors import UserError
@@ -25,7 +27,7 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
 
     Gradual unfreezing (Howard and Ruder 2018, section 3.3): the head alone first, then further layers from the top with
     it, the embeddings after layer 1 where they train at all. All but the last stage have their `epochs`; the last one
-    has those of the phase. Of a phase with `updates` no stage says its length: `PhaseConfig.stages` divides them.
+    has those of the phase. Of a phase with `updates` no stage says its length: `stages_of` divides them.
     Raises UserError where they are too few.
     """
     if phase.unfreeze is None:
@@ -36,10 +38,29 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
     thawed = [{"components": [c for c in chosen if block(c) in from_top[:count]]} for count in counts]
     if phase.updates is None:
         return [stage | {"epochs": phase.unfreeze.epochs} for stage in thawed[:-1]] + [thawed[-1]]
-    if min(stage["updates"] for stage in phase.stages({"stages": thawed})) < 1:
+    if min(stage["updates"] for stage in stages_of(phase, {"stages": thawed})) < 1:
         each = f" of {phase.unfreeze.updates}" if phase.unfreeze.updates else ""
         raise UserError(f"updates: {phase.updates} is too few for the {len(thawed)} stages{each} of gradual_unfreezing")
     return thawed
+
+
+def stages_of(phase: PhaseConfig, entry: dict) -> list[dict]:
+    """Return the stages of a phase, each with its `epochs` or `updates`; one without any is one.
+
+    Stages that do not say their updates have equal shares. Args: the phase; its entry in a spec.
+    """
+    *early, last = listed = entry.get("stages", [entry])
+    if phase.updates is None:
+        return [*early, last | {"epochs": phase.epochs}]
+    ends = [round(phase.updates * number / len(listed)) for number in range(len(listed) + 1)]
+    if phase.unfreeze and phase.unfreeze.updates:
+        ends[1:-1] = [phase.unfreeze.updates * number for number in range(1, len(listed))]
+    return [stage | {"updates": end - start} for stage, (start, end) in zip(listed, pairwise(ends), strict=True)]
+
+
+def epochs_of(phase: PhaseConfig, stage: dict, rows: float) -> float:
+    """Return how often a stage goes through so many training rows. Args: the phase; one of `stages_of`; the rows."""
+    return stage["updates"] * phase.batch_size / rows if "updates" in stage else stage["epochs"]
 
 
 def check_phase(phase: PhaseConfig, chosen: list[str], layers: int) -> None:

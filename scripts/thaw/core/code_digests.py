@@ -1,7 +1,9 @@
 """A digest of each step's code, so that nobody changes what a step computes and forgets to raise its VERSION.
 
 A step's code is its module and all that it imports within the package, directly or not, with the other files
-(templates, styles) of the packages among them. Comments, docstrings and layout of code do not count.
+(templates, styles) of the packages among them. What computes no number does not count: comments, docstrings, layout of
+code, the messages of errors, and the modules of SAYING. What matters of settings and declarations is in a step's spec,
+and tests/defaults.json holds the defaults, which specs leave out.
 
 A declaration (thaw.declarations) names the code of each kind, as "thaw.heads.mlp:MlpHead". That belongs to the modules
 that load it, by `kind.load()`, and not to the many that read what a declaration says.
@@ -9,7 +11,6 @@ that load it, by `kind.load()`, and not to the many that read what a declaration
 
 import ast
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -18,54 +19,66 @@ from thaw.core.digests import digest, file_sha256
 PACKAGE = Path(__file__).parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SOURCE = re.compile(r"thaw(\.\w+)+:\w+")
+# packages and modules that hold settings, declarations and words: what they import is no code of a step either
+SAYING = ("thaw.schema", "thaw.declarations", "thaw.words", "thaw.core.errors", "thaw.core.phrases")
 RECORD = PACKAGE.parents[1] / "tests" / "digests.json"
 
 
 def step_digest(step: str) -> str:
-    """Return the digest of a step's module and of all modules of the package that it leads to."""
-    modules = closure(f"thaw.steps.{step}")
-    code = {name: _code(name) for name in modules}
+    """Return the digest of a step's module and of all modules of the package that it leads to and that compute."""
+    modules = computing(f"thaw.steps.{step}")
+    code = {name: _code(_text(name)) for name in modules}
     return digest(code | {path.name: file_sha256(path) for name in modules for path in _files_next_to(name)})
 
 
-def closure(module: str) -> list[str]:
-    """Return a module and all modules of the package that it imports, directly or not, sorted."""
+def closure(module: str, leaves_out=lambda name: False) -> list[str]:
+    """Return a module and all modules of the package that it imports, directly or not, sorted.
+
+    Args: the module; which modules are left out, with what they alone import.
+    """
     modules, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
-        if name not in modules:
+        if name not in modules and not leaves_out(name):
             modules.add(name)
             waiting.extend(imports(name))
     return sorted(modules)
 
 
-@cache
+def computing(module: str) -> list[str]:
+    """Return a module and all that it leads to, without what only says something."""
+    return closure(module, says)
+
+
+def says(module: str) -> bool:
+    """Return whether a module holds settings, declarations or words, and computes no number."""
+    return any(module == name or module.startswith(f"{name}.") for name in SAYING)
+
+
 def imports(module: str) -> frozenset[str]:
     """Return the modules of the package that a module imports itself, anywhere in its code, or loads."""
-    tree = _parse(module)
-    names = _imported(module, ast.walk(tree))
-    if any(map(_loads, ast.walk(tree))):
-        names |= {source for name in names for source in sources(name)}
-    return frozenset(names)
+    named, loads = _named(module, _text(module))
+    # Not the package itself, which holds the version: a release alone changes the code of no step.
+    names = {name for name in named if name != "thaw" and path_of(name)}
+    return frozenset(names.union(*map(sources, names)) if loads else names)
 
 
-def sources(module: str) -> set[str]:
+def sources(module: str) -> frozenset[str]:
     """Return the modules whose code a declaration names; none of another module."""
-    if not module.startswith("thaw.declarations."):
-        return set()
-    texts = [node.value for node in ast.walk(_parse(module)) if isinstance(node, ast.Constant)]
-    return {text.partition(":")[0] for text in texts if isinstance(text, str) and SOURCE.fullmatch(text)}
+    return _sources(_text(module)) if module.startswith("thaw.declarations.") else frozenset()
 
 
-def _loads(node: ast.AST) -> bool:
-    """Return whether a piece of code is a call of `.load()` without arguments."""
-    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"
-    return call and not node.args and not node.keywords
+@cache
+def _sources(text: str) -> frozenset[str]:
+    """Return the modules that the texts within a piece of code name."""
+    texts = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
+    return frozenset(text.partition(":")[0] for text in texts if isinstance(text, str) and SOURCE.fullmatch(text))
 
 
-def _imported(module: str, nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the modules of the package that the import statements among some nodes of a module name."""
-    names = set()
+@cache
+def _named(module: str, text: str) -> tuple[frozenset[str], bool]:
+    """Return what the import statements of a module name, and whether it loads what declarations name."""
+    names, nodes = set(), list(ast.walk(ast.parse(text)))
     for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
@@ -74,8 +87,13 @@ def _imported(module: str, nodes: Iterable[ast.AST]) -> set[str]:
                 raise ValueError(f"{module}, line {node.lineno}: a relative import; write the full name, thaw. ...")
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    # Not the package itself, which holds the version: a release alone changes the code of no step.
-    return {name for name in names if name != "thaw" and path_of(name)}
+    return frozenset(names), any(map(_loads, nodes))
+
+
+def _loads(node: ast.AST) -> bool:
+    """Return whether a piece of code is a call of `.load()` without arguments."""
+    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"
+    return call and not node.args and not node.keywords
 
 
 def path_of(module: str) -> Path | None:
@@ -94,18 +112,18 @@ def _files_next_to(module: str) -> list[Path]:
     return [file for file in files if file.is_file() and file.suffix != ".py"]
 
 
-def _parse(module: str) -> ast.Module:
-    return ast.parse(path_of(module).read_text(encoding="utf-8"))
+def _text(module: str) -> str:
+    return path_of(module).read_text(encoding="utf-8")
 
 
 @cache
-def _code(module: str) -> list:
-    """Return the code of a module that counts; most modules belong to several steps."""
-    return _bare(_parse(module))
+def _code(text: str) -> str:
+    """Return a digest of the code of a module that counts; most modules belong to several steps."""
+    return digest(_bare(ast.parse(text)))
 
 
 def _bare(node):
-    """Return a syntax tree as nested lists, without docstrings and without empty fields.
+    """Return a syntax tree as nested lists, without docstrings, messages of errors and empty fields.
 
     Which empty fields a node has differs between Python versions; the rest does not.
     """
@@ -113,6 +131,9 @@ def _bare(node):
         return [_bare(item) for item in node]
     if not isinstance(node, ast.AST):
         return repr(node)
+    if isinstance(node, ast.Raise):
+        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return ["Raise", _bare(error) if error else []]
     fields = dict(ast.iter_fields(node))
     if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = node.body[1:]

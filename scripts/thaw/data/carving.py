@@ -9,6 +9,9 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 
+# Training and validation rows together below which a phase with folds is cross-validated: of more, the usual share that
+# is held out has hundreds of rows, which choose a penalty well, and as many fits no longer take seconds.
+FEW_ROWS = 2000
 SEED = 0  # of the one draw by which a corpus is carved or rows are reserved: a fixed part of the corpus, not of a run
 
 

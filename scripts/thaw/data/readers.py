@@ -62,7 +62,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     source has a mark, only rows that begin with it.
     """
     delimiter = source.delimiter or ("," if source.format == "csv" else "\t")
-    split = split_quoted if source.quotes == "double" else split_plain
+    split = split_quoted if _quotes(source) == "double" else split_plain
     records = split(path, source.encoding, delimiter)
     header, width = None, None
     if source.header:
@@ -83,6 +83,11 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
         yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
+def _quotes(source: FilesConfig) -> str:
+    """Return how quotation marks are read: none, or double as RFC 4180 has it for csv."""
+    return source.quoting or ("double" if source.format == "csv" else "none")
+
+
 def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: FilesConfig) -> str:
     """Say what is wrong with a row of another width than expected, and the first of our columns that it lacks."""
     if len(fields) <= 1 and not "".join(fields):
@@ -90,7 +95,7 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
     lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
-    hint = f"check the separator inside a text and quoting: {source.quotes}"
+    hint = f"check the separator inside a text and quoting: {_quotes(source)}"
     return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"
 
 

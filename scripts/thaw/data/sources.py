@@ -77,7 +77,7 @@ def count_texts(
     try:
         paths, _ = _locate_all(name, corpus.files, folder)
         for split, path in paths.items():
-            table = read(folder / path, corpus.files.of_split(split), names)
+            table = read(folder / path, of_split(corpus.files, split), names)
             examples += len(table)
             words = {column: [_words(value) for value in table.columns[column]] for column in names}
             for columns in sequences:
@@ -104,7 +104,14 @@ def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) ->
     if sum((folder / file).stat().st_size for file in files) <= MOST_BYTES:
         paths, _ = _locate_all(name, corpus.files, folder)
         for split, path in paths.items():
-            read(folder / path, corpus.files.of_split(split), wanted_columns(corpus, corpus.files))
+            read(folder / path, of_split(corpus.files, split), wanted_columns(corpus, corpus.files))
+
+
+def of_split(source: FilesConfig, split: str) -> FilesConfig:
+    """Return a source as it holds for one split: whether it has a header, and what marks its rows."""
+    headed = source.header if isinstance(source.header, bool) else split in source.header
+    marks = {split: source.marks[split]} if split in source.marks else {}
+    return source.model_copy(update={"header": headed, "marks": marks})
 
 
 def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[str]:
@@ -137,7 +144,9 @@ def load(
     from thaw.data.readers import read
 
     wanted = wanted_columns(corpus, corpus.files)
-    tables = {split: read(Path(data_dir) / path, corpus.files.of_split(split), wanted) for split, path in paths.items()}
+    tables = {
+        split: read(Path(data_dir) / path, of_split(corpus.files, split), wanted) for split, path in paths.items()
+    }
     return tables, {"kind": "files", "files": files}
 
 

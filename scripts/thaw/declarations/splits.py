@@ -3,9 +3,6 @@
 HELD_OUT = "held_out"  # the share of a subset by which everything is chosen, instead of the dataset's validation split
 RESERVED = "reserved"  # rows that no draw of a subset may take: one more test split
 PARTS_OF_TRAIN = (HELD_OUT, RESERVED)
-# Training and validation rows together below which a phase with folds is cross-validated: of more, the usual share that
-# is held out has hundreds of rows, which choose a penalty well, and as many fits no longer take seconds.
-FEW_ROWS = 2000
 
 
 def stored_split(split: str, stored) -> str:

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.data.scored_labels import scored_labels
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.scored_labels import scored_labels
 from thaw.declarations.task_types import (
     EXTRACTION_TYPES,
     PROBE_ONLY_TYPES,

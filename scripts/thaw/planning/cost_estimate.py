@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
+from thaw.adaptation.stages import epochs_of, stages_of
 from thaw.core import fork_server
 from thaw.core.boundaries import BYTES
 from thaw.core.digests import canonical
@@ -216,11 +217,13 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
         faster = gain if settings.precision == "bf16" else 1.0
         faster /= 2 if settings.coral or settings.auxiliary else 1  # each batch with as many texts of another task
         highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
-        for stage in settings.stages(phase):
+        for stage in stages_of(settings, phase):
             computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])
-            total += settings.passes(stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
+            total += (
+                epochs_of(settings, stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
+            )
         if "ladder" in spec["head"].get("layers", {}).values():
-            passes = sum(settings.passes(stage, rows) for stage in settings.stages(phase))
+            passes = sum(epochs_of(settings, stage, rows) for stage in stages_of(settings, phase))
             total += passes * LADDER * entry.width * (entry.layers + 1) * tokens * share
     return total
 
@@ -231,8 +234,8 @@ def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
     encoder, (examples, tokens) = entry_of(plan, key), training_size(plan, key)
     shape, layer = entry.kept(encoder.layers), 12 * encoder.width**2
     products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
-    (stage,) = entry.phase.stages({})
-    tokens *= entry.phase.passes(stage, max(1, round(examples)))
+    (stage,) = stages_of(entry.phase, {})
+    tokens *= epochs_of(entry.phase, stage, max(1, round(examples)))
     total = 6 * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
     return total + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
 

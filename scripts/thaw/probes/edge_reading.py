@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from thaw.core.errors import UserError
+from thaw.data.scored_labels import scored_labels
 from thaw.declarations.probe_options import WORD_EMBEDDINGS
-from thaw.declarations.scored_labels import scored_labels
 from thaw.evaluation.metrics import spans
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces

@@ -115,17 +115,6 @@ class FilesConfig(SourceConfig):
                 raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
         return self
 
-    @property
-    def quotes(self) -> str:
-        """How quotation marks are read: none, or double as RFC 4180 has it for csv."""
-        return self.quoting or ("double" if self.format == "csv" else "none")
-
-    def of_split(self, split: str) -> "FilesConfig":
-        """Return the source as it holds for one split: whether it has a header, and what marks its rows."""
-        headed = self.header if isinstance(self.header, bool) else split in self.header
-        marks = {split: self.marks[split]} if split in self.marks else {}
-        return self.model_copy(update={"header": headed, "marks": marks})
-
 
 class HubConfig(SourceConfig):
     """A corpus on the Hugging Face Hub."""

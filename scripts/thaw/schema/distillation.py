@@ -249,13 +249,6 @@ class ReplaceConfig(ConfigModel):
         ),
     ] = Field("rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising")
 
-    def rate(self, share: float) -> float:
-        """Return the probability that a module is the student's, after a share of the updates."""
-        if share >= self.full:
-            return 1.0
-        rising = self.start + (1 - self.start) * share / self.full
-        return {"rising": rising, "constant": self.start, "falling": 1 - rising}[self.way]
-
 
 def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
     """Return the sentence on module replacement."""

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
-from thaw.declarations.splits import FEW_ROWS
 from thaw.schema.keys import ConfigModel, Key, clauses, format_value
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -189,7 +188,7 @@ def say_l2(strengths, phase, context) -> str:
     """Say among which penalties one is chosen, and by what."""
     among = f"L2 penalty chosen on validation among {format_value(strengths)}"
     folds = f"by {phase.folds}-fold cross-validation over training and validation rows together"
-    return f"{among} ({folds} where these are fewer than {FEW_ROWS:,})" if phase.folds else among
+    return f"{among} ({folds} where these are fewer than 2,000)" if phase.folds else among
 
 
 def say_l2_sp(weight, phase, context) -> str:

@@ -1,11 +1,9 @@
 """One phase of a strategy: what trains, at which learning rates, on which schedule, until when."""
 
-from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.declarations.splits import FEW_ROWS
 from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
@@ -229,8 +227,8 @@ class PhaseConfig(ConfigModel):
     folds: int | None = Field(
         None,
         ge=2,
-        description=f"lbfgs: of fewer than {FEW_ROWS:,} training and validation rows together, number of folds by "
-        "which settings are chosen; null: by validation, whatever the rows",
+        description="lbfgs: of fewer than 2,000 training and validation rows together, number of folds by which "
+        "settings are chosen; null: by validation, whatever the rows",
     )
     select: Annotated[SelectConfig | None, Key(say_selection)] = Field(
         None, description="lbfgs: the features that the head is fitted on; null: all of them"
@@ -301,20 +299,3 @@ class PhaseConfig(ConfigModel):
     def of_spec(cls, entry: dict) -> "PhaseConfig":
         """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
-
-    def stages(self, entry: dict) -> list[dict]:
-        """Return the stages of a phase, each with its `epochs` or `updates`; one without any is one.
-
-        Stages that do not say their updates have equal shares. Args: the phase's entry in a spec.
-        """
-        *early, last = stages = entry.get("stages", [entry])
-        if self.updates is None:
-            return [*early, last | {"epochs": self.epochs}]
-        ends = [round(self.updates * number / len(stages)) for number in range(len(stages) + 1)]
-        if self.unfreeze and self.unfreeze.updates:
-            ends[1:-1] = [self.unfreeze.updates * number for number in range(1, len(stages))]
-        return [stage | {"updates": end - start} for stage, (start, end) in zip(stages, pairwise(ends), strict=True)]
-
-    def passes(self, stage: dict, rows: float) -> float:
-        """Return how often a stage goes through so many training rows. Args: one of `stages`; the rows."""
-        return stage["updates"] * self.batch_size / rows if "updates" in stage else stage["epochs"]

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from thaw.data.carving import folds
+from thaw.data.carving import FEW_ROWS, folds
 from thaw.data.corpus import joint_groups
-from thaw.declarations.splits import FEW_ROWS
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from thaw.adaptation.selectors import block, renumbered
+from thaw.adaptation.stages import stages_of
 from thaw.compute_cost.flops import Shape, encoder_flops, training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.devices import computed_in, use_precision
@@ -93,7 +94,7 @@ class Pretraining:
         components = ["head", *(name for name in self.model.encoder.components() if block(name) in trained)]
         use_precision(phase.precision, self.device)
         state = RunState(1, phase, self.entry.seed)
-        training, phase_log = PhaseTraining([state], phase.stages({}), len(self.rows)), state.phase_log
+        training, phase_log = PhaseTraining([state], stages_of(phase, {}), len(self.rows)), state.phase_log
         losses = [self._loss(watch)]
         log(f"held-out masked-language-model loss before: {losses[0]:.4f} nats")
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from thaw.adaptation.stages import stages_of
 from thaw.compute_cost.flops import encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
@@ -64,7 +65,7 @@ class HeadFit:
         self.inputs, self.context, self.subset = inputs, TaskContext(spec, inputs), spec["subset"]
         (entry,) = spec["phases"]
         self.phase = PhaseConfig.of_spec(entry)
-        self.phases, self.stages = [self.phase], [self.phase.stages(entry)]
+        self.phases, self.stages = [self.phase], [stages_of(self.phase, entry)]
         self.entry, self.boundary = entry, entry["boundary"]
         head = HeadConfig.model_validate(spec["head"])
         self.head = self.context.build_head(head).to(self.context.device)

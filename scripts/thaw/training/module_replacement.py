@@ -16,6 +16,14 @@ from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
 
 
+def replacing_rate(replace: ReplaceConfig, share: float) -> float:
+    """Return the probability that a module is the student's, after a share of the updates."""
+    if share >= replace.full:
+        return 1.0
+    rising = replace.start + (1 - replace.start) * share / replace.full
+    return {"rising": rising, "constant": replace.start, "falling": 1 - rising}[replace.way]
+
+
 class Replacing(Supervised):
     """The head's loss on a model of which some modules are the predecessor's; draws follow from seed and step alone."""
 
@@ -46,5 +54,5 @@ class Replacing(Supervised):
     def draw(self, layers: list[int]) -> dict[int, bool]:
         """Return by layer of the student whether its predecessors run in its place in the update that comes next."""
         draws = random.Random(derive_seed(self.seed, f"{self.name}:{self.step}"))
-        rate = self.replace.rate(self.step / self.steps)
+        rate = replacing_rate(self.replace, self.step / self.steps)
         return {layer: draws.random() >= rate for layer in layers}

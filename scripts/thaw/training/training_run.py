@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
+from thaw.adaptation.stages import epochs_of, stages_of
 from thaw.compute_cost.flops import training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
@@ -63,7 +64,7 @@ class TrainingRun:
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
-        self.stages = [phase.stages(entry) for phase, entry in zip(self.phases, entries, strict=True)]
+        self.stages = [stages_of(phase, entry) for phase, entry in zip(self.phases, entries, strict=True)]
         self.gold = self.context.corpus.targets(self.context.task, "train")
         with seeded(spec["seed"], "initialisation"):
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
@@ -99,7 +100,7 @@ class TrainingRun:
     def passes(self) -> float:
         """The epochs of all phases."""
         pairs = zip(self.phases, self.stages, strict=True)
-        return sum(phase.passes(stage, len(self.rows)) for phase, stages in pairs for stage in stages)
+        return sum(epochs_of(phase, stage, len(self.rows)) for phase, stages in pairs for stage in stages)
 
     def objective_of(self, phase: PhaseConfig, stage: dict | None = None, number: int = 1) -> Objective:
         """Return what a phase minimises, in one of its stages where it reads another dataset's stored states.

@@ -12,6 +12,7 @@ from thaw.adaptation.param_groups import groups
 from thaw.adaptation.rounds import lengths, rounds
 from thaw.adaptation.schedules import lr_factor
 from thaw.adaptation.selectors import block
+from thaw.adaptation.stages import stages_of
 from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
 from thaw.schema.phases import PhaseConfig
@@ -30,7 +31,7 @@ def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[float]]:
     columns, drawn = [], []
     for entry in phases:
         phase = PhaseConfig.of_spec(entry)
-        stages = phase.stages(entry)
+        stages = stages_of(phase, entry)
         if phase.optimizer == "lbfgs":
             continue
         updates = lengths(rounds(phase, stages, EPOCH))

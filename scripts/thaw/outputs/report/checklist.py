@@ -1,7 +1,7 @@
 """checklist.md: what Thaw knows of the questions that ACL's Responsible NLP checklist and NeurIPS' checklist ask."""
 
+from thaw.data.carving import FEW_ROWS
 from thaw.declarations.chosen import CHOSEN
-from thaw.declarations.splits import FEW_ROWS
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs import wording
 from thaw.schema.strategy import StrategyConfig
