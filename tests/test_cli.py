@@ -19,9 +19,8 @@ from known_reports import KnownReport
 from thaw import cli
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS, main
-from thaw.cli.refused_words import leading_experiment, parsed
 from thaw.cli.run_command import snakemake_command
-from thaw.cli.selection import leading_files, selected, selecting
+from thaw.cli.selection import leading_experiment, leading_files, parsed, selected, selecting
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.code_digests import closure
 from thaw.core.errors import UserError
@@ -90,7 +89,7 @@ def test_files_come_first_and_the_rest_is_for_snakemake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["a.yaml", "b.yml", "--cores", "2", "results/x.html"]
     assert leading_files(words) == (words[:2], words[2:])
-    command = snakemake_command(words[:2], words[2:])
+    command = snakemake_command(*leading_experiment("run", words))
     assert command[1:6] == ["-m", "snakemake", "--configfile", "a.yaml", "b.yml"]
     assert command[-3:] == words[2:] and command[command.index("--snakefile") + 1] == str(HOME / "Snakefile")
     assert command[command.index("--workflow-profile") + 1] == str(HOME / "profiles/default")
@@ -115,19 +114,13 @@ def test_what_is_no_key_says_what_decides_it(home, item, sentence):
         load_plan(selected(selecting("plan", "").parse_args(words)), home)
 
 
-@pytest.mark.parametrize(
-    "words, sentence",
-    [
-        (["-C", "seeds=[1]", "--config", "data_dir=data"], "--config is there twice, and the last would count alone"),
-        (["--configfile=b.yaml"], "--configfile adds no file to those before it; write thaw plan my.yaml overlay.yaml"),
-    ],
-)
-def test_an_option_of_which_snakemake_reads_the_last_alone_is_there_once(home, words, sentence):
+def test_files_and_keys_that_are_given_twice_count_together(home):
+    """Snakemake reads the last option of a name alone, so that it gets one."""
     file = str(home / "tests/base.yaml")
-    with pytest.raises(UserError, match=f"^{sentence}"):
-        parsed(selecting("plan", ""), [file, *words])
-    with pytest.raises(UserError, match=f"^{sentence.replace('thaw plan', 'thaw run')}"):
-        leading_experiment("run", [file, *words])
+    words = [file, "-C", "seeds=[1]", "--configfile=b.yaml", "--config", "data_dir=data", "--cores", "2"]
+    assert parsed(selecting("plan", ""), words[:-2]).config == ["seeds=[1]", "data_dir=data"]
+    command = snakemake_command(*leading_experiment("run", words))
+    assert command[3:9] == ["--configfile", file, "b.yaml", "--config", "seeds=[1]", "data_dir=data"]
 
 
 @pytest.mark.parametrize("module", sorted(path.stem for path in Path(cli.__file__).parent.glob("*_command.py")))
@@ -180,7 +173,7 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
     "words, sentence",
     [
         (["my.yaml", "seeds=[1]"], "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"),
-        (["my.yaml", "texts.csv"], "texts.csv: is a file of yours, and only options and results follow the experiment"),
+        (["my.yaml", "texts.csv"], "texts.csv: is no experiment; thaw new task texts.csv"),
         (["my.yaml", "--cores", "1", "seeds=[1]"], "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"),
     ],
 )
@@ -206,12 +199,8 @@ A_KEY = "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"
         (["myy.yaml"], "myy.yaml: no such file; did you mean 'my.yaml'?"),
         (["my.yaml", "seeds=[1]"], A_KEY),
         (["seeds=[1]"], A_KEY),
-        (["my.yaml", "sedes=1"], "sedes=1: is a key with its value; write --config 'sedes=1'"),
-        (
-            ["my.yaml", "texts.csv"],
-            "texts.csv: is a file of yours, and only overlays and options follow the experiment",
-        ),
-        (["my.yaml", "--seeds", "3"], "--seeds: is a key of an experiment and no option; write --config 'seeds=[...]'"),
+        (["my.yaml", "texts.csv"], NO_EXPERIMENT),
+        (["my.yaml", "--seeds", "3"], "--seeds: is a key of an experiment and no option; write --config 'seeds=...'"),
     ],
 )
 def test_each_command_that_selects_an_experiment_refuses_other_words_as_a_run_does(
@@ -263,7 +252,7 @@ def environment_of_snakemake(home, monkeypatch, own: dict[str, str]) -> dict[str
     found = {}
     monkeypatch.setattr(sys, "argv", ["thaw"])
     monkeypatch.setattr("snakemake.cli.main", lambda arguments: found.update(run_command.os.environ))
-    run_command.run_snakemake([str(home / "config/config.yaml")], ["--dry-run"])
+    run_command.run_snakemake(*leading_experiment("run", [str(home / "config/config.yaml"), "--dry-run"]))
     return found
 
 

@@ -121,8 +121,7 @@ def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place, com
 
 def test_a_run_that_makes_other_files_locks_nothing(place, monkeypatch):
     """As in Snakemake: two runs may read the same finished results."""
-    from thaw.cli.given_plan import given_plan
-    from thaw.cli.selection import parser_of
+    from thaw.cli.selection import given_plan, parser_of
 
     monkeypatch.chdir(place.folder)
     locks = place.folder / ".snakemake/locks"

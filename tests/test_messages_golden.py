@@ -126,7 +126,7 @@ COMMANDS = {
     "plan my": "my: there is no such experiment; name its file first, as thaw plan my.yaml",
     "plan reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
     "plan mine.yaml --strategies linear_probe": "--strategies: is a key of an experiment and no option; write --config "
-    "'strategies=[...]'",
+    "'strategies=...'",
     "plan mine.yaml --config seeds": "--config seeds: expected KEY=VALUE, as data_dir=path",
     "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
     "plan mine.yaml --config budget=soon": "--config: budget: expected a number with its unit, as 90s, 30m or 2h "
@@ -143,9 +143,9 @@ COMMANDS = {
     "run qqqq --cores 2": "qqqq: there is no such experiment; name its file first, as thaw run my.yaml",
     "run reviews.csv": "reviews.csv: is no experiment; thaw new task reviews.csv writes one, if these are your data",
     "run --cores 2 mine.yaml": "mine.yaml: the experiment comes first, as thaw run mine.yaml --cores ...",
-    "run mine.yaml --strategy linear_probe": "--strategy: is a key of an experiment and no option; write --config "
-    "'strategies=[...]'",
-    "run mine.yaml --data-dir=elsewhere": "--data-dir: is a key of an experiment and no option; write --config "
+    "run mine.yaml --strategies linear_probe": "--strategies: is a key of an experiment and no option; write --config "
+    "'strategies=...'",
+    "run mine.yaml --data-dir=elsewhere": "--data_dir: is a key of an experiment and no option; write --config "
     "'data_dir=...'",
     "run mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
     "doctor absent.yaml": "absent.yaml: No such file or directory",

@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 from thaw.cli.finished_runs import current_answers, decided
-from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import parser_of
+from thaw.cli.selection import given_plan, parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.home import HOME

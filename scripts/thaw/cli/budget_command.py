@@ -15,9 +15,8 @@ import sys
 import time
 
 from thaw.cli.finished_runs import given_up
-from thaw.cli.given_plan import given_plan
 from thaw.cli.run_command import run_in_subprocess
-from thaw.cli.selection import parser_of
+from thaw.cli.selection import given_plan, parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.wording import plural, seconds

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
-from thaw.cli.refused_words import parsed
-from thaw.cli.selection import files_of, selected, selecting
+from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core import devices
 from thaw.core.home import HOME, release
 from thaw.core.runtime import versions

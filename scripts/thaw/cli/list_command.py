@@ -6,7 +6,6 @@ thaw list strategies lora              only what contains a word
 """
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from thaw.cli.selection import parser_of
@@ -30,11 +29,17 @@ def main(words: list[str]) -> None:
     given = parser.parse_args(words)
     catalogue = Catalogue([*shipped(HOME), *given.catalogues])
     names, describe = COLUMNS[given.kind]
-    rows = [describe(catalogue, name, Path(given.data_dir)) for name in catalogue.ids(given.kind)]
+    entries = {name: catalogue.get(given.kind, name, "list") for name in catalogue.ids(given.kind)}
+    rows = [
+        (name, *describe(catalogue, entry, Path(given.data_dir)), entry.label or "") for name, entry in entries.items()
+    ]
     rows = [row for row in rows if given.word.lower() in " ".join(row).lower()]
     if not rows:
         raise UserError(f"no line of `thaw list {given.kind}` contains '{given.word}'")
-    _print([names, *rows])
+    rows = [("id", *names, "label"), *rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
     if given.kind == "tasks" and any(row[3] == MISSING for row in rows):
         other = "--data-dir names another folder, as data_dir: of an experiment does"
         print(f"{MISSING}: no such file below {given.data_dir}; {other}", file=sys.stderr)
@@ -45,17 +50,9 @@ def _plural(word: str) -> str:
     return next((kind for kind in (f"{word}s", f"{word[:-1]}ies") if kind in COLUMNS), word)
 
 
-def _print(rows: list[Row]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _task(catalogue: Catalogue, name: str, data_dir: Path) -> Row:
-    task = catalogue.get("tasks", name, "list")
-    corpus = catalogue.get("corpora", task.corpus, f"tasks.{name}")
-    examples = f"{corpus.size.examples:,}" if corpus.size else "unknown"
-    return name, task.type, examples, source_of(corpus, data_dir), task.label or ""
+def _task(catalogue: Catalogue, task, data_dir: Path) -> Row:
+    corpus = catalogue.get("corpora", task.corpus, "tasks")
+    return task.type, f"{corpus.size.examples:,}" if corpus.size else "unknown", source_of(corpus, data_dir)
 
 
 def source_of(corpus, data_dir: Path) -> str:
@@ -69,37 +66,22 @@ def source_of(corpus, data_dir: Path) -> str:
     return "Hub" if corpus.hub else MISSING
 
 
-def _encoder(catalogue: Catalogue, name: str, _) -> Row:
-    entry = catalogue.get("encoders", name, "list")
+def _encoder(_, entry, __) -> Row:
     source = next(f"{key} {getattr(entry, key)}" for key in ("hub", "folder", "package", "file") if getattr(entry, key))
-    return name, entry.kind, str(entry.layers), str(entry.width), source, entry.label or ""
+    return entry.kind, str(entry.layers), str(entry.width), source
 
 
-def _strategy(catalogue: Catalogue, name: str, _) -> Row:
-    entry = catalogue.get("strategies", name, "list")
-    return name, str(len(entry.phases)), ", ".join(entry.sweep or ()), entry.label or ""
+def _kind(_, entry, __) -> Row:
+    return (entry.kind,)
 
 
-def _subset(catalogue: Catalogue, name: str, _) -> Row:
-    entry = catalogue.get("subsets", name, "list")
-    return name, f"{entry.rows:,}" if entry.rows else "all", str(entry.draw), entry.label or ""
-
-
-def _kind(block: str) -> Callable[[Catalogue, str, Path], Row]:
-    def describe(catalogue: Catalogue, name: str, _) -> Row:
-        entry = catalogue.get(block, name, "list")
-        return name, entry.kind, entry.label or ""
-
-    return describe
-
-
-# kind -> names of its columns, and what makes a line of them
+# kind -> names of its columns between id and label, and what makes a line of them
 COLUMNS = {
-    "tasks": (("id", "type", "examples", "data", "label"), _task),
-    "encoders": (("id", "kind", "layers", "width", "source", "label"), _encoder),
-    "strategies": (("id", "phases", "sweep", "label"), _strategy),
-    "subsets": (("id", "examples", "draw", "label"), _subset),
-    "heads": (("id", "kind", "label"), _kind("heads")),
-    "probes": (("id", "kind", "label"), _kind("probes")),
-    "outputs": (("id", "kind", "label"), _kind("outputs")),
+    "tasks": (("type", "examples", "data"), _task),
+    "encoders": (("kind", "layers", "width", "source"), _encoder),
+    "strategies": (("phases", "sweep"), lambda _, entry, __: (str(len(entry.phases)), ", ".join(entry.sweep or ()))),
+    "subsets": (("examples", "draw"), lambda _, one, __: (f"{one.rows:,}" if one.rows else "all", str(one.draw))),
+    "heads": (("kind",), _kind),
+    "probes": (("kind",), _kind),
+    "outputs": (("kind",), _kind),
 }

@@ -1,9 +1,10 @@
 """The command `thaw`: it finds the sub-command and imports nothing else, so that `thaw --help` is quick."""
 
+import importlib
 import sys
 from collections.abc import Callable
 
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import suggestion
 from thaw.core.runtime import run_step
 
 COMMANDS = {
@@ -21,7 +22,6 @@ COMMANDS = {
     "log": "write the curves of runs for TensorBoard",
     "export": "export a trained model and verify it",
     "merge": "merge trained models of several tasks on one trunk and verify them",
-    "serve": "answer HTTP requests with an exported or merged model",
     "predict": "label new text with an exported model",
     "check": "test a head, selector, metric or probe of your own",
 }
@@ -60,44 +60,9 @@ def _help() -> str:
 
 def _command(name: str) -> Callable[[list[str]], None]:
     """Import a sub-command and return its function of the words that follow it."""
-    match name:
-        case "demo":
-            from thaw.cli.run_command import demo as command
-        case "run":
-            from thaw.cli.run_command import main as command
-        case "plan":
-            from thaw.cli.plan_command import main as command
-        case "doctor":
-            from thaw.cli.doctor_command import main as command
-        case "list":
-            from thaw.cli.list_command import main as command
-        case "new":
-            from thaw.cli.new_command import main as command
-        case "show":
-            from thaw.cli.show_command import main as command
-        case "compare":
-            from thaw.cli.compare_command import main as command
-        case "budget":
-            from thaw.cli.budget_command import main as command
-        case "advise":
-            from thaw.cli.advise_command import main as command
-        case "keep":
-            from thaw.cli.keep_command import main as command
-        case "log":
-            from thaw.cli.log_command import main as command
-        case "export":
-            from thaw.cli.export_command import main as command
-        case "merge":
-            from thaw.cli.merge_command import main as command
-        case "serve":
-            from thaw.cli.serve_command import main as command
-        case "predict":
-            from thaw.cli.predict_command import main as command
-        case "check":
-            from thaw.cli.check_command import main as command
-        case _:
-            raise UserError(f"{name} is no command")
-    return command
+    if name == "demo":
+        return importlib.import_module("thaw.cli.run_command").demo
+    return importlib.import_module(f"thaw.cli.{name}_command").main
 
 
 if __name__ == "__main__":

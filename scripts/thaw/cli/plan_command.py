@@ -14,8 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
-from thaw.cli.refused_words import parsed
-from thaw.cli.selection import files_of, selected, selecting
+from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.home import HOME

@@ -39,7 +39,7 @@ def main(words: list[str]) -> None:
         wrong = "is a folder; name a file of lines" if arguments.file.is_dir() else "no such file"
         raise UserError(f"{arguments.file}: {wrong}")
     if "reads" not in read_json(arguments.folder / "thaw.json"):
-        raise UserError(f"{arguments.folder} holds several tasks; use thaw serve, or Model of its model.py")
+        raise UserError(f"{arguments.folder} holds several tasks; use Model of its model.py, or docs/howto/serve.py")
     from thaw.exporting.standalone_model import Model
     from thaw.exporting.text_lines import EXPECTED, examples, printed
 

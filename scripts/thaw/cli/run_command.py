@@ -19,8 +19,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from thaw.cli.refused_words import leading_experiment
-from thaw.cli.selection import DEFAULT, FILE_OPTIONS, KEY_OPTIONS, configuration, names_files, parser_of, with_flags
+from thaw.cli.selection import DEFAULT, configuration, leading_experiment
 from thaw.core import fork_server
 from thaw.core.fork_client import stop_with
 from thaw.core.home import HOME, PACKAGE
@@ -30,7 +29,7 @@ from thaw.schema.experiment import ComputeConfig
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
-STARTING = {"--cores", "-c", *KEY_OPTIONS, *FILE_OPTIONS, "--keep-going", "-k", "--printshellcmds", "-p"}
+STARTING = {"--cores", "-c", "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:
@@ -38,13 +37,12 @@ def main(words: list[str]) -> None:
     if any(word in HELP for word in words):
         print(__doc__)
         return
-    files, further = leading_experiment("run", words)
-    named = files or names_files(further)
-    if not named and DEFAULT.is_file():
-        files = [str(DEFAULT)]
-    elif not named:
+    given, further = leading_experiment("run", words)
+    if not given.configfile and DEFAULT.is_file():
+        given.configfile = [str(DEFAULT)]
+    elif not given.configfile:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
-    run_snakemake(files, further)
+    run_snakemake(given, further)
 
 
 def demo(words: list[str]) -> None:
@@ -52,14 +50,17 @@ def demo(words: list[str]) -> None:
     if any(word in HELP for word in words):
         print("Run the demo, config/config.yaml of Thaw; further options are Snakemake's.\n\nthaw demo --cores 2")
         return
-    run_snakemake([str(HOME / DEFAULT)], words)
+    given, further = leading_experiment("demo", [str(HOME / DEFAULT), *words])
+    run_snakemake(given, further)
 
 
-def run_snakemake(files: list[str], further: list[str]) -> None:
-    """Run Snakemake in this process, which ends with its exit code: another one would import all this again."""
+def run_snakemake(given: argparse.Namespace, further: list[str]) -> None:
+    """Run Snakemake in this process, which ends with its exit code: another one would import all this again.
+
+    Args: the experiment's files and single keys, as `leading_experiment` has them; Snakemake's options.
+    """
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
-    given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
-    config = configuration(files or given.configfile, given.config)
+    config = configuration(given.configfile, given.config)
     os.environ.update(_environment())
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
@@ -74,7 +75,7 @@ def run_snakemake(files: list[str], further: list[str]) -> None:
         fork_server.start(PACKAGE.parent, threads, ("models",))
     from snakemake.cli import main as snakemake
 
-    arguments = snakemake_arguments(files, further)
+    arguments = snakemake_arguments(given, further)
     sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
     with graceful_interrupt():
         snakemake(arguments)
@@ -148,11 +149,9 @@ def run_in_subprocess(given: argparse.Namespace, further: list[str], results: li
     """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
 
     What ends this process ends Snakemake first, as it ends `thaw run`, and this process once its jobs have ended. Args:
-    the experiment's files and single keys, as `with_flags` has them; further options; the results to make, none
-    for all of them; the open file for what Snakemake prints.
+    as of `run_snakemake`; the results to make, none for all of them; the open file for what Snakemake prints.
     """
-    command = snakemake_command(given.configfile, ["--keep-going"])
-    command += [*(["--config", *given.config] if given.config else []), *further]
+    command = snakemake_command(given, ["--keep-going", *further])
     command += ["--", *results] if results else []
     return _run_in_group(command, env=os.environ | _environment(), stdout=output, stderr=output)
 
@@ -190,13 +189,15 @@ def _run_in_group(command: list[str], **options) -> int:
     return code
 
 
-def snakemake_command(files: list[str], further: list[str]) -> list[str]:
+def snakemake_command(given: argparse.Namespace, further: list[str]) -> list[str]:
     """Return the command of Snakemake for an experiment, in a process of its own."""
-    return [sys.executable, "-m", "snakemake", *snakemake_arguments(files, further)]
+    return [sys.executable, "-m", "snakemake", *snakemake_arguments(given, further)]
 
 
-def snakemake_arguments(files: list[str], further: list[str]) -> list[str]:
+def snakemake_arguments(given: argparse.Namespace, further: list[str]) -> list[str]:
     """Return Snakemake's arguments for an experiment, under the default profile; a later option overrides it."""
-    arguments = [*(["--configfile", *files] if files else []), "--snakefile", str(HOME / "Snakefile")]
+    arguments = ["--configfile", *given.configfile] if given.configfile else []
+    arguments += ["--config", *given.config] if given.config else []
+    arguments += ["--snakefile", str(HOME / "Snakefile")]
     arguments += [] if Path("profiles/default").is_dir() else [PROFILE, str(HOME / "profiles/default")]
     return [*arguments, *further]

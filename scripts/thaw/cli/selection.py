@@ -1,6 +1,7 @@
-"""The part of a command line that selects an experiment: its files and single keys, as Snakemake reads them."""
+"""The part of a command line that selects an experiment: its files and single keys; other words are refused."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,14 @@ import yaml
 from thaw.core.errors import UserError, nearest
 from thaw.core.home import HOME
 from thaw.planning.config_files import SUFFIXES, read_config
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
+from thaw.planning.prepared_checks import refuse_shortfalls
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.yaml_files import read_yaml
 
 DEFAULT = Path("config/config.yaml")
+LOCKS = Path(".snakemake/locks")  # of the working folder: lists of the files that runs read and write
 # Snakemake's options for files and single keys, by each of their names.
 FILE_OPTIONS, KEY_OPTIONS = ("--configfile", "--configfiles"), ("--config", "-C")
 
@@ -45,15 +50,100 @@ def selecting(name: str, description: str) -> argparse.ArgumentParser:
 
 
 def with_flags(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add Snakemake's flags for files and single keys."""
-    parser.add_argument(*FILE_OPTIONS, nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
-    parser.add_argument(*KEY_OPTIONS, nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    """Add Snakemake's flags for files and single keys; given twice, the values of both count."""
+    more = {"nargs": "+", "action": "extend", "default": []}
+    parser.add_argument(*FILE_OPTIONS, **more, metavar="FILE", help="the same, as Snakemake has it")
+    parser.add_argument(*KEY_OPTIONS, **more, metavar="KEY=VALUE", help="single keys, as data_dir=...")
     return parser
 
 
-def names_files(words: list[str]) -> bool:
-    """Return whether a command line names files by Snakemake's option."""
-    return any(word.partition("=")[0] in FILE_OPTIONS for word in words)
+def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse the command line of a command of `selecting`; UserError where a word is none of its files and options."""
+    given, further = parser.parse_known_args(words)
+    given.files, others = leading_files(given.files)
+    _refuse(parser.prog, given.files + given.configfile, [*others, *further], results=False)
+    if further:
+        parser.error(f"unrecognized arguments: {' '.join(further)}")
+    return given
+
+
+def leading_experiment(
+    command: str, words: list[str], parser: argparse.ArgumentParser | None = None
+) -> tuple[argparse.Namespace, list[str]]:
+    """Return the experiment's files and single keys, as `configfile` and `config`, and Snakemake's options.
+
+    Raises UserError for words that Snakemake would take for a file to make, or answer with a page of its options. Args:
+    the command; the words after it; its own options.
+    """
+    files, rest = leading_files(words)
+    given, further = with_flags(parser or parser_of(command, "")).parse_known_args(rest)
+    given.configfile = [*files, *given.configfile]
+    _refuse(f"thaw {command}", given.configfile, further, results=command in ("run", "demo"))
+    return given, further
+
+
+def given_plan(
+    command: str, parser: argparse.ArgumentParser, words: list[str]
+) -> tuple[Plan, argparse.Namespace, list[str]]:
+    """Return the plan, and what `leading_experiment` returns.
+
+    Raises UserError also for data that are too few, and where another run has locked the folder.
+    """
+    given, further = leading_experiment(command, words, parser)
+    given.configfile = given.configfile or [default_file()]
+    plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
+    refuse_shortfalls(plan)
+    _refuse_locked(plan, given.configfile, further)
+    return plan, given, further
+
+
+def _refuse(command: str, files: list[str], further: list[str], results: bool) -> None:
+    """Raise UserError where the words after an experiment's files are keys of it, or no experiment."""
+    for word in further:
+        key, equals, _ = word.lstrip("-").replace("-", "_").partition("=")
+        if word.startswith("--") and key in ExperimentConfig.model_fields:
+            raise UserError(f"--{key}: is a key of an experiment and no option; write --config '{key}=...'")
+        if equals and key in ExperimentConfig.model_fields:
+            raise UserError(f"{word}: is a key with its value; write --config '{word}'")
+        if not files and further[0].startswith("-") and word.endswith(SUFFIXES) and Path(word).is_file():
+            raise UserError(f"{word}: the experiment comes first, as {command} {word} {further[0]} ...")
+    first = further[0] if further and not further[0].startswith("-") else ""
+    if first and not (results and (files or "/" in first) and not (Path(first).is_file() and "/" not in first)):
+        raise UserError(f"{first}: {_no_experiment(command, first)}")
+
+
+def _no_experiment(command: str, word: str) -> str:
+    if Path(word).is_file():
+        return f"is no experiment; thaw new task {word} writes one, if these are your data"
+    if near := misspelt(Path(word)):
+        return f"an experiment is named by its file, as {command} {near}"
+    return f"there is no such experiment; name its file first, as {command} my.yaml"
+
+
+def _refuse_locked(plan: Plan, files: list[str], further: list[str]) -> None:
+    """Raise UserError where a run in this folder has locked files of a plan, or has left its locks.
+
+    Snakemake would say so at each call, amid its own words. As there, two runs may read the same finished results.
+    Args: a plan; the files of its experiment; Snakemake's options, of which some ask for no lock or take locks away.
+    """
+    if {"--nolock", "--unlock"} & set(further) or not LOCKS.is_dir():
+        return
+    read, written = _locked("input"), _locked("output")
+    own = {file for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
+    if written & own or any(not Path(file).exists() for file in read & own):
+        raise UserError(
+            "this folder is locked: another run is at work here, or one was killed. If none is: "
+            f"thaw run {' '.join(files)} --unlock, then the same command"
+        )
+
+
+def _locked(kind: str) -> set[str]:
+    """Return the files that runs read (`input`) or write (`output`)."""
+    files: set[str] = set()
+    for lock in LOCKS.glob(f"*.{kind}.lock"):
+        with contextlib.suppress(FileNotFoundError):  # that run has ended just now
+            files.update(lock.read_text(encoding="utf-8").splitlines())
+    return files
 
 
 def leading_files(words: list[str]) -> tuple[list[str], list[str]]:
