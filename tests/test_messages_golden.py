@@ -157,8 +157,9 @@ COMMANDS = {
     "new task my": "my: is a folder; name a file in it",
     "new task broken.csv": "broken.csv:4: 1 field, expected 2, as in the header; check the separator inside a text and "
     "quoting: none",
-    "new task reviews.csv --label text": "reviews.csv: no column besides 'text', the one to predict, holds texts of "
-    "several words; write the entry by hand (config/tasks.yaml says how)",
+    "new task reviews.csv --label text": "reviews.csv: no column holds texts of several words; name it by --text, or "
+    "the two of a pair\n  column  type    distinct  words\n  text    text          40    7.0\n"
+    "  stars   number         2    1.0",
     "new task reviews.csv --label star": "reviews.csv: has no column 'star'; did you mean 'stars'?",
     "new experiment other": "--tasks names the tasks of the experiment; thaw list tasks says which there are",
     "show other": "results has no report; thaw run my.yaml makes one",

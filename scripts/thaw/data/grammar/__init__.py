@@ -8,7 +8,6 @@ from thaw.data.grammar import (
     acceptability,
     assemble_corpus,
     entities,
-    inference,
     paraphrase,
     sentiment,
     similarity_pairs,
@@ -18,7 +17,6 @@ CORPORA = {
     "acceptability": acceptability,
     "sentiment": sentiment,
     "entities": entities,
-    "inference": inference,
     "paraphrase": paraphrase,
     "similarity": similarity_pairs,
 }
