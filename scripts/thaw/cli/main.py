@@ -1,11 +1,11 @@
 """The command `thaw`: it finds the sub-command and imports nothing else, so that `thaw --help` is quick."""
 
-import importlib
 import sys
 from collections.abc import Callable
 
 from thaw.core.errors import suggestion
 from thaw.core.runtime import run_step
+from thaw.declarations.lazy_import import LazyImport
 
 COMMANDS = {
     "demo": "run the demo: small synthetic data, no network",
@@ -60,9 +60,8 @@ def _help() -> str:
 
 def _command(name: str) -> Callable[[list[str]], None]:
     """Import a sub-command and return its function of the words that follow it."""
-    if name == "demo":
-        return importlib.import_module("thaw.cli.run_command").demo
-    return importlib.import_module(f"thaw.cli.{name}_command").main
+    source = "thaw.cli.run_command:demo" if name == "demo" else f"thaw.cli.{name}_command:main"
+    return LazyImport(source).load()
 
 
 if __name__ == "__main__":
