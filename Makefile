@@ -51,8 +51,8 @@ papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overla
 	@thaw run config/experiments/papers.yaml $(ARGS) --cores $(CORES)
 
 test: $(INSTALLED)  ## style and all unmarked tests
-	@ruff check scripts tests benchmarks quality
-	@ruff format --check scripts tests benchmarks quality
+	@ruff check scripts tests benchmarks quality config
+	@ruff format --check scripts tests benchmarks quality config
 	@snakefmt --check Snakefile workflow
 	@$(PYTEST)
 

@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc):
     """Try each shipped head; or each entry of the user's catalogues that names the given one, else a bare entry."""
     given, folders = metafunc.config.getoption("part"), metafunc.config.getoption("catalogues")
     mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
-    catalogue = Catalogue([HOME / "config", *mine])
+    catalogue = Catalogue([HOME / "config", HOME / "config/papers", *mine])
     # A head sees one state, whichever layers that is made of: tests/test_layers.py is about those.
     last = {"layers": LAST_LAYER}
     entries = {n: catalogue.get("heads", n, "contract").model_copy(update=last) for n in catalogue.ids("heads")}

@@ -17,15 +17,16 @@ import pytest
 from thaw.core import code_digests, layout
 from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, sources, step_digest
 from thaw.core.files import read_json
+from thaw.core.home import PLUGINS
 from thaw.core.steps import STEPS
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
+SCRIPTS = [*sorted((ROOT / "scripts").rglob("*.py")), *sorted(PLUGINS.glob("*.py"))]
 WORKFLOW = [*sorted((ROOT / "workflow").rglob("*.smk")), ROOT / "Snakefile"]
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
-)
+) + [f"thaw.papers.{path.stem}" for path in sorted(PLUGINS.glob("*.py"))]
 
 # The layers, from below. A package may use what is in lower layers and its own modules, never a neighbour's.
 LAYERS = [
@@ -57,6 +58,9 @@ PLANNING_KNOWS = {
     "thaw.data.sources",
     "thaw.encoders.weight_sources",
 }
+
+# Plug-ins of single papers read everything; declarations name what they have, and nothing else knows of them.
+PAPERS = {"papers"}
 
 # For notebooks: reads what steps wrote, runs none, and nothing knows of it.
 API = {"api"}
@@ -111,7 +115,7 @@ def nodes() -> list[tuple[Path, ast.AST]]:
 
 def test_every_module_has_its_package():
     packages = {package_of(module) for module in MODULES if module != "thaw"}
-    assert packages == set(LAYER_OF) | PLANNING | API | CLI
+    assert packages == set(LAYER_OF) | PLANNING | PAPERS | API | CLI
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name():
@@ -130,6 +134,12 @@ def test_no_two_modules_and_no_two_classes_share_a_name():
 def test_nothing_knows_of_the_command_line():
     wrong = [pair for pair in links() if package_of(pair[1]) in CLI and package_of(pair[0]) not in CLI]
     assert wrong == []
+
+
+def test_only_plugins_of_papers_import_plugins_of_papers():
+    found = [(path, node) for path, node in nodes() if isinstance(node, ast.Import | ast.ImportFrom)]
+    found = [(path, node) for path, node in found if "thaw.papers" in ast.unparse(node)]
+    assert found and [f"{shown(path)}:{node.lineno}" for path, node in found if PLUGINS not in path.parents] == []
 
 
 def test_nothing_knows_of_the_interface_for_notebooks_which_runs_no_step():
@@ -152,7 +162,7 @@ def test_imports_run_downwards():
         f"{module} imports {other}"
         for module, other in links()
         if package_of(module) in LAYER_OF
-        and package_of(module) != package_of(other)
+        and package_of(other) not in {package_of(module), *PAPERS}
         and (package_of(module), other) not in EXCEPTIONS
         and other.count(".") > 1
         and not LAYER_OF.get(package_of(other), len(LAYERS)) < LAYER_OF[package_of(module)]
@@ -163,14 +173,14 @@ def test_imports_run_downwards():
 def test_the_page_of_the_structure_has_these_layers(home):
     text = (home / "docs/architecture.md").read_text().partition("## What may import what")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    assert [set(re.findall(r"`(\w+)`", cell)) for cell in cells] == [*LAYERS, PLANNING, API, CLI]
+    assert [set(re.findall(r"`(\w+)`", cell)) for cell in cells] == [*LAYERS, PLANNING, PAPERS, API, CLI]
 
 
 def test_a_declaration_loads_only_from_the_package_of_its_name():
     """What it names is followed from where `.load()` is called, and there imports must run downwards."""
     named = [(module, source) for module in MODULES for source in sources(module)]
     assert len(named) > 50 and all(path_of(source) for _, source in named)
-    wrong = [pair for pair in named if pair[0].rpartition(".")[2] not in pair[1].split(".")[1:-1]]
+    wrong = [pair for pair in named if {pair[0].rpartition(".")[2], *PAPERS}.isdisjoint(pair[1].split(".")[1:-1])]
     assert wrong == []
 
 
@@ -399,7 +409,7 @@ def test_code_of_each_step_is_signed_off(step):
 
 
 def test_what_a_declaration_loads_is_code_of_the_step_that_loads_it():
-    heads = {f"thaw.heads.{name}" for name in ("bcn", "esim", "mlp")}
+    heads = {"thaw.heads.mlp", "thaw.papers.bcn", "thaw.papers.pairs"}
     assert heads <= set(closure("thaw.steps.train")) and not heads & set(closure("thaw.steps.prepare"))
     assert "thaw.declarations.heads" in closure("thaw.planning.plan")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from thaw.core.code_digests import SOURCE
+from thaw.core.home import PLUGINS
 from thaw.schema.experiment import RUN_BASELINES
 
 # Used in a way that no import shows, with the reason.
@@ -15,6 +16,8 @@ ALLOWED = {
     r"thaw\.data\.grammar\.\w+\.(SEED|family)": "assemble_corpus takes a module of a corpus as an argument",
     r"thaw\.cli\.check_command\.Clauses\.pytest_\w+": "hooks that pytest calls by name",
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
+    r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
+    r"thaw\.papers\.\w+\.[A-Z]+S": "what thaw.core.plugins.shipped looks for",
 }
 
 Definition = tuple[str, str]  # module, name
@@ -63,6 +66,8 @@ class Uses(ast.NodeVisitor):
 
 def module_of(path: Path, scripts: Path) -> str:
     """Return the dotted name of a module."""
+    if path.parent == PLUGINS:
+        return f"thaw.papers.{path.stem}"
     return ".".join(path.relative_to(scripts).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -83,7 +88,7 @@ def definitions(tree: ast.Module) -> list[tuple[str, str | None]]:
 def used(home) -> tuple[set[Definition], set[str], str]:
     """Return the names of modules and the attributes that scripts/ uses, and the text of the rules."""
     names, attributes = set(), set()
-    for path in (home / "scripts").rglob("*.py"):
+    for path in [*(home / "scripts").rglob("*.py"), *PLUGINS.glob("*.py")]:
         uses = Uses(module_of(path, home / "scripts"))
         uses.visit(ast.parse(path.read_text(encoding="utf-8")))
         names |= uses.names
@@ -96,7 +101,7 @@ def used(home) -> tuple[set[Definition], set[str], str]:
 def test_every_public_name_is_used_outside_of_tests(home, used):
     names, attributes, text = used
     unused = []
-    for path in sorted((home / "scripts/thaw").rglob("*.py")):
+    for path in [*sorted((home / "scripts/thaw").rglob("*.py")), *sorted(PLUGINS.glob("*.py"))]:
         module = module_of(path, home / "scripts")
         for name, of in definitions(ast.parse(path.read_text(encoding="utf-8"))):
             where = f"{module}.{of}.{name}" if of else f"{module}.{name}"

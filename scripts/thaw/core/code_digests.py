@@ -6,7 +6,8 @@ code, the messages of errors, and the modules of SAYING. What matters of setting
 and tests/defaults.json holds the defaults, which specs leave out.
 
 A declaration (thaw.declarations) names the code of each kind, as "thaw.heads.mlp:MlpHead". That belongs to the modules
-that load it, by `kind.load()`, and not to the many that read what a declaration says.
+that load it, by `kind.load()`, and not to the many that read what a declaration says. A declaration that has Thaw's own
+plug-ins among its kinds, `plugins.shipped("HEADS")`, names what their files name.
 """
 
 import ast
@@ -15,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from thaw.core.digests import digest, file_sha256
+from thaw.core.home import PLUGINS
 
 PACKAGE = Path(__file__).parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -70,9 +72,23 @@ def sources(module: str) -> frozenset[str]:
 
 @cache
 def _sources(text: str) -> frozenset[str]:
-    """Return the modules that the texts within a piece of code name."""
-    texts = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
-    return frozenset(text.partition(":")[0] for text in texts if isinstance(text, str) and SOURCE.fullmatch(text))
+    """Return the modules that the texts within a piece of code name, and the plug-ins that it has among its kinds."""
+    tree = ast.parse(text)
+    names = {name.partition(":")[0] for name in _texts(tree) if SOURCE.fullmatch(name)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and "shipped" in ast.unparse(node.func)]
+    declared = {name for call in calls for name in _texts(call)}
+    paths = PLUGINS.glob("*.py") if declared else ()
+    return frozenset(names | {f"thaw.papers.{path.stem}" for path in paths if declared & _assigned(path)})
+
+
+def _texts(node: ast.AST) -> set[str]:
+    return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def _assigned(path: Path) -> set[str]:
+    """Return the names to which a file assigns at its top."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {ast.unparse(target) for node in body if isinstance(node, ast.Assign) for target in node.targets}
 
 
 @cache
@@ -101,7 +117,7 @@ def path_of(module: str) -> Path | None:
     first, *rest = module.split(".")
     if first != "thaw":
         return None
-    base = PACKAGE.joinpath(*rest)
+    base = PLUGINS.joinpath(*rest[1:]) if rest[:1] == ["papers"] and rest[1:] else PACKAGE.joinpath(*rest)
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 

@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parents[1]
 IN_CHECKOUT = (CHECKOUT / "Snakefile").is_file()
 HOME = CHECKOUT if IN_CHECKOUT else PACKAGE / "home"  # holds Snakefile, workflow/ and config/; pyproject.toml maps them
+PLUGINS = HOME / "config" / "papers" / "plugins"  # the modules of thaw.papers
 
 
 @cache
@@ -22,10 +23,10 @@ def release() -> str:
 def _described() -> str:
     """Return the commit and whether code differs from it; empty where git does not say.
 
-    Documents and config do not count: the spec of a result holds the settings that it depends on.
+    Documents and catalogues do not count: the spec of a result holds the settings that it depends on.
     """
     try:
-        changed = _git("diff", "--name-only", "HEAD", "--", "scripts", "workflow", "Snakefile")
+        changed = _git("diff", "--name-only", "HEAD", "--", "scripts", "workflow", "Snakefile", str(PLUGINS))
         return _git("describe", "--always") + "-dirty" * bool(changed)
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -4,6 +4,10 @@ A part is a name in one Python file, which may import Thaw and whatever is insta
 folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` are the modules that it
 uses, each with the sha256 of its file, and a step refuses a file of another one. The plan reads a file without running
 it, but for selectors, whose answer it needs; so heads may import torch, and metrics what they like.
+
+Thaw's own plug-ins are the files of config/papers/plugins, the methods that one paper has. Their kinds have plain
+names, as `bcn`, and versions instead of hashes. A file declares its kinds at its head, as `HEADS = {...}`, and imports
+torch below that: the plan runs no more of it than the declaration.
 """
 
 import ast
@@ -12,12 +16,14 @@ import importlib.util
 import sys
 import traceback
 from dataclasses import dataclass
+from importlib.abc import ExecutionLoader
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError, suggestion
+from thaw.core.home import PLUGINS
 
 # How a part of each kind is written, and how many arguments it takes where it is a function.
 SIGNATURES = {
@@ -58,6 +64,34 @@ class Plugin:
                         f"{self.path}:{line.lineno}: {target}: write it as plain text or numbers"
                     ) from error
         return default
+
+
+class _Declaration(ExecutionLoader):
+    """Runs a file down to a line, and keeps nothing of it among the modules."""
+
+    def __init__(self, path: Path, last: int):
+        self.path, self.last = path, last
+
+    def get_filename(self, fullname: str) -> str:
+        """Return the path, for tracebacks."""
+        return str(self.path)
+
+    def get_source(self, fullname: str) -> str:
+        """Return the file down to the line."""
+        return "".join(self.path.read_text(encoding="utf-8").splitlines(keepends=True)[: self.last])
+
+
+def shipped(name: str) -> dict:
+    """Return what Thaw's own plug-ins declare under a name, as HEADS: the declarations by kind."""
+    kinds = {}
+    for path in sorted(PLUGINS.glob("*.py")):
+        last = next((node.end_lineno for node in _parsed(path).body if name in _names(node)), None)
+        if last is not None:
+            spec = importlib.util.spec_from_loader(f"thaw.papers.{path.stem}", _Declaration(path, last))
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            kinds |= getattr(module, name)
+    return kinds
 
 
 def is_plugin(word: str) -> bool:

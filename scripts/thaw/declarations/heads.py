@@ -6,8 +6,9 @@ This module imports no torch: a class is imported when it is asked for, `HEAD_KI
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from thaw.core import plugins
 from thaw.core.errors import suggestion
 from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES, PREDICTED_TYPES, TEXT_TYPES, WORD_TYPES
@@ -35,64 +36,6 @@ class BiLstmOptions(HeadOptions):
 
     size: int = Field(200, ge=1, description="width of each direction")
     layers: int = Field(2, ge=1, description="layers on top of each other")
-
-
-class DenseNetOptions(HeadOptions):
-    """Convolutions of one width."""
-
-    size: int = Field(100, ge=1, description="channels of each convolution")
-    kernel: int = Field(3, ge=1, description="tokens that a convolution sees at a time")
-
-
-class BcnOptions(HeadOptions):
-    """Sizes of AllenNLP's network for SST."""
-
-    size: int = Field(300, ge=1, description="width of the first layer and of each direction of both BiLSTMs")
-    pool: int = Field(4, ge=1, description="values of which a maxout unit takes the largest")
-    states_dropout: Probability | None = Field(
-        None, description="of what it reads; default: the head's dropout, as below"
-    )
-    first_dropout: Probability | None = Field(None, description="after the first layer")
-    pooled_dropout: Probability | None = Field(None, description="of the poolings")
-    between_dropout: Probability | None = Field(None, description="between the maxout layers")
-    last_dropout: Probability | None = Field(None, description="below the output")
-    output: Literal["matrix", "maxout"] = Field(
-        "matrix", description="the last layer; AllenNLP has a third maxout layer"
-    )
-
-
-class EsimOptions(HeadOptions):
-    """Sizes of Chen et al. 2017 and AllenNLP."""
-
-    size: int = Field(300, ge=1, description="width of each direction of both BiLSTMs, and of the layers between")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="of the last hidden layer; AllenNLP has relu")
-    masks: Literal["token", "text"] = Field(
-        "token", description="what dropout below a BiLSTM is drawn for, each token or, as AllenNLP has it, each text"
-    )
-
-
-class MatchingOptions(HeadOptions):
-    """What all heads with a matching layer share."""
-
-    perspectives: int = Field(20, ge=1, description="weighted cosines of each matching strategy")
-    size: int = Field(100, ge=1, description="width of each direction of a BiLSTM, and of the hidden layer")
-
-
-class SimTransformerOptions(MatchingOptions):
-    """A matching layer and a transformer."""
-
-    size: int = Field(200, ge=1, description="width of the transformer and of the hidden layer")
-    layers: int = Field(1, ge=1, description="layers of the transformer")
-    heads: int = Field(4, ge=1, description="its attention heads; they divide its size")
-    reading: Literal["states", "bilstm"] = Field(
-        "states", description="what is matched: the encoder's states, or those of BiMPM's first BiLSTM"
-    )
-
-    @model_validator(mode="after")
-    def _heads_divide_the_size(self):
-        if self.size % self.heads or self.size % 2:
-            raise ValueError(f"size {self.size} is not even and divisible by {self.heads} heads")
-        return self
 
 
 class StartEndOptions(HeadOptions):
@@ -151,36 +94,11 @@ HEAD_KINDS = {
     "bilstm_crf": HeadKind(
         "thaw.heads.bilstm_crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False, in_print="BiLSTM-CRF"
     ),
-    "highway_lstm": HeadKind("thaw.heads.highway_lstm:HighwayLstmHead", options=BiLstmOptions, in_print="highway LSTM"),
-    "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions, in_print="DenseNet"),
-    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXT_TYPES, BcnOptions, pools=False, in_print="BCN"),
-    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIR_TYPES, EsimOptions, pools=False, in_print="ESIM"),
-    "bimpm": HeadKind(
-        "thaw.heads.bimpm:BiMpmHead", PAIR_TYPES, MatchingOptions, pools=False, in_print="BiMPM", version=2
-    ),
-    "bimpm_no_lstm": HeadKind(
-        "thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead",
-        PAIR_TYPES,
-        MatchingOptions,
-        pools=False,
-        in_print="BiMPM without LSTM",
-        version=2,
-    ),
-    "sim_transformer": HeadKind(
-        "thaw.heads.sim_transformer:SimTransformerHead",
-        PAIR_TYPES,
-        SimTransformerOptions,
-        pools=False,
-        in_print="Sim-Transformer",
-        version=2,
-    ),
-    "bi_attention": HeadKind(
-        "thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"
-    ),
     "start_end": HeadKind(
         "thaw.heads.start_end:StartEndHead", EXTRACTION_TYPES, StartEndOptions, pools=False, in_print="start and end"
     ),
 }
+HEAD_KINDS |= plugins.shipped("HEADS")
 POOLING_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.constant_vectors)
 LINEAR_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.linear)
 

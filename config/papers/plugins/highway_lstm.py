@@ -3,6 +3,12 @@
 N sequences, n tokens or words of the longest, d width, h width of a direction.
 """
 
+from thaw.declarations.heads import BiLstmOptions, HeadKind
+
+HEADS = {
+    "highway_lstm": HeadKind("thaw.papers.highway_lstm:HighwayLstmHead", options=BiLstmOptions, in_print="highway LSTM")
+}
+
 import torch
 from torch import nn
 

@@ -3,15 +3,51 @@
 B pairs, n tokens of the longest text, m width of a token's matches, h width of the transformer.
 """
 
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from thaw.declarations.heads import HeadKind, HeadOptions
+from thaw.declarations.task_types import PAIR_TYPES
+
+
+class SimTransformerOptions(HeadOptions):
+    """A matching layer and a transformer."""
+
+    perspectives: int = Field(20, ge=1, description="weighted cosines of each matching strategy")
+    size: int = Field(200, ge=1, description="width of the transformer and of the hidden layer")
+    layers: int = Field(1, ge=1, description="layers of the transformer")
+    heads: int = Field(4, ge=1, description="its attention heads; they divide its size")
+    reading: Literal["states", "bilstm"] = Field(
+        "states", description="what is matched: the encoder's states, or those of BiMPM's first BiLSTM"
+    )
+
+    @model_validator(mode="after")
+    def _heads_divide_the_size(self):
+        if self.size % self.heads or self.size % 2:
+            raise ValueError(f"size {self.size} is not even and divisible by {self.heads} heads")
+        return self
+
+
+HEADS = {
+    "sim_transformer": HeadKind(
+        "thaw.papers.sim_transformer:SimTransformerHead",
+        PAIR_TYPES,
+        SimTransformerOptions,
+        pools=False,
+        in_print="Sim-Transformer",
+        version=2,
+    )
+}
+
 import math
 
 import torch
 from torch import nn
 
-from thaw.heads.bimpm import BiMpmHead
-from thaw.heads.bimpm_no_lstm import BiMpmNoLstmHead
 from thaw.heads.operations import attention, matrix
-from thaw.heads.pairs import mean
+from thaw.papers.bimpm import BiMpmHead, BiMpmNoLstmHead
+from thaw.papers.pairs import mean
 
 
 class SimTransformerHead(BiMpmNoLstmHead):

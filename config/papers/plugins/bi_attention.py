@@ -3,12 +3,21 @@
 B pairs, U and V tokens of the longest first and second text, d width. Vectors [B, 8d].
 """
 
+from thaw.declarations.heads import HeadKind
+from thaw.declarations.task_types import PAIR_TYPES
+
+HEADS = {
+    "bi_attention": HeadKind(
+        "thaw.papers.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"
+    )
+}
+
 import torch
 
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention
-from thaw.heads.pairs import aligned, largest, sizes, two_texts
+from thaw.papers.pairs import aligned, largest, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 

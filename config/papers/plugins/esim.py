@@ -3,14 +3,34 @@
 B pairs, U and V tokens of the longest first and second text, d width, h width of a direction and of the layers between.
 """
 
+from typing import Literal
+
+from pydantic import Field
+
+from thaw.declarations.heads import HeadKind, HeadOptions
+from thaw.declarations.task_types import PAIR_TYPES
+
+
+class EsimOptions(HeadOptions):
+    """Sizes of Chen et al. 2017 and AllenNLP."""
+
+    size: int = Field(300, ge=1, description="width of each direction of both BiLSTMs, and of the layers between")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of the last hidden layer; AllenNLP has relu")
+    masks: Literal["token", "text"] = Field(
+        "token", description="what dropout below a BiLSTM is drawn for, each token or, as AllenNLP has it, each text"
+    )
+
+
+HEADS = {"esim": HeadKind("thaw.papers.esim:EsimHead", PAIR_TYPES, EsimOptions, pools=False, in_print="ESIM")}
+
 import torch
 from torch import nn
 
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention, bilstm, matrix
-from thaw.heads.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.heads.recurrent import PackedBiLstm
+from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 

@@ -3,6 +3,20 @@
 N sequences, n tokens or words of the longest, d width, c channels.
 """
 
+from pydantic import Field
+
+from thaw.declarations.heads import HeadKind, HeadOptions
+
+
+class DenseNetOptions(HeadOptions):
+    """Convolutions of one width."""
+
+    size: int = Field(100, ge=1, description="channels of each convolution")
+    kernel: int = Field(3, ge=1, description="tokens that a convolution sees at a time")
+
+
+HEADS = {"densenet": HeadKind("thaw.papers.densenet:DenseNetHead", options=DenseNetOptions, in_print="DenseNet")}
+
 import torch
 from torch import nn
 

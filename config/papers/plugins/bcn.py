@@ -4,15 +4,42 @@ B examples, U and V tokens of the longest first and second text, d width, h widt
 unit.
 """
 
+from typing import Literal
+
+from pydantic import Field
+
+from thaw.declarations.heads import HeadKind, HeadOptions, Probability
+from thaw.declarations.task_types import TEXT_TYPES
+
+
+class BcnOptions(HeadOptions):
+    """Sizes of AllenNLP's network for SST."""
+
+    size: int = Field(300, ge=1, description="width of the first layer and of each direction of both BiLSTMs")
+    pool: int = Field(4, ge=1, description="values of which a maxout unit takes the largest")
+    states_dropout: Probability | None = Field(
+        None, description="of what it reads; default: the head's dropout, as below"
+    )
+    first_dropout: Probability | None = Field(None, description="after the first layer")
+    pooled_dropout: Probability | None = Field(None, description="of the poolings")
+    between_dropout: Probability | None = Field(None, description="between the maxout layers")
+    last_dropout: Probability | None = Field(None, description="below the output")
+    output: Literal["matrix", "maxout"] = Field(
+        "matrix", description="the last layer; AllenNLP has a third maxout layer"
+    )
+
+
+HEADS = {"bcn": HeadKind("thaw.papers.bcn:BcnHead", TEXT_TYPES, BcnOptions, pools=False, in_print="BCN")}
+
 import torch
 from torch import nn
 
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention, bilstm, matrix
-from thaw.heads.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
 from thaw.heads.pooling import Attention
 from thaw.heads.recurrent import PackedBiLstm
+from thaw.papers.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 PLACES = ("states", "first", "pooled", "between")  # of dropout, below that of the output
