@@ -16,7 +16,7 @@ from thaw.core.files import read_json, write_json
 from thaw.encoders.transformers import Encoder
 from thaw.outputs.figures import removed_adapters
 from thaw.outputs.frame.output_data import OutputData
-from thaw.probes.adapter_removal import without_adapters
+from thaw.papers.adapter_removal import without_adapters
 from thaw.schema.insert import InsertConfig
 from tiny_corpus import Bench, tiny_corpus
 

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from thaw.core.errors import UserError
-from thaw.encoders.elmo import spelling
-from thaw.encoders.elmo_files import assemble
 from thaw.encoders.parity import check_resume
 from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.tokens import tokenise
+from thaw.papers.elmo import assemble, spelling
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.encoder import EncoderConfig as Entry
 from tiny_corpus import Bench, tiny_corpus

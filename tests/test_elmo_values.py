@@ -10,10 +10,10 @@ import torch
 
 from head_formulas import sigmoid
 from test_elmo import ENTRY, characters
-from thaw.encoders.elmo_files import WARM_UP, assemble
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
+from thaw.papers.elmo import WARM_UP, assemble
 from thaw.schema.encoder import EncoderConfig
 from tiny_own import ELMO, OWN
 

@@ -10,10 +10,10 @@ from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
-from thaw.papers.bimpm import PerspectiveMatching, every_cosine, perspective_cosine
 from thaw.heads.operations import bilstm
-from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.heads.registry import build
+from thaw.papers.bimpm import PerspectiveMatching, every_cosine, perspective_cosine
+from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
 from tiny import FAMILIES, tiny_encoder

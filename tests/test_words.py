@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from thaw.core.home import PLUGINS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "scripts" / "thaw"
 
@@ -80,10 +82,11 @@ STORED = {
 }
 
 # Texts that are data, on which finished results depend: synthetic corpora, and what warms up the state of an ELMo.
-DATA = {PACKAGE / "data" / "grammar", PACKAGE / "encoders" / "elmo_files.py"}
+DATA = {PACKAGE / "data" / "grammar", PLUGINS / "elmo.py"}
 
 PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
 CODE = {f"thaw/{name}": sorted((PACKAGE / name).rglob("*.py")) for name in PACKAGES}
+CODE["plugins"] = sorted(PLUGINS.glob("*.py"))
 CODE["scripts"] = [*sorted((ROOT / "scripts").glob("*.py")), *sorted(PACKAGE.glob("*.py"))]
 TEXTS = {
     "workflow": [

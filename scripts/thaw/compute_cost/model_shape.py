@@ -1,6 +1,6 @@
 """The numbers of an encoder that its cost follows from, and the matrix products of one of its layers.
 
-L layers, d width, f feed-forward width, k width of all keys, T tokens of a sequence, R relative positions; of ELMo's
+L layers, d width, f feed-forward width, k width of all keys, T tokens of a sequence, R relative positions; of
 LSTMs c cells and p = d / 2 width of a direction.
 """
 
@@ -33,7 +33,7 @@ class Shape:
         Raises UserError where a key is missing, since an operation counted as 0 would be an error.
         """
         kind = config.get("model_type")
-        if kind == "elmo":
+        if "lstm" in config:
             return Recurrent.of(config)
         if config.get("num_hidden_layers") == 0:
             return Shape(0, config["hidden_size"])

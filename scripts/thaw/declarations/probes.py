@@ -180,15 +180,8 @@ PROBES = {
         of_runs=True,
         version=2,
     ),
-    "adapter_removal": ProbeKind(
-        "thaw.probes.adapter_removal:adapter_removal",
-        RemovalOptions,
-        VECTORS,
-        ("adapters_figure",),
-        of_runs=True,
-        insert="adapters",
-    ),
 }
+PROBES |= plugins.shipped("PROBES")
 
 
 def plugin_kind(part: plugins.Plugin) -> ProbeKind:

@@ -5,17 +5,12 @@ from pathlib import Path
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import seeded
-from thaw.encoders import conversion, elmo_files, sentence_files, vector_files
+from thaw.declarations.encoders import ENCODER_KINDS
+from thaw.encoders import conversion
 from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.registry import builtin_kind
 from thaw.encoders.transformers import Encoder
 from thaw.schema.encoder import EncoderConfig as Entry
-
-OWN = {
-    "word_vectors": vector_files.assemble,
-    "elmo": elmo_files.assemble,
-    "sentence": sentence_files.assemble,
-}
 
 
 def assemble(source: Path, target: Path, entry: Entry) -> None:
@@ -27,7 +22,7 @@ def assemble(source: Path, target: Path, entry: Entry) -> None:
     if entry.kind == "transformers":
         conversion.assemble(source, target, entry.sha256)
     else:
-        OWN[entry.kind](source, target, entry)
+        ENCODER_KINDS[entry.kind].load().assemble(source, target, entry)
     if entry.weights == "random":
         randomise(target)
     if entry.truncated:

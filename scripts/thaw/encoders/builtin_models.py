@@ -6,6 +6,8 @@ has none), and returns a tuple whose first entry is the last hidden state [B, T,
 B examples, T tokens, d width.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,22 @@ from torch import nn
 
 from thaw.core.files import read_json, write_json
 from thaw.encoders.names import WEIGHTS
+
+
+@dataclass(frozen=True)
+class BuiltinModel:
+    """A model: model(config) makes it, random; tokenizer(folder, words) makes its tokenizer."""
+
+    model: Callable
+    tokenizer: Callable
+
+
+@dataclass(frozen=True)
+class BuiltinCode:
+    """The code of a kind of encoder: assemble(source, target, entry) writes its folder; its models by model_type."""
+
+    assemble: Callable
+    models: dict[str, BuiltinModel]
 
 
 def builtin_config(**values) -> SimpleNamespace:

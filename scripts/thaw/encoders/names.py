@@ -15,4 +15,3 @@ WEIGHTS = "model.safetensors"
 SHARDS = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
 MODULES = ("modules.json", "sentence_bert_config.json", "*/config.json")  # of sentence-transformers
-ELMO = ("*options.json", "*weights.hdf5")  # as published, of any size

@@ -1,33 +1,13 @@
 """Which code reads an encoder of which kind. An assembled folder says its kind in config.json, as model_type."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from thaw.core.files import read_json
-from thaw.encoders import elmo, loading, sentence, word_vectors
-from thaw.encoders.builtin_models import EmbeddingTable, read_builtin
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The code of one kind of Thaw's own.
-
-    model(config) is the model, random; tokenizer(folder, words) makes its tokenizer.
-    """
-
-    model: Callable
-    tokenizer: Callable
-
-
-OWN = {
-    "word_vectors": Kind(EmbeddingTable, word_vectors.load_tokenizer),
-    "elmo": Kind(elmo.Elmo, elmo.load_tokenizer),
-    "sentence": Kind(sentence.SentenceModel, sentence.load_tokenizer),
-    "sentence_vectors": Kind(sentence.TextVectors, sentence.load_rows),
-}
+from thaw.declarations.encoders import KIND_OF_MODEL
+from thaw.encoders import loading
+from thaw.encoders.builtin_models import BuiltinModel, read_builtin
 
 
 def load_model(folder) -> torch.nn.Module:
@@ -52,8 +32,9 @@ def load_tokenizer(folder, words: bool = False, pairs: bool = False):
     return kind.tokenizer(folder, words) if kind else loading.load_tokenizer(folder, words, pairs)
 
 
-def builtin_kind(folder) -> Kind | None:
-    """Return the kind of a folder's model where that is Thaw's own code, None where transformers knows it."""
+def builtin_kind(folder) -> BuiltinModel | None:
+    """Return the model of a folder where it is Thaw's own code, None where transformers knows it."""
     config = Path(folder) / "config.json"
     content = read_json(config) if config.is_file() else {}
-    return OWN.get(content.get("model_type")) if isinstance(content, dict) else None
+    name = content.get("model_type") if isinstance(content, dict) else None
+    return KIND_OF_MODEL[name].load().models[name] if name in KIND_OF_MODEL else None

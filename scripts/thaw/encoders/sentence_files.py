@@ -8,8 +8,8 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.encoders import conversion
-from thaw.encoders.builtin_models import builtin_config, write_builtin
+from thaw.encoders import conversion, sentence
+from thaw.encoders.builtin_models import BuiltinCode, BuiltinModel, builtin_config, write_builtin
 from thaw.encoders.loading import load_model, load_tokenizer, longest
 from thaw.encoders.sentence import POOLINGS, SentenceModel, TextVectors
 from thaw.encoders.weight_sources import check_sum
@@ -125,3 +125,12 @@ def _rows(path: Path):
         yield from zip(range(1, len(table) + 1), *(table[name].to_pylist() for name in ("text", "vector")), strict=True)
     else:
         raise UserError(f"{path} ends in neither .jsonl nor .parquet")
+
+
+CODE = BuiltinCode(
+    assemble,
+    {
+        "sentence": BuiltinModel(SentenceModel, sentence.load_tokenizer),
+        "sentence_vectors": BuiltinModel(TextVectors, sentence.load_rows),
+    },
+)

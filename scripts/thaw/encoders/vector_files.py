@@ -10,9 +10,15 @@ import numpy as np
 import torch
 
 from thaw.core.errors import UserError
-from thaw.encoders.builtin_models import EmbeddingTable, builtin_config, write_builtin
+from thaw.encoders.builtin_models import (
+    BuiltinCode,
+    BuiltinModel,
+    EmbeddingTable,
+    builtin_config,
+    write_builtin,
+)
 from thaw.encoders.weight_sources import check_sum
-from thaw.encoders.word_vectors import PAD, UNKNOWN, tokenizer
+from thaw.encoders.word_vectors import PAD, UNKNOWN, load_tokenizer, tokenizer
 
 HEADER = re.compile(r"\d+ \d+")
 
@@ -85,3 +91,6 @@ def _is_number(piece: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+CODE = BuiltinCode(assemble, {"word_vectors": BuiltinModel(EmbeddingTable, load_tokenizer)})

@@ -5,14 +5,9 @@ from pathlib import Path
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
-from thaw.encoders.names import ELMO, MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.declarations.encoders import ENCODER_KINDS
+from thaw.encoders.names import MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
 from thaw.schema.encoder import EncoderConfig
-
-FORMS = {
-    "transformers": "config.json, weights and tokenizer files",
-    "sentence": "modules.json and what it names, as sentence-transformers writes them",
-    "elmo": "the published files *options.json and *weights.hdf5",
-}
 
 
 @dataclass(frozen=True)
@@ -31,8 +26,8 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
     """
     if entry.file:
         files = [Path(entry.file)]
-    elif entry.kind == "elmo":
-        files = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in ELMO]
+    elif patterns := ENCODER_KINDS[entry.kind].files:
+        files = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in patterns]
     else:
         return {}
     if not files[0].is_file():
@@ -64,7 +59,7 @@ def locate(entry: EncoderConfig) -> WeightSource:
         return WeightSource(Path(entry.file), f"file {entry.file}", None)
     folder = Path(entry.folder)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; folder: takes one with {FORMS[entry.kind]}")
+        raise UserError(f"{folder} is no folder; folder: takes one with {ENCODER_KINDS[entry.kind].form}")
     return WeightSource(folder, f"folder {folder}", None)
 
 

@@ -8,6 +8,7 @@ own, it sees what it names as input, and these are named too.
 from pathlib import PurePath
 
 from thaw.core import layout
+from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.declarations.output_kind import FORMATS
 from thaw.planning.plan import Plan
 
@@ -16,7 +17,6 @@ SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "sear
 SHOWN += ("baseline", "external", "ensemble", "probe")
 NAME = "[a-z0-9_]+"
 OF_PARTS = ("features", "teach")  # steps that write a payload for each part, with a card of its own
-SPELT = ("elmo", "sentence")  # kinds of encoders whose tokens have no vocabulary
 
 
 def next_to(plan: Plan, files: list[str]) -> list[str]:
@@ -104,7 +104,7 @@ def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
 
 def _is_spelt(plan: Plan, encoder: str) -> bool:
     """Return whether the tokens of an encoder have no vocabulary."""
-    return plan.catalogue.get("encoders", encoder, "encoders").kind in SPELT
+    return ENCODER_KINDS[plan.catalogue.get("encoders", encoder, "encoders").kind].spelt
 
 
 def _endings(file: str) -> list[str]:

@@ -4,24 +4,17 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.schema.entry import CatalogueEntry, Cite, Text
 
 UNKNOWN = "unknown"
 RANDOM_TWIN = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
 
-# Where an encoder of each kind may come from.
-ENCODER_SOURCES = {
-    "transformers": ("hub", "folder", "package"),
-    "elmo": ("folder",),
-    "sentence": ("hub", "folder", "package", "file"),
-    "word_vectors": ("file",),
-}
-
 
 class EncoderConfig(CatalogueEntry):
     """A pretrained model: weights, tokenizer, number of layers."""
 
-    kind: Literal["transformers", "elmo", "sentence", "word_vectors"] = Field(
+    kind: Literal[tuple(ENCODER_KINDS)] = Field(
         "transformers", description="what it is and how it is loaded; config/encoders.yaml describes each kind"
     )
     hub: Text | None = Field(None, description="Hub id")
@@ -69,7 +62,7 @@ class EncoderConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _one_source(self):
-        allowed = ENCODER_SOURCES[self.kind]
+        allowed = ENCODER_KINDS[self.kind].origins
         given = [name for name in ("hub", "folder", "package", "file") if getattr(self, name)]
         if len(given) != 1 or given[0] not in allowed:
             keys = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
@@ -78,7 +71,7 @@ class EncoderConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _numbers_of_the_kind(self):
-        if (self.layers == 0) != (self.kind in ("sentence", "word_vectors")):
+        if (self.layers == 0) == ENCODER_KINDS[self.kind].layered:
             raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
         if self.truncated and self.kind != "transformers":
             raise ValueError("truncated is for kind transformers; leave it out")

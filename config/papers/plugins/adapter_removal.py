@@ -6,6 +6,21 @@ adapters stay. A span is some layers in a row, from its first to its last.
 L layers.
 """
 
+from thaw.declarations.probe_options import RemovalOptions
+from thaw.declarations.probes import VECTORS, ProbeKind
+
+PROBES = {
+    "adapter_removal": ProbeKind(
+        "thaw.papers.adapter_removal:adapter_removal",
+        RemovalOptions,
+        VECTORS,
+        ("adapters_figure",),
+        of_runs=True,
+        insert="adapters",
+    )
+}
+
+
 import contextlib
 from collections.abc import Iterator
 
