@@ -14,8 +14,8 @@ from thaw.adaptation.peft_modules import insert
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.transformers import Encoder
-from thaw.outputs.figures import removed_adapters
 from thaw.outputs.frame.output_data import OutputData
+from thaw.papers import removed_adapters
 from thaw.papers.adapter_removal import without_adapters
 from thaw.schema.insert import InsertConfig
 from tiny_corpus import Bench, tiny_corpus

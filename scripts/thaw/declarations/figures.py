@@ -1,5 +1,6 @@
 """The kinds of figures; see `output_kind.py`."""
 
+from thaw.core import plugins
 from thaw.declarations import output_options as options
 from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement
 
@@ -118,12 +119,6 @@ FIGURES = {
         "importance of attention heads, and the score without those that matter least",
         **OF_PROBES,
     ),
-    "adapters_figure": OutputKind(
-        "thaw.outputs.figures.removed_adapters:build",
-        "what fine-tuned models lose without the adapters of a span of layers, by its first and last layer (Houlsby et "
-        "al. 2019, figure 6)",
-        **OF_PROBES,
-    ),
     "validation_figure": OutputKind(
         "thaw.outputs.figures.validation_curves:build",
         "score on validation while training, by updates, a panel for each task, a line for each strategy",
@@ -144,3 +139,4 @@ FIGURES = {
         adds=(Addition.PROBES,),
     ),
 }
+FIGURES |= plugins.shipped("FIGURES")

@@ -1,5 +1,6 @@
 """The kinds of tables; see `output_kind.py`."""
 
+from thaw.core import plugins
 from thaw.declarations import output_options as options
 from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement, Use
 
@@ -156,3 +157,4 @@ TABLES = {
         "how many parameters of each encoder are in its embeddings, a layer and its pooler",
     ),
 }
+TABLES |= plugins.shipped("TABLES")

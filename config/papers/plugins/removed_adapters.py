@@ -1,5 +1,17 @@
 """Figure: what models lose without the adapters of a span of layers, a grid of its first and last layer."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "adapters_figure": OutputKind(
+        "thaw.papers.removed_adapters:build",
+        "what fine-tuned models lose without the adapters of a span of layers, by its first and last layer (Houlsby et "
+        "al. 2019, figure 6)",
+        **OF_PROBES,
+    ),
+}
+
+
 from functools import partial
 
 import numpy as np
