@@ -10,8 +10,8 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import seeded
+from thaw.encoders.given_files import check_sum
 from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
-from thaw.encoders.weight_sources import check_sum
 
 
 def assemble(source: Path, target: Path, expected: str | None) -> None:

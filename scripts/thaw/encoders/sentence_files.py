@@ -10,9 +10,9 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders import conversion, sentence
 from thaw.encoders.builtin_models import BuiltinCode, BuiltinModel, builtin_config, write_builtin
+from thaw.encoders.given_files import check_sum
 from thaw.encoders.loading import load_model, load_tokenizer, longest
 from thaw.encoders.sentence import POOLINGS, SentenceModel, TextVectors
-from thaw.encoders.weight_sources import check_sum
 
 SWITCHES = {  # before version 6
     "pooling_mode_cls_token": "cls",

@@ -17,7 +17,7 @@ from thaw.encoders.builtin_models import (
     builtin_config,
     write_builtin,
 )
-from thaw.encoders.weight_sources import check_sum
+from thaw.encoders.given_files import check_sum
 from thaw.encoders.word_vectors import PAD, UNKNOWN, load_tokenizer, tokenizer
 
 HEADER = re.compile(r"\d+ \d+")

@@ -6,6 +6,7 @@ from pathlib import Path
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.declarations.encoders import ENCODER_KINDS
+from thaw.encoders.given_files import published, where_to_put
 from thaw.encoders.names import MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
 from thaw.schema.encoder import EncoderConfig
 
@@ -31,22 +32,8 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
     else:
         return {}
     if not files[0].is_file():
-        raise UserError(f"{place}: there is no file {files[0]}{_supply(entry.supply)}")
+        raise UserError(f"{place}: there is no file {files[0]}{where_to_put(entry.supply)}")
     return {str(path): file_sha256(path) for path in files}
-
-
-def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
-    """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
-    files = sorted(folder.glob(pattern))
-    if len(files) != 1:
-        count = "no file" if not files else f"{len(files)} files"
-        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{_supply(supply)}")
-    return files[0]
-
-
-def _supply(instruction: str | None) -> str:
-    """Return where files are to be had, as the end of a sentence."""
-    return f"; it must be put there: {instruction}" if instruction else "; it must be put there"
 
 
 def locate(entry: EncoderConfig) -> WeightSource:
@@ -61,12 +48,6 @@ def locate(entry: EncoderConfig) -> WeightSource:
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; folder: takes one with {ENCODER_KINDS[entry.kind].form}")
     return WeightSource(folder, f"folder {folder}", None)
-
-
-def check_sum(path: Path, expected: str | None) -> None:
-    """Raise UserError where a published file has another sha256 than its entry states."""
-    if expected and (actual := file_sha256(path)) != expected:
-        raise UserError(f"{path} has sha256 {actual}, but encoders.yaml asks for {expected}: it is another file")
 
 
 def _package(name: str, path: str) -> WeightSource:
