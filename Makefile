@@ -23,9 +23,9 @@ SITE := $(VENV)/site/installed
 MUTMUT := $(VENV)/mutmut
 ATHERIS := $(VENV)/atheris
 REPORT := results/outputs/demo/report.html
-# A file of tests to each worker, which computes with one thread; where a test takes two, they sleep while they wait.
+# Each worker computes with one thread; where a test takes two, they sleep while they wait. One without work takes tests of another.
 # What pytest rewrites of the tests is kept for the next run, whatever the environment says of bytecode.
-PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE PYTHONDONTWRITEBYTECODE= pytest -q --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE PYTHONDONTWRITEBYTECODE= pytest -q --numprocesses logical --maxprocesses 8 --dist worksteal
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:  ## this list

@@ -40,11 +40,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Put the longest file first, so that it does not run alone at the end where several workers share the tests.
+    """Put files that run workflows first: they take longest, and their tests, which build on each other, stay together.
 
-    Where there is no card, tests/gpu is left out but for one test, whose skip says so for all of them.
+    A worker that has nothing left takes tests from the end of another's. Where there is no card, tests/gpu is left out
+    but for one test, whose skip says so for all of them.
     """
-    items.sort(key=lambda item: item.path.name != "test_workflow.py")
+    items.sort(key=lambda item: (item.path.name != "test_workflow.py", not hasattr(item.module, "Workplace")))
     on_a_card = [item for item in items if item.get_closest_marker("gpu")]
     if not on_a_card or DRY or config.getoption("markexpr") != "gpu":
         return

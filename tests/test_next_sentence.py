@@ -28,6 +28,17 @@ def rows(*texts) -> Batch:
     return Batch(ids, torch.arange(longest) < lengths, ids * 0, None, torch.arange(len(ids)), texts.to(torch.int8))
 
 
+def test_the_labels_are_those_of_published_heads():
+    """create_pretraining_data.py of BERT: 1 where the second text is a random one. torch leaves out -100."""
+    batch = rows([[10], [11]], [[20], [21]], [[30], []])
+    for seed in range(8):
+        made, follows = paired(batch, SPECIALS, torch.Generator().manual_seed(seed))
+        for row, own in enumerate((11, 21)):
+            second = made.input_ids[row][made.texts[row] == 2].tolist()
+            assert follows[row] == (0 if second == [own] else 1) or (not second and follows[row] == -100)
+        assert follows[2] == -100
+
+
 def test_half_of_the_pairs_follow_each_other():
     batch = rows(*[[[10 + row, 11 + row], [100 + row, 200 + row]] for row in range(60)])
     made, follows = paired(batch, SPECIALS, torch.Generator().manual_seed(1))
