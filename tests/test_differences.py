@@ -38,7 +38,7 @@ def test_each_thing_that_differs_is_named(home):
     (pairs,) = said(home, ["full", "full_separate"], tasks=["mrpc"])
     assert pairs.startswith("Pairs are read in one sequence (Full fine-tuning); each text separately (")
     (pooled,) = said(home, ["full"], heads=["linear", "linear_pooler"])
-    assert pooled.startswith("Pooled by the first token (") and "; the pretrained pooler on the first token (" in pooled
+    assert pooled.startswith("Pooled by first (") and "; pooler (" in pooled
 
 
 @pytest.mark.parametrize("experiment", ALIKE)

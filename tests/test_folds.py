@@ -33,9 +33,8 @@ from thaw.exporting.model_card import card
 from thaw.exporting.refit import last_fit
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
-from thaw.schema.keys import Context
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig, methods_text
+from thaw.schema.strategy import StrategyConfig
 from thaw.training import cross_validation
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import ENTRIES, Bench, rows, run_in_process
@@ -435,12 +434,7 @@ def test_folds_that_no_phase_can_have_are_refused(phase, message):
         StrategyConfig(phases=[{"train": ["head"]} | phase])
 
 
-def test_methods_say_what_chooses_the_penalty():
-    def said(**phase) -> str:
-        return methods_text(StrategyConfig(phases=[{"train": ["head"], "optimizer": "lbfgs", **phase}]), Context())
-
-    assert "penalty chosen on validation among 0.1 and 1 (by 5-fold cross-validation over" in said(l2=[0.1, 1], folds=5)
-    assert "cross-validation" not in said(l2=[0.1, 1])
+def test_a_spec_without_folds_has_no_such_key():
     assert (
         "folds"
         not in StrategyConfig(phases=[{"train": ["head"], "optimizer": "lbfgs"}]).model_dump(exclude_defaults=True)[

@@ -1,24 +1,24 @@
-"""Every key of a strategy, a head and further pretraining has a sentence of its own, aliases are the same key, and the
-names of other libraries get a hint at the right one."""
+"""Aliases are the same key, settings have all that an entry states, and names of other libraries get a hint."""
 
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
 import pytest
+import yaml
 from pydantic import BaseModel, ValidationError
 
+from thaw.core import phrases
 from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import BLOCKS, PROBE_CONFIGS, Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig
-from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig, head_text
+from thaw.schema.head import HeadConfig
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, Context, clauses, documented, fields_by_name, key_of, prose, unknown_key
+from thaw.schema.keys import ConfigModel, documented, fields_by_name, stated, unknown_key
 from thaw.schema.layers import (
     LadderConfig,
     LayerAttentionConfig,
@@ -28,13 +28,14 @@ from thaw.schema.layers import (
 )
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig, methods_text
-from thaw.schema.strategy_parts import SEARCHED, SearchConfig, StartConfig, TeacherConfig
+from thaw.schema.strategy import StrategyConfig
+from thaw.schema.strategy_parts import SearchConfig, StartConfig, TeacherConfig
 from thaw.schema.strategy_reads import ReadsConfig
 from thaw.schema.student import StudentConfig
-from thaw.schema.trainer_keys import EXPERIMENT_HINTS, PEFT_HINTS, PHASE_HINTS
+from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
+from thaw.words import settings
 
 PHASE = {"train": ["head"]}
 # a model: settings around which each of its keys is changed, where it can be
@@ -97,13 +98,6 @@ OTHERS = {
     (StrategyConfig, "teacher"): "other",
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
-SILENT = {"label", "about", "cite"}  # only printed: no sentence follows from them
-KEYS = [
-    (model, name)
-    for model in AROUND
-    for name, field in model.model_fields.items()
-    if name not in SILENT and len(get_args(field.annotation)) != 1  # with one word alone it names the model
-]
 
 
 def others(annotation, value) -> list:
@@ -123,38 +117,6 @@ def others(annotation, value) -> list:
     return [other for other in numbers.get(annotation, []) if other != value]
 
 
-def said(model: ConfigModel) -> str:
-    return prose(clauses(model, Context()))
-
-
-@pytest.mark.parametrize(("kind", "name"), KEYS, ids=[f"{model.__name__}.{name}" for model, name in KEYS])
-def test_every_key_changes_what_the_methods_say(kind, name):
-    tried = 0
-    for around in AROUND[kind]:
-        before = kind.model_validate(around)
-        other = OTHERS.get((kind, name))
-        annotation = kind.model_fields[name].annotation
-        for value in [other] if other is not None else others(annotation, getattr(before, name)):
-            try:
-                after = kind.model_validate(around | {name: value})
-            except ValidationError:
-                continue
-            if after == before:
-                continue
-            tried += 1
-            assert said(after) != said(before), f"{name}: {value} is not in: {said(after)}"
-    assert tried, "give a value of it in OTHERS, or settings in AROUND that it goes with"
-
-
-def test_a_key_without_a_sentence_is_noticed():
-    """The test above fails by itself for a new field that carries no Key."""
-
-    class Wider(PhaseConfig):
-        cooldown: int = 0
-
-    assert said(Wider(train=["all"], cooldown=5)) == said(Wider(train=["all"]))
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 def test_every_shipped_entry_is_right(catalogue, block):
     """A plan builds those alone that it asks for; of folders of your own all, so that a mistake is found at once."""
@@ -172,103 +134,51 @@ def test_an_entry_of_ones_own_that_nobody_asks_for_is_checked_too(home, tmp_path
         Catalogue([*shipped(home), tmp_path])
 
 
-def test_no_two_shipped_strategies_or_heads_read_alike(home):
-    catalogue = Catalogue(shipped(home))
-    entries = {name: catalogue.get("strategies", name, "test") for name in catalogue.ids("strategies")}
-    further = {
-        name: catalogue.get("further_pretraining", name, "test") for name in catalogue.ids("further_pretraining")
-    }
-    context = Context(entries={"further_pretraining": further})
-    texts = [methods_text(entry, context) for entry in entries.values()]
-    same = [name for name, text in zip(entries, texts, strict=True) if texts.count(text) > 1]
-    assert same == []
-    assert not [text for text in texts if "None" in text or ".." in text or ", ," in text]
+def test_no_two_shipped_strategies_have_the_same_settings(catalogue):
+    entries = [catalogue.get("strategies", name, "test") for name in catalogue.ids("strategies")]
+    rows = [settings.of_strategy(entry) for entry in entries]
+    assert [row for row in rows if rows.count(row) > 1] == []
+    assert "None" not in str(rows)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "sentences"),
-    [
-        (
-            {"phases": [{"train": ["head"], "insert": {"kind": "adapters", "size": 8, "top": "k"}, "epochs": 20}]},
-            [
-                "Inserts and trains bottleneck adapters (with the layer norms) in the last k layers, bottleneck size 8"
-                ", weights of standard deviation 1e-3 at the start."
-            ],
-        ),
-        (
-            {"phases": [{"train": ["head", {"top": 3, "only": "attention"}]}]},
-            ["Trains the head and the attention matrices of the last 3 layers."],
-        ),
-        (
-            {"phases": [{"train": ["all"], "lr": 1e-3}], "search": {"grid": {"lr": [1e-4, 5e-5]}, "seeds": [1, 2]}},
-            [
-                "learning rate chosen by search",
-                "Search: learning rate in {1e-4, 5e-5}, chosen by the best mean validation score over 1 seed (1)",
-            ],
-        ),
-        (
-            {"phases": [PHASE, {"train": ["all"]}], "search": {"grid": {"2.learning_rate": [1e-4, 5e-5]}}},
-            [
-                "Phase 1: Trains the head on the frozen encoder. AdamW, learning rate 2e-5,",
-                "learning rate of phase 2 in",
-            ],
-        ),
-        (
-            {"phases": [{"train": ["all"]}], "rates_from": "full"},
-            ["learning rate from the search of “Whole”", "Search of “Whole”, on the same task with the same head: "],
-        ),
-        (
-            {"phases": [{"train": ["all"]}], "after": "full"},
-            ["Starts from the run of “Whole”, last epoch. (That run: Full fine-tuning: trains the head, all layers"],
-        ),
-        (
-            {"phases": [{"train": ["all"]}], "sweep": {"data_seed": [1, 2]}},
-            ["One run for each data seed in {1, 2}.", "data seed varied"],
-        ),
-    ],
-)
-def test_what_the_methods_say(strategy, sentences):
-    full = StrategyConfig(phases=[{"train": ["all"]}], search={"grid": {"rate": [1e-4, 5e-5]}})
-    entries = {"searches": {"full": full}, "starts": {"full": full}}
-    text = methods_text(
-        StrategyConfig.model_validate(strategy), Context({"strategies": {"full": "Whole"}}, entries, search_seeds=1)
+def test_settings_can_be_written_again(catalogue):
+    """What is shown of a strategy, a head or a further pretraining is the entry itself, in the words of its file."""
+    for name in catalogue.ids("strategies"):
+        bare = catalogue.get("strategies", name, "test").model_copy(update={"label": None, "about": None, "cite": []})
+        written = phrases.written(stated(bare) | {"phases": list(map(settings.of_phase, bare.phases))})
+        assert StrategyConfig.model_validate(yaml.safe_load(written)) == bare
+    for name in catalogue.ids("heads"):
+        bare = catalogue.get("heads", name, "test").model_copy(update={"label": None})
+        assert HeadConfig.model_validate(yaml.safe_load(phrases.written(stated(bare)))) == bare
+    with_search = StrategyConfig(
+        phases=[{"train": ["all"]}], search={"grid": {"rate": [1e-4, 2e-5]}}, sweep={"data_seed": [1, 2]}
     )
-    for sentence in sentences:
-        assert sentence in text, text
+    assert settings.of_strategy(with_search) == [
+        ("sweep", "{data_seed: [1, 2]}"),
+        ("search", "{grid: {learning_rate: [1e-4, 2e-5]}, seeds: [1]}"),
+        ("phase", "train: [all]"),
+    ]
+    assert ("optimizer: lbfgs", "l2: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1]") in settings.defaults()
+    phase = dict(settings.defaults())["phase"]
+    assert "learning_rate: 2e-5" in phase and "batch_size: 32" in phase and "epochs: 3" in phase
 
 
-def test_the_report_of_a_plan_has_all_that_its_sentences_need(home):
-    """Strategies that others start from, or whose search they take, are described though the experiment lacks them."""
+def test_the_report_of_a_plan_has_the_settings_of_all_that_its_runs_need(home):
+    """Strategies that others start from, or whose search they take, are listed though the experiment lacks them."""
     wish = {"strategies": ["lee_top_k", "stack_then_finetune"], "search_seeds": 2, "heads": ["linear", "linear_mean"]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["layers"]}), home)
     spec = plan.job("report", plan.experiments[0].experiment).spec
-    text = methods.strategy("lee_top_k", spec)
-    assert (
-        "learning rate from the search of “Full fine-tuning (Lee et al.)”" in text and "over 2 seeds (101, 102)" in text
-    )
-    assert text.endswith("Points shown: k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6.")
-    assert "(That run: Trains the head on the frozen encoder. AdamW" in methods.strategy("stack_then_finetune", spec)
-    assert [text.split(",")[1] for _, text in methods.heads(spec)] == [
-        " pooling by the first token (of words: the first piece of each)",
-        " pooling by the mean of the tokens (of words: the first piece of each)",
+    found = {one["id"]: one for one in methods.strategies(spec)}
+    assert [id for id, one in found.items() if one["shown"]] == ["lee_top_k", "stack_then_finetune"]
+    assert ("points shown", "k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6") in found["lee_top_k"]["settings"]
+    source = dict(found["lee_top_k"]["settings"])["rates_from"]
+    assert "learning_rate" in dict(found[source]["settings"])["search"] and not found[source]["shown"]
+    assert ("search_seeds", "2") in found[source]["settings"]
+    assert dict(found["stack_then_finetune"]["settings"])["after"] in found
+    assert [one["settings"] for one in methods.heads(spec)] == [
+        [("kind", "linear")],
+        [("kind", "linear"), ("pooling", "mean")],
     ]
-
-
-@pytest.mark.parametrize(
-    ("kinds", "pooled"),
-    [
-        ({"texts": True}, "the mean of the tokens"),
-        ({"texts": False, "words": True}, "the first piece of each word"),
-        ({"texts": True, "words": True}, "the mean of the tokens (of words: the first piece of each)"),
-    ],
-)
-def test_the_methods_say_what_is_pooled_on_the_tasks_of_the_experiment(kinds, pooled):
-    strategy = StrategyConfig(phases=[PHASE], reads={"pooling": "mean"})
-    assert f"The head pools by {pooled}." in methods_text(strategy, Context(**kinds))
-    assert f"pooling by {pooled}, " in head_text(HeadConfig(kind="linear", pooling="mean"), Context(**kinds))
-    assert "pooling by the mean of the tokens," in head_text(
-        HeadConfig(kind="cosine", pooling="mean"), Context(**kinds)
-    )
 
 
 ALIASES = [(model, alias, name) for model in AROUND for alias, name in fields_by_name(model).items() if alias != name]
@@ -288,23 +198,39 @@ def test_an_alias_is_the_same_key(kind, alias, name):
 
 def test_a_grid_takes_the_same_names_as_a_phase():
     assert SearchConfig(grid={"2.lr": [1e-4], "num_train_epochs": [2]}).grid == {"2.rate": [1e-4], "epochs": [2]}
-    assert {key_of(PhaseConfig, name).name for name in SEARCHED} & {""} == set()
     with pytest.raises(ValidationError, match="did you mean 'learning_rate'"):
         SearchConfig(grid={"learning_rat": [1e-4]})
     with pytest.raises(ValidationError, match="lr is here twice"):
         SearchConfig(grid={"rate": [1e-4], "lr": [1e-5]})
 
 
-def test_no_accepted_name_has_a_hint():
-    for model in (PhaseConfig, StrategyConfig, ExperimentConfig, InsertConfig, FurtherPretrainingConfig):
-        accepted = fields_by_name(model) if issubclass(model, ConfigModel) else model.model_fields
-        assert set(accepted) & set(model.hints) == set(), model
-    assert set(PHASE_HINTS) & set(fields_by_name(PhaseConfig)) == set()
+def _subclasses(model):
+    return {model}.union(*map(_subclasses, model.__subclasses__()))
+
+
+@pytest.mark.parametrize("model", sorted(_subclasses(ConfigModel), key=str), ids=lambda model: model.__name__)
+def test_every_hint_names_a_key_and_no_key_has_a_hint(model):
+    known = fields_by_name(model)
+    assert set(known) & set(model.hints) == set()
+    for word, name in model.hints.items():
+        assert not name or documented(model, known[name]) == name, f"{word}: {name}"
+        said = unknown_key(model, word)
+        assert said == "no key here sets it; leave it out" if not name else said.startswith(f"write {name}: ")
+
+
+def test_a_hint_has_every_word_that_its_key_takes():
+    schedules = get_args(PhaseConfig.model_fields["schedule"].annotation)
+    assert unknown_key(PhaseConfig, "lr_scheduler") == f"write schedule: {', '.join(schedules)}"
+    assert "plateau" in schedules and unknown_key(PhaseConfig, "adam_beta1").startswith("write adam_betas: ")
+
+
+def test_other_names_of_entries_are_of_entries_that_exist(catalogue):
+    assert set(OTHER_NAMES.values()) <= {*catalogue.ids("strategies"), *catalogue.ids("encoders")}
 
 
 WRITTEN = {
     "learning_rate": "strategies.mine.learning_rate: it is a key of a phase; write it in phases:",
-    "warmup_steps": "strategies.mine.warmup_steps: no key here, and in a phase: .* write warmup_ratio: 0.1",
+    "warmup_steps": "strategies.mine.warmup_steps: no key here, and in a phase: write warmup_ratio: share",
     "phazes": "strategies.mine.phazes: unknown key; did you mean 'phases'",
 }
 
@@ -318,17 +244,16 @@ def test_a_strategy_gives_hints_for_what_others_write(tmp_path, word):
 
 
 PHASE_WRITTEN = {
-    "freeze: 6": r"phases.0.freeze: frozen is what train: does not name; write train: \[head\]",
-    "gradient_accumulation_steps: 4": "not needed: batch_size is the number of examples of one update",
-    "fp16: true": "fp16 is not available; write precision: bf16",
-    "bf16: true": "write precision: bf16",
+    "freeze: 6": "phases.0.freeze: write train: what trains; everything else is frozen",
+    "gradient_accumulation_steps: 4": "write batch_size: ",
+    "fp16: true": "write precision: fp32, tf32, bf16",
     "lr_scheduler_type: cosine": "write schedule: linear, constant, cosine, slanted_triangular, plateau",
-    "label_smoothing: 0.1": "label smoothing is not available",
+    "label_smoothing: 0.1": "no key here sets it; leave it out",
     "learning_rat: 1": "unknown key; did you mean 'learning_rate'",
     "learning_rate: -1": "phases.0.learning_rate: input should be greater than 0",
     "lr: -1": "phases.0.lr: input should be greater than 0",
     "insert: {kind: lora, r: 0}": "phases.0.insert.r: input should be greater than or equal to 1",
-    "insert: {kind: lora, lora_dropout: 0.1}": "there is no dropout in LoRA here",
+    "insert: {kind: lora, lora_dropout: 0.1}": "insert.lora_dropout: no key here sets it; leave it out",
 }
 
 
@@ -372,20 +297,6 @@ def test_keys_of_tasks_and_outputs_have_a_name_for_people_and_a_stored_one(tmp_p
     (tmp_path / "outputs.yaml").write_text("outputs: {mine: {kind: comparison_table, caption: Mine.}}")
     with pytest.raises(UserError, match="outputs.mine: the key 'reference' is missing: the strategy that trains"):
         Catalogue(folders)
-
-
-@pytest.mark.parametrize("word", sorted(EXPERIMENT_HINTS))
-def test_an_experiment_gives_hints_too(word):
-    assert unknown_key(ExperimentConfig, word) == EXPERIMENT_HINTS[word]
-
-
-def test_hints_name_keys_that_exist(home, tmp_path):
-    """What a hint says to write can be written: each `key: value` at its end is a key of the model."""
-    for hints, model in ((PHASE_HINTS, PhaseConfig), (PEFT_HINTS, InsertConfig), (EXPERIMENT_HINTS, None)):
-        accepted = fields_by_name(model) if model else ExperimentConfig.model_fields
-        for word, hint in hints.items():
-            for key in [part.split(":")[0].split()[-1] for part in hint.split("write ")[1:] if ":" in part]:
-                assert key in accepted, f"{word}: {hint}"
 
 
 def test_schemas_take_documented_names_and_aliases():

@@ -19,8 +19,6 @@ from thaw.features.batch import Batch
 from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
-from thaw.schema.keys import Context
-from thaw.schema.layers import layers_text
 from tiny_corpus import small_berts
 from trained import check_training, equal, tensors
 
@@ -183,14 +181,6 @@ def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
     assert {found.step for found in plan.runs["demo"]} == {"train"} and run.spec["phases"] == mix.spec["phases"]
     assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert run.spec["head"] == mix.spec["head"] | {"layers": {"combine": "attention", "norm": True}}
-
-
-def test_the_methods_text_says_what_attends():
-    said = layers_text(layers_of(combine="attention", norm=True, dropout=0.1), Context())
-    assert said == (
-        "a mix weighted by learned attention at each token (after Song et al. 2020) of all layers and the "
-        "embeddings, each layer normalised, layer dropout 0.1"
-    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ CSV = "\n".join(["text;stars", *ROWS, ""])
 
 # what is changed in the experiment, by the old and the new text -> the message of `thaw plan`
 IN_AN_EXPERIMENT = {
-    ("seeds:", "seed:"): "mine.yaml:9: seed: unknown key; did you mean 'seeds'?",
+    ("seeds:", "seed:"): "mine.yaml:9: seed: write seeds: one run for each seed",
     ("seeds: [1]", "seeds: 3"): "mine.yaml:9: seeds: expected a list, as [3] (it is 3)",
     ("seeds: [1]", "seeds: [1, 1]"): "mine.yaml:9: seeds: seed 1 is listed twice; each seed is one run",
     ("seeds: [1]", "seeds: [one]"): "mine.yaml:9: seeds.0: input should be a valid integer, unable to parse string as "
@@ -131,7 +131,7 @@ COMMANDS = {
     "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
     "plan mine.yaml --config budget=soon": "--config: budget: expected a number with its unit, as 90s, 30m or 2h "
     "(it is 'soon')",
-    "plan mine.yaml --config seed=1": "--config: seed: unknown key; did you mean 'seeds'?",
+    "plan mine.yaml --config seed=1": "--config: seed: write seeds: one run for each seed",
     "plan mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
     "plan mine.yaml --config store.max_gib=3": "--config store.max_gib=3: no key has a dot; write --config "
     "'store={max_gib: 3}'",

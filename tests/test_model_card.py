@@ -105,10 +105,7 @@ def test_a_student_has_its_layers_its_teacher_and_its_loss(houses):
     assert said["layers"] == "2 of the encoder's 3: 1 and 3, which started with the weights of 1 and 2"
     digest = read_json(teacher / "metrics.json")["digest"]
     assert said["teacher"] == f"runs/t/all/e/linear/full/base/seed1 (spec digest {digest})"
-    assert said["phase 1"].endswith(
-        ". The loss is the sum of the task's own loss with weight 0.5; and the teacher's logits (weight 0.5, "
-        "temperature 5, KL divergence)"
-    )
+    assert said["phase 1"].endswith("; distil: {hard: 0.5, logits: {weight: 0.5, temperature: 5, loss: kl}}")
     after = changed(run, "after", {"after": {"run": digest, "epoch": "last"}, "teacher": {"taught": "0123"}}, {})
     assert rows(after)["started from"] == said["teacher"]
     assert rows(after)["teacher"] == "no longer in these results (spec digest 0123)"

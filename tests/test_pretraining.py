@@ -272,9 +272,10 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
     assert found["mlm_full"].stores == {"joint": f"features/{key}/acceptability/joint"}
     assert f"encoders/{key}/cost.json" in found["mlm_full"].files
     report = plan.job("report", "demo").spec
-    text = methods.strategy("mlm_full", report)
-    assert text.startswith("Starts from the encoder after masked-language-model training on the training text")
-    assert "3 epochs" in text and "15 % of the tokens" in text
+    (full,) = (one for one in methods.strategies(report) if one["id"] == "mlm_full")
+    assert ("from", "task_text") in full["settings"]
+    (further,) = methods.further_pretraining(report)
+    assert (further["id"], further["settings"]) == ("task_text", [("phase", "learning_rate: 1e-4")])
 
 
 @pytest.mark.parametrize(

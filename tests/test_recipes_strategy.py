@@ -15,7 +15,7 @@ KEY = {
     "schema/phases.py": (
         "    l2_to_start: Annotated[",
         """    head_weight_decay: Annotated[
-        float | None, Key("head weight decay {}", "head weight decay", ("wd_head",))
+        float | None, Key(aliases=("wd_head",))
     ] = Field(None, ge=0, description="weight decay of the matrices of the head; null: weight_decay")
     l2_to_start: Annotated[""",
     ),
@@ -31,12 +31,12 @@ from torch import nn
 from thaw.adaptation.param_groups import groups
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.json_schema import schemas
-from thaw.schema.keys import clauses
+from thaw.schema.keys import stated
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.reference_page import reference_page
 
 old, new = PhaseConfig(train=["head"]), PhaseConfig(train=["head"], wd_head=0.5)
-assert "head weight decay 0.5" in clauses(new) and not any("head weight" in text for text in clauses(old))
+assert stated(new) == {"train": ["head"], "wd_head": 0.5} and stated(old) == {"train": ["head"]}
 found = groups({"head": nn.Linear(2, 3).named_parameters()}, new, 6)
 assert sorted(group["weight_decay"] for group in found) == [0.0, 0.5]
 assert new.model_dump(exclude_defaults=True) == {"train": ["head"], "head_weight_decay": 0.5}
@@ -49,7 +49,7 @@ Catalogue(["config", "config/papers"])
 OBJECTIVE = {
     "schema/phases.py": (
         "    l2_to_start: Annotated[",
-        """    confidence_penalty: Annotated[float, Key("confidence penalty {}", "confidence penalty")] = Field(
+        """    confidence_penalty: float = Field(
         0.0, ge=0, description="weight of the entropy of the predictions (Pereyra et al. 2017)"
     )
     l2_to_start: Annotated[""",
@@ -102,12 +102,11 @@ for train in (["head"], ["head", {"top": 1}]):
 MODE = {
     "schema/strategy.py": [
         (
-            "    pairs: Annotated[\n",
-            """    head_of: Annotated[
-        Id | None, Key(lambda id, _, context: id and f"Its head is that of “{context.name('strategies', id)}”.")
-    ] = Field(None, description="begin with the head of this strategy's run of the same task and seed")
-    pairs: Annotated[
-""",
+            "    pairs: Literal[",
+            """    head_of: Id | None = Field(
+        None, description="begin with the head of this strategy's run of the same task and seed"
+    )
+    pairs: Literal[""",
         ),
         (
             "        return {role: (one.strategy, one.variant) for role, one in named.items() if one}\n",

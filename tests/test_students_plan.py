@@ -194,7 +194,7 @@ def test_what_does_not_train_is_matched_to_nothing():
         ),
         (
             "after: {strategy: full, subset: n100_d1}, phases: [{train: [all]}]",
-            "mine.after: subset is for an intermediate task",
+            "mine.after: subset has no meaning without task:",
         ),
         (TRAIN, "distil: logits: needs a teacher; name a strategy as teacher:"),
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),

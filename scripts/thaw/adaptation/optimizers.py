@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from thaw.schema.phases import BETAS
+BETAS = (0.9, 0.999)  # of torch's own AdamW, and the default of a phase
 
 
 class BertAdam(torch.optim.Optimizer):

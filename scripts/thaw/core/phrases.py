@@ -9,6 +9,17 @@ def rate(value: float) -> str:
     return re.sub(r"\.?0*e-0", "e-", text)
 
 
+def written(value) -> str:
+    """Return a value as YAML has it in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(written, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return rate(value) if isinstance(value, float) else str(value) if value != "" else '""'
+
+
 def listing(items) -> str:
     """Join words as in a sentence: `a, b and c`; where one has a comma of its own, `a; b, c; and d`."""
     items = list(items)

@@ -150,7 +150,7 @@ class OverTasksOptions(DrawsOptions):
 class ReferenceOptions(OutputOptions):
     """A comparison with the full model."""
 
-    hints: ClassVar[dict[str, str]] = {"whole": "it is called reference now"}
+    hints: ClassVar[dict[str, str]] = {"whole": "reference"}
     reference: Id = Field(description="the strategy that trains everything, which the others are compared with")
 
 

@@ -6,6 +6,7 @@ import inspect
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.phrases import written
 from thaw.decision import record
 from thaw.declarations.flags import flag_label
 from thaw.evaluation.metrics import THRESHOLD
@@ -13,8 +14,8 @@ from thaw.exporting.card_metadata import Stated, metadata
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.origin import origin
 from thaw.schema.head import as_list
-from thaw.schema.keys import Context
-from thaw.schema.layers import LAST_LAYER, layers_text
+from thaw.schema.keys import stated
+from thaw.schema.layers import LAST_LAYER
 from thaw.words import answer_text
 
 EXAMPLES = {
@@ -84,7 +85,7 @@ def _about(source: FinishedRun) -> dict[str, str]:
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
     head, layers = source.head.kind, ""
     if source.head.layers != LAST_LAYER:
-        said = layers_text(source.head.layers, Context())
+        said = written(stated(source.head.layers, every=True))
         layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",

@@ -2,16 +2,15 @@
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.core.phrases import listing, plural, rate
+from thaw.core.phrases import listing, plural, rate, written
 from thaw.data.corpus import scored_part, subset_rows
 from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.splits import HELD_OUT
 from thaw.exporting.finished_run import FinishedRun, refit_text
 from thaw.exporting.results_by_digest import result_with
-from thaw.schema.distillation import say_distil, say_replace
 from thaw.schema.head import HeadConfig
-from thaw.schema.keys import Context
+from thaw.schema.keys import stated
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.strategy_parts import written_key
 from thaw.schema.student import RANDOM
@@ -120,8 +119,8 @@ def _phase(phase: PhaseConfig, entry: dict, chosen: dict) -> str:
     length = plural(phase.epochs, "epoch") if phase.updates is None else plural(phase.updates, "update")
     most = "at most " if _may_stop(phase) else ""
     text = f"trained {trained} for {most}{length} in batches of {phase.batch_size} ({phase.optimizer}, {rates})"
-    losses = say_distil(phase.distil, phase, Context()), say_replace(phase.replace, phase, Context())
-    return ". ".join([text, *(loss.removesuffix(".") for loss in losses if loss)])
+    losses = {"distil": phase.distil, "replace": phase.replace}
+    return "; ".join([text, *(f"{key}: {written(stated(loss, every=True))}" for key, loss in losses.items() if loss)])
 
 
 def _may_stop(phase: PhaseConfig) -> bool:

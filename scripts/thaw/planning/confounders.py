@@ -2,13 +2,14 @@
 
 from math import prod
 
+from thaw.core.phrases import written
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import is_pair, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.head import POOLED, as_list
-from thaw.schema.keys import clauses
+from thaw.schema.head import as_list
+from thaw.schema.keys import stated
 from thaw.schema.strategy import StrategyConfig
 
 PAIRS = {"separate": "each text separately", "best": "as validation chooses"}
@@ -36,22 +37,15 @@ def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPl
 
 
 def _readings(strategies: dict[str, StrategyConfig], labels: dict[str, str]) -> list[str]:
-    """Return the sentence about strategies whose head reads other layers; empty where all heads read alike.
-
-    The settings of a reading, which follow its first comma, are in the Methods text.
-    """
-    reads = {
-        name: " and ".join(clause.split(",")[0] for clause in clauses(one.reads))
-        for name, one in strategies.items()
-        if one.reads
-    }
+    """Return the sentence about strategies whose head reads other layers; empty where all heads read alike."""
+    reads = {name: written(stated(one.reads)) for name, one in strategies.items() if one.reads}
     if not reads or (len(reads) == len(strategies) and len(set(reads.values())) == 1):
         return []
     by_text: dict[str, list[str]] = {}
     for name, text in reads.items():
         by_text.setdefault(text, []).append(labels[name])
-    listed = "; ".join(f"in {' and '.join(names)} it {text}" for text, names in by_text.items())
-    return [f"The head reads the layers that its entry names; {listed}."]
+    listed = "; ".join(f"in {' and '.join(names)} it reads {text}" for text, names in by_text.items())
+    return [f"The head reads what its entry names; {listed}."]
 
 
 def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
@@ -96,7 +90,7 @@ def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, st
     words = {name: entry for name, entry in filter(None, heads)}
     pooling = {entry.label or name: entry for name, entry in words.items()}
     return {
-        label: " and ".join(POOLED[one] for one in as_list(entry.pooling))
+        label: " and ".join(as_list(entry.pooling))
         for label, entry in pooling.items()
         if entry.kind not in HEAD_KINDS or HEAD_KINDS[entry.kind].pools
     }

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.core.phrases import listing
 from thaw.schema.entry import Count
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, format_value
+from thaw.schema.keys import ConfigModel
 
 Weight = Annotated[float, Field(ge=0)]
 SHARED = "shared"  # one learned projection for all layers that are compared
@@ -19,11 +18,11 @@ SHARED = "shared"  # one learned projection for all layers that are compared
 class LogitsConfig(ConfigModel):
     """The teacher's logits as targets (Hinton et al. 2015)."""
 
-    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
-    temperature: Annotated[float, Key(lambda t, *_: f"temperature {format_value(t)}" if t != 1 else "")] = Field(
+    weight: Weight = Field(1.0, description="weight of the term")
+    temperature: float = Field(
         1.0, gt=0, description="what both logits are divided by; the term is multiplied by its square"
     )
-    loss: Annotated[Literal["kl", "mse"], Key({"kl": "KL divergence", "mse": "mean squared error"})] = Field(
+    loss: Literal["kl", "mse"] = Field(
         "kl", description="kl: KL divergence of the probabilities; mse: mean squared error; of scores always mse"
     )
 
@@ -32,28 +31,6 @@ class LogitsConfig(ConfigModel):
         if self.loss == "mse" and self.temperature != 1:
             raise ValueError("loss: mse compares logits as they are; leave out temperature")
         return self
-
-
-def _matched(words: dict[str, str]):
-    """Return how a map of layers is said. Args: the words of a map that is no list of pairs."""
-
-    def say(pairs, term, context: Context) -> str:
-        if isinstance(pairs, dict):
-            return f"layers matched {listing(f'{student} to {teacher}' for student, teacher in pairs.items())}"
-        return words[pairs]
-
-    return say
-
-
-STATES_MATCHED = {
-    "same": "each layer matched to the teacher's at its depth",
-    "last": "matched to the teacher's last ones",
-    "top": "the last layer to the last",
-}
-ATTENTION_MATCHED = {
-    "same": "each layer matched to the teacher's at its place",
-    "top": "the last layer to the last",
-}
 
 
 def _at_depth(layer: int, layers: int, others: int | None) -> int:
@@ -72,34 +49,20 @@ def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[in
 class HiddenConfig(ConfigModel):
     """The teacher's hidden states as targets, layer by layer."""
 
-    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
-    of: Annotated[Literal["first", "tokens"], Key({"first": "first token", "tokens": "all tokens"})] = Field(
+    weight: Weight = Field(1.0, description="weight of the term")
+    of: Literal["first", "tokens"] = Field(
         "first", description="first: the state of the first token (PKD); tokens: those of all tokens (DistilBERT)"
     )
-    loss: Annotated[Literal["mse", "cosine"], Key({"mse": "mean squared error", "cosine": "1 - cosine"})] = Field(
-        "mse", description="mse: mean squared error; cosine: one minus the cosine"
-    )
-    normalise: Annotated[bool, Key({True: "states scaled to length 1"})] = Field(
-        False, description="scale both states to length 1 first (Sun et al. 2019)"
-    )
-    map: Annotated[Literal["same", "last", "top"] | dict[int, int], Key(_matched(STATES_MATCHED))] = Field(
+    loss: Literal["mse", "cosine"] = Field("mse", description="mse: mean squared error; cosine: one minus the cosine")
+    normalise: bool = Field(False, description="scale both states to length 1 first (Sun et al. 2019)")
+    map: Literal["same", "last", "top"] | dict[int, int] = Field(
         "same",
         description="which boundary of the student is matched to which of the teacher. same: each layer that is kept "
         "to the same depth; last: the student's layers to the teacher's last ones; top: the output of the last layer "
         "to that of the last (DistilBERT); or {2: 4, 4: 8}",
     )
-    last: Annotated[bool, Key({True: "the last layer among them"})] = Field(
-        False, description="whether the student's last layer is matched too, whose state the head reads"
-    )
-    project: Annotated[
-        Literal[False, True, "shared"],
-        Key(
-            {
-                True: "after a learned projection of the student's states, one for each layer",
-                SHARED: "after a learned projection of the student's states, the same for all layers",
-            }
-        ),
-    ] = Field(
+    last: bool = Field(False, description="whether the student's last layer is matched too, whose state the head reads")
+    project: Literal[False, True, "shared"] = Field(
         False,
         description="project the student's states first, by a matrix that trains with it and is thrown away. true: one "
         "for each layer that is compared; shared: one for all of them (TinyBERT)",
@@ -140,21 +103,21 @@ class HiddenConfig(ConfigModel):
 class AttentionConfig(ConfigModel):
     """What attends to what as targets: shares of attention, scores, or relations between queries, keys and values."""
 
-    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
-    of: Annotated[list[Literal["qk", "qq", "kk", "vv"]], Key("of {}")] = Field(
+    weight: Weight = Field(1.0, description="weight of the term")
+    of: list[Literal["qk", "qq", "kk", "vv"]] = Field(
         ["qk"],
         min_length=1,
         description="what is multiplied: qk, queries with keys, is attention itself; qq, kk and vv are relations of "
         "queries, keys or values among themselves (MiniLM); their distances are averaged",
     )
-    form: Annotated[Literal["shares", "scores"], Key({"shares": "KL divergence", "scores": "scores"})] = Field(
+    form: Literal["shares", "scores"] = Field(
         "shares",
         description="shares: KL divergence after the softmax; scores: mean squared error before it (TinyBERT)",
     )
-    heads: Annotated[int | None, Key("in {} heads")] = Field(
+    heads: int | None = Field(
         None, ge=1, description="into how many heads queries, keys and values are divided; null: those of the encoder"
     )
-    map: Annotated[Literal["same", "top"] | dict[Count, Count], Key(_matched(ATTENTION_MATCHED))] = Field(
+    map: Literal["same", "top"] | dict[Count, Count] = Field(
         "same",
         description="which layer of the student is matched to which of the teacher. same: each layer that is kept to "
         "the teacher's at its place; top: the last to the last; or {2: 4, 4: 8}",
@@ -173,35 +136,17 @@ class AttentionConfig(ConfigModel):
         return that_train(pairs, below)
 
 
-def _term(name: str):
-    return lambda term, distil, context: f"{name} ({', '.join(clauses(term, context))})" if term else ""
-
-
 class DistilConfig(ConfigModel):
     """The loss of a phase that is trained towards a teacher: a weighted sum."""
 
-    hard: Annotated[Weight, Key(lambda w, *_: f"the task's own loss with weight {format_value(w)}" if w else "")] = (
-        Field(1.0, description="weight of the task's own loss; with 0 no label is read")
-    )
-    logits: Annotated[LogitsConfig | None, Key(_term("the teacher's logits"))] = Field(
-        None, description="the teacher's logits as targets; null: not"
-    )
-    hidden: Annotated[HiddenConfig | None, Key(_term("the teacher's hidden states"))] = Field(
-        None, description="the teacher's hidden states as targets; null: not"
-    )
-    attention: Annotated[AttentionConfig | None, Key(_term("the teacher's attention"))] = Field(
+    hard: Weight = Field(1.0, description="weight of the task's own loss; with 0 no label is read")
+    logits: LogitsConfig | None = Field(None, description="the teacher's logits as targets; null: not")
+    hidden: HiddenConfig | None = Field(None, description="the teacher's hidden states as targets; null: not")
+    attention: AttentionConfig | None = Field(
         None, description="what attends to what in the teacher's layers as targets; null: not"
     )
 
-    order: Annotated[
-        Literal["together", "progressive", "stacked"],
-        Key(
-            {
-                "progressive": "layers matched one after the other, from below",
-                "stacked": "layers matched from below, each in addition to those before it",
-            }
-        ),
-    ] = Field(
+    order: Literal["together", "progressive", "stacked"] = Field(
         "together",
         description="when layers are matched, hidden states and attention: together, all from the start; progressive, "
         "one after the other from below, each for an equal share of the phase's updates; stacked, each in addition "
@@ -228,32 +173,15 @@ class DistilConfig(ConfigModel):
         return self
 
 
-def say_distil(distil: DistilConfig | None, phase, context: Context) -> str:
-    """Return the sentence on what a phase minimises."""
-    return f"The loss is the sum of {listing(clauses(distil, context))}." if distil else ""
-
-
 class ReplaceConfig(ConfigModel):
     """How fast a student's layers take over from those of the run that it starts from (Xu et al. 2020)."""
 
-    start: Annotated[float, Key("replacing rate from {}")] = Field(
+    start: float = Field(
         0.3, ge=0, le=1, description="probability, at the first update, that a module is the student's"
     )
-    full: Annotated[float, Key("to 1 after {} of the updates")] = Field(
+    full: float = Field(
         0.5, gt=0, le=1, description="share of the phase's updates after which all modules are the student's"
     )
-    way: Annotated[
-        Literal["rising", "constant", "falling"],
-        Key(
-            {"rising": "rising linearly", "constant": "constant till then", "falling": "1 less a rising one till then"}
-        ),
-    ] = Field("rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising")
-
-
-def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
-    """Return the sentence on module replacement."""
-    if not replace:
-        return ""
-    return (
-        f"The layers take over from the modules of the run that it starts from: {', '.join(clauses(replace, context))}."
+    way: Literal["rising", "constant", "falling"] = Field(
+        "rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising"
     )

@@ -9,13 +9,11 @@ from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import CatalogueEntry, Id, Text
-from thaw.schema.keys import ConfigModel, fields_by_name
+from thaw.schema.keys import ConfigModel, Inner
 from thaw.schema.merges import LatencyConfig, MergeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.selection_files import SelectionFiles
-from thaw.schema.trainer_keys import EXPERIMENT_HINTS, keys_of_a_phase
-
-IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
+from thaw.schema.trainer_keys import OF_AN_EXPERIMENT
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
@@ -117,7 +115,8 @@ class EnsembleConfig(CatalogueEntry):
 class ExperimentConfig(ConfigModel):
     """A selection: which runs and outputs are wanted."""
 
-    hints: ClassVar[dict[str, str]] = keys_of_a_phase(fields_by_name(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_HINTS
+    hints: ClassVar[dict[str, str]] = OF_AN_EXPERIMENT
+    inner: ClassVar[Inner] = Inner(PhaseConfig, "in phases: of a strategy of your own (config/strategies.yaml)")
     experiment: Id = Field(description="its name, and its folder under results/outputs")
     title: Text = Field(description="title of the report")
     tasks: list[Id] = Field(min_length=1, description="tasks of config/tasks.yaml")

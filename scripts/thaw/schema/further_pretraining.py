@@ -5,10 +5,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Share
-from thaw.schema.keys import Context, Key, both_names, clauses, fields_by_name, format_value
+from thaw.schema.keys import Inner, Key, both_names
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.student import StudentConfig
-from thaw.schema.trainer_keys import keys_of_a_phase
 
 # The keys of a phase that further pretraining reads. Everything trains, and nothing is scored but the loss on held-out
 # rows, after each epoch or tenth of the updates.
@@ -17,51 +16,34 @@ READ |= {"schedule", "warmup", "warmup_of", "cut_frac", "ratio", "clip", "clip_e
 READ |= {"epochs", "updates", "batch_size", "order"}
 
 
-def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
-    return f"with an encoder that {', '.join(clauses(student, context))}" if student else ""
-
-
-def _say_cosine(weight: float) -> str:
-    if not weight:
-        return ""
-    return f"and the direction of the whole encoder's last hidden states, with weight {format_value(weight)}"
-
-
 class FurtherPretrainingConfig(CatalogueEntry):
     """Masked-language-model training of a whole encoder, which strategies start `from:`."""
 
-    hints: ClassVar[dict[str, str]] = {
-        word: hint
-        for word, hint in keys_of_a_phase(fields_by_name(PhaseConfig), "under phase:").items()
-        if word != "seed"
-    }
-    phase: Annotated[PhaseConfig, Key(lambda phase, _, context: ", ".join(clauses(phase, context)))] = Field(
+    inner: ClassVar[Inner] = Inner(PhaseConfig, "under phase:")
+    phase: PhaseConfig = Field(
         description="learning rate, schedule, epochs and batches, as in a strategy; everything trains"
     )
-    mask: Annotated[
-        Share,
-        Key(lambda share, *_: f"{100 * share:g} % of the tokens chosen for prediction", unit="share of the tokens"),
-    ] = Field(0.15, description="share of the tokens of a text that are chosen for prediction")
-    next_sentence: Annotated[bool, Key({True: "next-sentence prediction in addition"})] = Field(
+    mask: Annotated[Share, Key(unit="share of the tokens")] = Field(
+        0.15, description="share of the tokens of a text that are chosen for prediction"
+    )
+    next_sentence: bool = Field(
         False,
         description="predict in addition whether the second text of a pair follows the first; a single text is cut in "
         "the middle",
     )
-    student: Annotated[StudentConfig | None, Key(_say_kept)] = Field(
+    student: StudentConfig | None = Field(
         None,
         description="the layers that are kept and train, for strategies with the same student; the others stay as they "
         "were. null: the whole encoder trains",
     )
-    cosine: Annotated[float, Key(lambda weight, *_: _say_cosine(weight))] = Field(
+    cosine: float = Field(
         0.0,
         ge=0,
         description="weight, next to 1 of the masked tokens, of one minus the cosine of the last hidden states to "
         "those of the whole encoder as it was (Sanh et al. 2019)",
     )
-    view: Annotated[Id, Key("texts read in the view {}")] = Field(
-        "joint", description="the view in which the training text of the corpus is read"
-    )
-    seed: Annotated[int, Key("seed {}")] = Field(
+    view: Id = Field("joint", description="the view in which the training text of the corpus is read")
+    seed: int = Field(
         1, ge=0, description="seed of masks, order and dropout, and of a newly initialised masked-language-model head"
     )
 

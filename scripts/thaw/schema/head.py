@@ -1,47 +1,20 @@
 """An entry of config/heads.yaml: a head, or one head for each type of task, and the layers that it reads."""
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, POOLING_KINDS, HeadOptions, options_of
-from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
+from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
-from thaw.schema.keys import Context, Key, clauses, format_value, prose
-from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
+from thaw.schema.keys import Key
+from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler", "frozen_pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
-POOLED = {
-    "first": "the first token",
-    "last": "the last token",
-    "mean": "the mean of the tokens",
-    "max": "the maximum over the tokens",
-    "attention": "learned attention over the tokens",
-    "pooler": "the pretrained pooler on the first token",
-    "frozen_pooler": "the pretrained pooler, frozen, on the first token",
-}
 POOLERS = {"pooler", "frozen_pooler"}
 LEARNED_POOLINGS = {"attention", "pooler"}
-
-
-def _kind(kind, head, context) -> str:
-    name = HEAD_KINDS[kind].in_print if kind in HEAD_KINDS else ""
-    return f"{name or kind.replace('_', ' ')} head"
-
-
-def pooled_by(pooling: str | list[str], context: Context) -> str:
-    """Return what tokens are pooled by where texts are read; each word is read by its first piece."""
-    texts = _pooled_texts(pooling) if context.texts else ""
-    words = "the first piece of each word" if context.words else ""
-    return f"{texts} (of words: the first piece of each)" if texts and words else texts or words
-
-
-def _pooled_texts(pooling: str | list[str]) -> str:
-    """Return what the tokens of a text are pooled by; of several poolings the vectors are concatenated."""
-    return " and ".join(POOLED[name] for name in as_list(pooling)) + (", concatenated" * isinstance(pooling, list))
 
 
 def as_list(pooling: str | list[str]) -> list[str]:
@@ -49,49 +22,26 @@ def as_list(pooling: str | list[str]) -> list[str]:
     return pooling if isinstance(pooling, list) else [pooling]
 
 
-def _pooling(pooling, head, context) -> str:
-    if head.kind in HEAD_KINDS and not set(WORD_TYPES) & set(HEAD_KINDS[head.kind].task_types):
-        context = replace(context, words=False, texts=True)
-    return f"pooling by {pooled_by(pooling, context)}"
-
-
-def _separate_pooling(pooling, head, context) -> str:
-    return f"in a bi-encoder by {_pooled_texts(pooling)}" if context.texts else ""
-
-
-def _options(options, head, context) -> str:
-    values = head.kind_options.model_dump() if head.kind in HEAD_KINDS else options
-    return ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
-
-
 class HeadConfig(CatalogueEntry):
     """The task-specific module on top of the encoder."""
 
-    kind: Annotated[plugin_or("head", HEAD_KINDS), Key(_kind)] = Field(
-        description="kind of head, or the import path of your own"
-    )
-    pooling: Annotated[Poolings, Key(_pooling)] = Field(
+    kind: plugin_or("head", HEAD_KINDS) = Field(description="kind of head, or the import path of your own")
+    pooling: Poolings = Field(
         "first",
         description="how the tokens of a text become one vector; of a list, [mean, max, first], the vectors are "
         "concatenated (linear, cosine and mlp). Tagging reads the first piece of each word",
     )
-    separate_pooling: Annotated[Poolings, Key(_separate_pooling)] = Field(
-        "mean", description="the same for each text of a pair in a bi-encoder"
-    )
-    dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
+    separate_pooling: Poolings = Field("mean", description="the same for each text of a pair in a bi-encoder")
+    dropout: Annotated[float, Key(unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[Layers, Key(lambda layers, _, context: f"reading {layers_text(layers, context)}")] = Field(
-        LAST_LAYER, description="which layers it reads, and how they are combined"
-    )
-    initialisation: Annotated[
-        Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
-    ] = Field(
+    layers: Layers = Field(LAST_LAYER, description="which layers it reads, and how they are combined")
+    initialisation: Literal["bert", "kaiming"] = Field(
         "bert",
         description="bert: the last matrix normal with standard deviation 0.02, biases 0, the rest as in PyTorch; "
         "kaiming: every matrix normal with standard deviation sqrt(2 / inputs)",
     )
-    options: Annotated[dict[Id, int | float | str], Key(_options)] = Field(
+    options: dict[Id, int | float | str] = Field(
         {}, description="options of its kind, or what a head of your own reads"
     )
 
@@ -178,8 +128,3 @@ class HeadSetConfig(CatalogueEntry):
 def boundaries_read(spec: dict) -> list[int]:
     """Return the boundaries that the head of a run's spec reads."""
     return HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])
-
-
-def head_text(head: HeadConfig, context: Context) -> str:
-    """Return what a head is, as a Methods section says it."""
-    return prose(clauses(head, context))

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from thaw.schema.keys import ConfigModel, Key
-from thaw.schema.trainer_keys import PEFT_HINTS
+from thaw.schema.trainer_keys import OF_AN_INSERT
 
 KEYS = {
     "lora": {"rank", "alpha", "targets"},
@@ -14,49 +14,28 @@ KEYS = {
 }  # the keys that each kind reads
 
 
-def _layers(top, insert, context) -> str:
-    return "in all layers" if top is None else "in the last layer" if top == 1 else f"in the last {top} layers"
-
-
 class InsertConfig(ConfigModel):
     """What is put into which layers; all phases of a run insert the same kind with the same options."""
 
-    hints: ClassVar[dict[str, str]] = PEFT_HINTS
-    kind: Annotated[
-        Literal["lora", "ia3", "adapters"],
-        Key({"lora": "LoRA", "ia3": "IA3 vectors", "adapters": "bottleneck adapters (with the layer norms)"}),
-    ] = Field(description="lora: low-rank matrices; ia3: scaling vectors; adapters: bottlenecks, and the layer norms")
-    top: Annotated[int | str | None, Key(_layers, unit="layers")] = Field(
+    hints: ClassVar[dict[str, str]] = OF_AN_INSERT
+    kind: Literal["lora", "ia3", "adapters"] = Field(
+        description="lora: low-rank matrices; ia3: scaling vectors; adapters: bottlenecks, and the layer norms"
+    )
+    top: Annotated[int | str | None, Key(unit="layers")] = Field(
         None, description="number of layers from the top, or the variable of a sweep; null: all layers"
     )
-    rank: Annotated[int, Key("rank {}", aliases=("rank", "r"))] = Field(
-        8, ge=1, description="lora: rank of the two matrices"
-    )
-    alpha: Annotated[float, Key("alpha {}", aliases=("alpha", "lora_alpha"))] = Field(
+    rank: Annotated[int, Key(aliases=("rank", "r"))] = Field(8, ge=1, description="lora: rank of the two matrices")
+    alpha: Annotated[float, Key(aliases=("alpha", "lora_alpha"))] = Field(
         16, gt=0, description="lora: the product of the matrices is scaled by alpha / rank"
     )
-    targets: Annotated[
-        Literal["query_value", "attention", "feed_forward", "all"],
-        Key(
-            {
-                "query_value": "on the query and value matrices",
-                "attention": "on all attention matrices",
-                "feed_forward": "on the feed-forward matrices",
-                "all": "on all attention and feed-forward matrices",
-            }
-        ),
-    ] = Field("query_value", description="lora: the matrices that it is added to")
-    size: Annotated[int, Key("bottleneck size {}", unit="units")] = Field(
-        64, ge=1, description="adapters: width of the bottleneck"
+    targets: Literal["query_value", "attention", "feed_forward", "all"] = Field(
+        "query_value", description="lora: the matrices that it is added to"
     )
-    std: Annotated[float, Key("weights of standard deviation {} at the start")] = (
-        Field(  # that of Houlsby et al.'s code, where the paper says 1e-2
-            1e-3, gt=0, le=1, description="adapters: standard deviation of the first weights"
-        )
+    size: Annotated[int, Key(unit="units")] = Field(64, ge=1, description="adapters: width of the bottleneck")
+    std: float = Field(  # that of Houlsby et al.'s code, where the paper says 1e-2
+        1e-3, gt=0, le=1, description="adapters: standard deviation of the first weights"
     )
-    place: Annotated[
-        Literal["matrix", "dropout"], Key({"matrix": "", "dropout": "after the dropout of each sublayer"})
-    ] = Field(
+    place: Literal["matrix", "dropout"] = Field(
         "matrix",
         description="adapters: on the output of a sublayer's last matrix, or, as Houlsby et al. have it, on that of "
         "the dropout which follows",

@@ -1,49 +1,41 @@
-"""What a field of a configuration carries besides its type: other names for it, its unit, its words in a Methods text.
+"""What a field of a configuration carries besides its type: other names for it and its unit.
 
-    learning_rate: Annotated[float, Key("learning rate {}", aliases=("lr",))] = Field(2e-5, description="...")
+    rate: Annotated[float, Key(aliases=("learning_rate", "lr"))] = Field(2e-5, description="...")
 
 A model stores a value under the field's own name, which specs have. People may also write an alias; the first one
-is the documented name. The Methods text of a model is made of what its fields say, in their order.
+is the documented name.
 """
 
 import difflib
 import functools
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from thaw.core import phrases
-from thaw.declarations.value_types import Key as Key
-
 
 @dataclass(frozen=True)
-class Context:
-    """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
+class Key:
+    """How else a field may be written, the documented name first, and its unit."""
 
-    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies; whether
-    some tasks are on `texts`, some on `words`, and some on `pairs` of texts.
-    """
+    aliases: tuple[str, ...] = ()
+    unit: str = ""
 
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    varied: dict[str, str] = field(default_factory=dict)
-    search_seeds: int | None = None
-    texts: bool = True
-    words: bool = False
-    pairs: bool = True
 
-    def name(self, block: str, id: str) -> str:
-        """Return what an entry is called in print."""
-        return self.labels.get(block, {}).get(id, id)
+class Inner(NamedTuple):
+    """A model whose keys people write one level too high, and where they belong."""
+
+    model: type[BaseModel]
+    where: str
 
 
 class ConfigModel(BaseModel):
     """Settings that people write: unknown keys are errors, aliases are stored under the field's own name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    # keys that others would write here, with the sentence that says what to write instead
+    # names that others would write here, with the key that says it; without one where none does
     hints: ClassVar[dict[str, str]] = {}
+    inner: ClassVar[Inner | None] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -133,53 +125,46 @@ def same_key(model: type[BaseModel], word: str, others) -> bool:
 
 def unknown_key(model: type[BaseModel], word: str) -> str:
     """Return what to say of a key that a model lacks: what to write instead, or the nearest name."""
-    if hint := getattr(model, "hints", {}).get(word):
-        return hint
-    known = fields_by_name(model)
+    hints, inner, known = getattr(model, "hints", {}), getattr(model, "inner", None), fields_by_name(model)
+    if word in hints:
+        return _what_says_it(model, hints[word])
+    if inner and word in fields_by_name(inner.model):
+        return f"it is a key of a phase; write it {inner.where}"
+    if inner and word in inner.model.hints:
+        return f"no key here, and in a phase: {unknown_key(inner.model, word)}"
     close = difflib.get_close_matches(str(word), list(known), n=1)
     if close:
         return f"unknown key; did you mean '{documented(model, known[close[0]])}'?"
     return f"unknown key; there are {', '.join(sorted({documented(model, name) for name in known.values()}))}"
 
 
-def clauses(model: ConfigModel, context: Context = Context()) -> list[str]:
-    """Return what the fields of a model say, in their order; those that say nothing here are left out."""
-    kind, meaningful = type(model), model.meaningful()
-    texts = []
-    for name in kind.model_fields:
-        key, value = key_of(kind, name), getattr(model, name)
-        if name in context.varied:
-            texts.append(f"{key.name or name} {context.varied[name]}")
-        elif name in meaningful:
-            texts.append(_said(key.says, value, model, context))
-    return [text for text in texts if text]
+def _what_says_it(model: type[BaseModel], name: str) -> str:
+    """Return what to write in the place of a key of another library. Args: the key that says it; empty for none."""
+    if not name:
+        return "no key here sets it; leave it out"
+    field = model.model_fields[fields_by_name(model)[name]]
+    if get_origin(field.annotation) is Literal:
+        return f"write {name}: {', '.join(map(str, get_args(field.annotation)))}"
+    return f"write {name}: {field.description}"
 
 
-def prose(parts: list[str]) -> str:
-    """Return clauses as sentences: those that have a full stop by themselves, others joined by commas."""
-    sentences, current = [], []
-    for part in [*parts, "."]:
-        if not part.endswith((".", ".)")):
-            current.append(part)
-            continue
-        if current:
-            joined = ", ".join(current)
-            sentences.append(f"{joined[0].upper()}{joined[1:]}.")
-        sentences, current = sentences + [part] * (part != "."), []
-    return " ".join(sentences)
+def stated(model: BaseModel, every: bool = False) -> dict:
+    """Return the settings of a model under their documented names, without those that equal the default.
+
+    Args: the model; every: with the defaults, but for what is empty, off, or has no meaning here.
+    """
+    known = model.meaningful() if isinstance(model, ConfigModel) else set(type(model).model_fields)
+    values = {}
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        default = value == field.get_default(call_default_factory=True) and not field.is_required()
+        if name in known and (not default or every and value):
+            values[documented(type(model), name)] = _plain(value)
+    return values
 
 
-def _said(says, value, model: ConfigModel, context: Context) -> str:
-    """Return what one field says of its value."""
-    if callable(says):
-        return says(value, model, context)
-    if isinstance(says, dict):
-        return says.get(value, "")
-    return says.format(format_value(value)) if value is not None else ""
-
-
-def format_value(value) -> str:
-    """Return a value as a sentence has it."""
-    if isinstance(value, float):
-        return phrases.rate(value)
-    return phrases.listing(map(format_value, value)) if isinstance(value, list) else str(value)
+def _plain(value):
+    """Return a value of a field without models in it; a single model has its defaults, those of a list have not."""
+    if isinstance(value, list | tuple):
+        return [stated(one) if isinstance(one, BaseModel) else one for one in value]
+    return stated(value, every=True) if isinstance(value, BaseModel) else value

@@ -9,45 +9,8 @@ from typing import Annotated, ClassVar, Literal, Union, get_args
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from thaw.core.errors import suggestion
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, fields_by_name, format_value
+from thaw.schema.keys import ConfigModel, Key, fields_by_name
 
-SEARCHED_LAYERS = {
-    "best": "the layer with the best validation score",
-    "lowest": "the lowest layer with a validation score within {} of the best",
-}
-
-
-def _layer(layer, entry, context) -> str:
-    if layer in SEARCHED_LAYERS:
-        return SEARCHED_LAYERS[layer].format(format_value(entry.margin))
-    return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
-
-
-def _last(last, entry, context) -> str:
-    return f"of the last {last} layers" if last else "of all layers and the embeddings"
-
-
-def _every(every, entry, context) -> str:
-    return f"of one layer in {every} from the top and the embeddings" if every > 1 else _last(None, entry, context)
-
-
-def _width(width, entry, context) -> str:
-    return f"width {width or 'an eighth of that of the encoder'}"
-
-
-def _dropout(dropout, entry, context) -> str:
-    return f"dropout {format_value(dropout)}" if dropout else ""
-
-
-def _layer_dropout(dropout, entry, context) -> str:
-    return f"layer dropout {format_value(dropout)}" if dropout else ""
-
-
-def _penalty(penalty, entry, context) -> str:
-    return f"with an L2 penalty of {format_value(penalty)} on the weights" if penalty else ""
-
-
-Norm = Annotated[bool, Key({True: "each layer normalised"})]
 NORM = Field(False, description="normalise each layer to mean 0 and standard deviation 1 first")
 
 
@@ -98,8 +61,8 @@ class LayersConfig(ConfigModel):
 class OneLayerConfig(LayersConfig):
     """A single layer, by default the last."""
 
-    combine: Annotated[Literal["one"], Key()] = Field("one", description="one: a single layer")
-    layer: Annotated[Annotated[int, Field(ge=0)] | Literal["best", "lowest"] | None, Key(_layer, unit="layer")] = Field(
+    combine: Literal["one"] = Field("one", description="one: a single layer")
+    layer: Annotated[Annotated[int, Field(ge=0)] | Literal["best", "lowest"] | None, Key(unit="layer")] = Field(
         None,
         description="which layer, 0 is the embeddings; null: the last. Under reads: of a strategy with lbfgs each "
         "layer has its own fit: best, the best one on validation; lowest, the lowest within margin of it",
@@ -119,7 +82,7 @@ class OneLayerConfig(LayersConfig):
     @property
     def searched(self) -> bool:
         """Whether validation chooses the layer, after a fit on each."""
-        return self.layer in SEARCHED_LAYERS
+        return isinstance(self.layer, str)
 
     @property
     def reads_pooled(self) -> bool:
@@ -136,7 +99,7 @@ class OneLayerConfig(LayersConfig):
 class LastLayersConfig(LayersConfig):
     """The last layers, or all of them with the embeddings."""
 
-    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
+    last: Annotated[int | None, Key(unit="layers")] = Field(
         None, ge=1, description="number of layers from the top; null: all layers and the embeddings"
     )
 
@@ -148,10 +111,9 @@ class LastLayersConfig(LayersConfig):
 class PlainCombinationConfig(LastLayersConfig):
     """The mean, the sum or the concatenation of layers, without anything learned."""
 
-    combine: Annotated[
-        Literal["mean", "sum", "concat"],
-        Key({"mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
-    ] = Field(description="mean, sum, or concat, the concatenation of the layers' states")
+    combine: Literal["mean", "sum", "concat"] = Field(
+        description="mean, sum, or concat, the concatenation of the layers' states"
+    )
 
     @property
     def reads_pooled(self) -> bool:
@@ -167,14 +129,12 @@ class ScalarMixConfig(LastLayersConfig):
     """The learned scalar mix (Peters et al. 2018)."""
 
     learned: ClassVar[bool] = True
-    combine: Annotated[Literal["mix"], Key({"mix": "a learned scalar mix"})] = Field(
-        description="mix: learned scalar mix (Peters et al. 2018)"
-    )
-    norm: Norm = NORM
-    dropout: Annotated[float, Key(_layer_dropout, unit="probability")] = Field(
+    combine: Literal["mix"] = Field(description="mix: learned scalar mix (Peters et al. 2018)")
+    norm: bool = NORM
+    dropout: Annotated[float, Key(unit="probability")] = Field(
         0.0, ge=0, lt=1, description="probability that a layer is left out in training"
     )
-    penalty: Annotated[float, Key(_penalty)] = Field(
+    penalty: float = Field(
         0.0, ge=0, description="times the sum of the squared weights, before their softmax, is added to the loss"
     )
 
@@ -182,45 +142,35 @@ class ScalarMixConfig(LastLayersConfig):
 class LayerAttentionConfig(ScalarMixConfig):
     """Attention over layers: a mix whose weights depend on the token (after Song et al. 2020)."""
 
-    combine: Annotated[
-        Literal["attention"],
-        Key({"attention": "a mix weighted by learned attention at each token (after Song et al. 2020)"}),
-    ] = Field(description="attention: a mix whose weights a learned query gives at each token (after Song et al. 2020)")
+    combine: Literal["attention"] = Field(
+        description="attention: a mix whose weights a learned query gives at each token (after Song et al. 2020)"
+    )
 
 
 class LadderConfig(LayersConfig):
     """A ladder side network: a narrow transformer that reads all layers and trains with the head (Sung et al. 2022)."""
 
     learned: ClassVar[bool] = True
-    combine: Annotated[
-        Literal["ladder"], Key({"ladder": "through a ladder side network (Sung et al. 2022) the states"})
-    ] = Field(description="ladder: ladder side network (Sung et al. 2022)")
-    every: Annotated[int, Key(_every, unit="layers")] = Field(
+    combine: Literal["ladder"] = Field(description="ladder: ladder side network (Sung et al. 2022)")
+    every: Annotated[int, Key(unit="layers")] = Field(
         1, ge=1, description="2 reads every second layer from the top, and the embeddings"
     )
-    norm: Norm = NORM
-    dropout: Annotated[float, Key(_dropout, unit="probability")] = Field(
+    norm: bool = NORM
+    dropout: Annotated[float, Key(unit="probability")] = Field(
         0.0, ge=0, lt=1, description="dropout of the projected layers and in the blocks"
     )
-    width: Annotated[int | None, Key(_width)] = Field(
-        None, ge=1, description="width of its blocks; null: an eighth of the encoder's"
-    )
-    heads: Annotated[int, Key("{} attention heads")] = Field(
-        4, ge=1, description="attention heads of each block; they divide its width"
-    )
-    feed_forward: Annotated[float, Key("feed-forward parts {} times as wide")] = Field(
+    width: int | None = Field(None, ge=1, description="width of its blocks; null: an eighth of the encoder's")
+    heads: int = Field(4, ge=1, description="attention heads of each block; they divide its width")
+    feed_forward: float = Field(
         4.0, gt=0, description="width of the feed-forward part of a block, as a multiple of its width"
     )
-    gates: Annotated[Literal["learned", "fixed"], Key({"learned": "learned gates", "fixed": "gates fixed at 0.5"})] = (
-        Field("learned", description="share of a layer in what its block reads; fixed: 0.5")
+    gates: Literal["learned", "fixed"] = Field(
+        "learned", description="share of a layer in what its block reads; fixed: 0.5"
     )
-    temperature: Annotated[float, Key("gate temperature {}")] = Field(
+    temperature: float = Field(
         0.1, gt=0, description="the share is sigmoid(alpha / temperature), and alpha begins at 0"
     )
-    start: Annotated[
-        Literal["random", "pruned"],
-        Key({"random": "random start", "pruned": "started from the encoder's layers, pruned by weight magnitude"}),
-    ] = Field(
+    start: Literal["random", "pruned"] = Field(
         "random",
         description="pruned starts each block from the largest weights of the encoder's own layer (encoders with the "
         "layers of BERT)",
@@ -284,9 +234,3 @@ def _within(read: list[int], said: int | None, layers: int) -> list[int]:
     if not 0 <= read[0] <= read[-1] <= layers:
         raise ValueError(f"layers: {said} is more than the encoder's {layers} layers")
     return read
-
-
-def layers_text(entry: LayersConfig, context: Context) -> str:
-    """Return which layers are read and how, as a Methods section says it."""
-    said = clauses(entry, context)
-    return ", ".join([" ".join(said[:2]), *said[2:]])

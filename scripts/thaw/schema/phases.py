@@ -4,40 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
+from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, Key, clauses
-from thaw.schema.other_tasks import AuxiliaryConfig, CoralConfig, check_other_tasks, say_other
-from thaw.schema.phase_parts import (
-    BETAS,
-    CHAIN_THAW,
-    OPTIMIZERS,
-    EarlyStoppingConfig,
-    SelectConfig,
-    UnfreezeConfig,
-    check_length,
-    say_betas,
-    say_clip,
-    say_decay,
-    say_epochs,
-    say_inserted,
-    say_judge,
-    say_l2,
-    say_l2_sp,
-    say_layer_rates,
-    say_patience,
-    say_pick,
-    say_rate,
-    say_reinit,
-    say_schedule,
-    say_selection,
-    say_unfreezing,
-    say_updates,
-    say_warmup,
-)
-from thaw.schema.selected_parts import trained_parts
-from thaw.schema.trainer_keys import PHASE_HINTS
+from thaw.schema.keys import ConfigModel, Key
+from thaw.schema.other_tasks import AuxiliaryConfig, CoralConfig, check_other_tasks
+from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig, check_length
+from thaw.schema.trainer_keys import OF_A_PHASE
 
 # what the plan adds to a phase in a spec
 PLANNED = set("components boundary reads stages vectors pairs attended".split())
@@ -57,169 +30,146 @@ def of_phase(searched: dict, number: int) -> dict:
 class PhaseConfig(ConfigModel):
     """What trains, at which learning rates, on which schedule, until when."""
 
-    hints: ClassVar[dict[str, str]] = PHASE_HINTS
-    train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
+    hints: ClassVar[dict[str, str]] = OF_A_PHASE
+    train: list[str | dict[str, int | str | dict[str, list[int]]]] = Field(
         [],
         description="what trains; everything else is frozen. head, all, embeddings, layers, {top: 3} or {top: k} of a "
         "sweep; a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | "
         "{heads: [0, 3]}}; {only: bias} of all layers and the embeddings",
     )
-    insert: Annotated[InsertConfig | None, Key(say_inserted)] = Field(
+    insert: InsertConfig | None = Field(
         None, description="LoRA, IA3 or adapters: small modules that train in frozen layers"
     )
-    insert_size: Annotated[int | None, Key(name="bottleneck size", unit="units")] = Field(
+    insert_size: Annotated[int | None, Key(unit="units")] = Field(
         None, ge=1, description="size of the insert, under the name that a search chooses it by"
     )
-    unfreeze: Annotated[UnfreezeConfig | None, Key(say_unfreezing, aliases=("gradual_unfreezing",))] = Field(
+    unfreeze: Annotated[UnfreezeConfig | None, Key(aliases=("gradual_unfreezing",))] = Field(
         None, description="gradual unfreezing: the head first, then further layers from the top"
     )
-    one_by_one: Annotated[bool, Key({True: CHAIN_THAW}, aliases=("chain_thaw",))] = Field(
+    one_by_one: Annotated[bool, Key(aliases=("chain_thaw",))] = Field(
         False, description="chain-thaw: the head alone, then each block alone from below, at last all of them together"
     )
-    reinit_top: Annotated[int, Key(say_reinit, unit="layers")] = Field(
+    reinit_top: Annotated[int, Key(unit="layers")] = Field(
         0, ge=0, description="number of layers from the top that start from random weights"
     )
-    optimizer: Annotated[Literal["adamw", "bert_adam", "lbfgs"], Key(OPTIMIZERS)] = Field(
+    optimizer: Literal["adamw", "bert_adam", "lbfgs"] = Field(
         "adamw",
         description="bert_adam: Adam without bias correction, as in the code of 2019; lbfgs: a linear head alone, to "
         "convergence",
     )
-    betas: Annotated[
-        tuple[Share, Share],
-        Key(say_betas, aliases=("adam_betas",)),
-    ] = Field(BETAS, description="Adam's factors of the running means of the gradients and of their squares")
-    rate: Annotated[Rate | RatesByWidth, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
+    betas: Annotated[tuple[Share, Share], Key(aliases=("adam_betas",))] = Field(
+        (0.9, 0.999), description="Adam's factors of the running means of the gradients and of their squares"
+    )
+    rate: Annotated[Rate | RatesByWidth, Key(aliases=("learning_rate", "lr"))] = Field(
         2e-5,
         description="peak learning rate; {384: 2e-4, 768: 3e-5} by the encoder's width: that of the largest width not "
         "above it, else of the least",
     )
-    head_rate: Annotated[
-        Rate | None, Key("head learning rate {}", "head learning rate", ("head_learning_rate", "head_lr"))
-    ] = Field(None, description="peak learning rate of the head; null: the same as learning_rate")
-    layer_decay: Annotated[
-        float,
-        Key(say_decay, "layer-wise learning-rate decay", ("layerwise_lr_decay", "llrd"), "factor"),
-    ] = Field(
+    head_rate: Annotated[Rate | None, Key(aliases=("head_learning_rate", "head_lr"))] = Field(
+        None, description="peak learning rate of the head; null: the same as learning_rate"
+    )
+    layer_decay: Annotated[float, Key(aliases=("layerwise_lr_decay", "llrd"), unit="factor")] = Field(
         1.0,
         gt=0,
         le=1,
         description="layer-wise learning-rate decay: the top layer has learning_rate, each layer below it this factor "
         "times the one above; 0.385 is the 1 / 2.6 of ULMFiT",
     )
-    layer_rates: Annotated[
-        list[Rate],
-        Key(say_layer_rates, aliases=("layer_learning_rates",)),
-    ] = Field([], description="discriminative learning rates from the top layer down, the last one for all below")
-    schedule: Annotated[SCHEDULE, Key(say_schedule)] = Field(
+    layer_rates: Annotated[list[Rate], Key(aliases=("layer_learning_rates",))] = Field(
+        [], description="discriminative learning rates from the top layer down, the last one for all below"
+    )
+    schedule: SCHEDULE = Field(
         "linear",
         description="linear and cosine fall to 0 after the warm-up, constant stays at the peak; slanted_triangular is "
         "that of ULMFiT; plateau halves the rate after each epoch, with updates each evaluation, without a better "
         "validation score",
     )
-    warmup: Annotated[float, Key(say_warmup, "warm-up ratio", ("warmup_ratio",), "share of the updates")] = Field(
+    warmup: Annotated[float, Key(aliases=("warmup_ratio",), unit="share of the updates")] = Field(
         0.1, ge=0, lt=1, description="share of the updates over which the learning rate rises to its peak"
     )
-    warmup_of: Annotated[Literal["phase", "epoch"], Key({"epoch": "warm-up ratio counted over one epoch"})] = Field(
+    warmup_of: Literal["phase", "epoch"] = Field(
         "phase", description="the updates that warmup_ratio is a share of: those of the phase, or of one epoch"
     )
-    cut_frac: Annotated[Share, Key("cut fraction {}", unit="share of the updates")] = Field(
+    cut_frac: Annotated[Share, Key(unit="share of the updates")] = Field(
         0.1, description="slanted_triangular: share of the updates over which the learning rate rises"
     )
-    ratio: Annotated[float, Key("ratio {}", unit="factor")] = Field(
+    ratio: Annotated[float, Key(unit="factor")] = Field(
         32.0, gt=1, description="slanted_triangular: highest learning rate divided by the lowest"
     )
-    epochs: Annotated[
-        int,
-        Key(say_epochs, "number of epochs", ("epochs", "num_train_epochs", "num_epochs"), "epochs"),
-    ] = Field(3, ge=1, le=1000, description="passes over the training examples")
-    updates: Annotated[int | None, Key(say_updates, "number of updates", ("updates", "max_steps"), "updates")] = Field(
+    epochs: Annotated[int, Key(aliases=("epochs", "num_train_epochs", "num_epochs"), unit="epochs")] = Field(
+        3, ge=1, le=1000, description="passes over the training examples"
+    )
+    updates: Annotated[int | None, Key(aliases=("updates", "max_steps"), unit="updates")] = Field(
         None,
         ge=1,
         description="steps of the optimizer, in the place of epochs: the same budget for each strategy, in all stages "
         "of a phase together (of chain_thaw: for each part)",
     )
-    judge: Annotated[int | None, Key(say_judge, aliases=("evaluations",), unit="evaluations")] = Field(
+    judge: Annotated[int | None, Key(aliases=("evaluations",), unit="evaluations")] = Field(
         None,
         ge=1,
         description="with updates: validation is scored so many times, at equal distances and at the end; null: 10 "
         "times, where early stopping, checkpoint: best or schedule: plateau asks for scores",
     )
     batch_size: Annotated[
-        int,
-        Key(
-            "batch size {}",
-            "batch size",
-            ("batch_size", "per_device_train_batch_size", "train_batch_size"),
-            "examples",
-        ),
+        int, Key(aliases=("batch_size", "per_device_train_batch_size", "train_batch_size"), unit="examples")
     ] = Field(32, ge=1, description="examples of one update")
-    order: Annotated[int | None, Key("data seed {} (order of the examples)", "data seed", ("data_seed",))] = Field(
+    order: Annotated[int | None, Key(aliases=("data_seed",))] = Field(
         None, ge=0, description="seed of the order of the training examples; null: the seed of the run"
     )
-    patience: Annotated[
-        int | None,
-        Key(say_patience, aliases=("patience", "early_stopping_patience"), unit="epochs"),
-    ] = Field(
+    patience: Annotated[int | None, Key(aliases=("patience", "early_stopping_patience"), unit="epochs")] = Field(
         None,
         ge=1,
         description="early stopping: epochs, with updates evaluations, without a better validation score after which "
         "it ends",
     )
-    stop: Annotated[
-        EarlyStoppingConfig | None,
-        Key(lambda stop, phase, context: stop and ", ".join(clauses(stop, context)), aliases=("early_stopping",)),
-    ] = Field(None, description="early stopping by a gap between training and validation score, or by a score")
-    pick: Annotated[Literal["last", "best"], Key(say_pick, aliases=("checkpoint",))] = Field(
+    stop: Annotated[EarlyStoppingConfig | None, Key(aliases=("early_stopping",))] = Field(
+        None, description="early stopping by a gap between training and validation score, or by a score"
+    )
+    pick: Annotated[Literal["last", "best"], Key(aliases=("checkpoint",))] = Field(
         "last", description="the epoch, with updates the evaluation, whose weights are kept; best: by validation score"
     )
-    weight_decay: Annotated[float, Key("weight decay {}", "weight decay")] = Field(
+    weight_decay: float = Field(
         0.01, ge=0, description="decoupled weight decay of matrices; biases and norms have none"
     )
-    l2_to_start: Annotated[
-        float,
-        Key(say_l2_sp, "L2-SP penalty", ("l2_sp",)),
-    ] = Field(
+    l2_to_start: Annotated[float, Key(aliases=("l2_sp",))] = Field(
         0.0,
         ge=0,
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
-    coral: Annotated[CoralConfig | None, Key(say_other)] = Field(
+    coral: CoralConfig | None = Field(
         None, description="domain adaptation to the texts of another task's corpus, without its labels"
     )
-    auxiliary: Annotated[AuxiliaryConfig | None, Key(say_other)] = Field(
+    auxiliary: AuxiliaryConfig | None = Field(
         None, description="multi-task training: other tasks train the encoder too"
     )
-    clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
+    clip: Annotated[float | None, Key(aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
     clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
         False, description="max_grad_norm holds for each tensor by itself, as in the BertAdam of some papers' code"
     )
-    clip_over: Annotated[
-        Literal["trained", "all"], Key({"all": "the norm taken over the frozen parameters' gradients too"})
-    ] = Field(
+    clip_over: Literal["trained", "all"] = Field(
         "trained",
         description="all: the norm that is clipped counts the gradients of frozen parameters too, as the code of some "
         "papers does; with frozen_dropout: true, since below a cached layer there are no gradients",
     )
-    distil: Annotated[DistilConfig | None, Key(say_distil)] = Field(
+    distil: DistilConfig | None = Field(
         None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
     )
-    replace: Annotated[ReplaceConfig | None, Key(say_replace)] = Field(
+    replace: ReplaceConfig | None = Field(
         None, description="module replacement: a student's layers take over from those of the run named by after:"
     )
-    precision: Annotated[
-        Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
-    ] = Field(
+    precision: Literal["fp32", "tf32", "bf16"] = Field(
         "fp32",
         description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
         "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
     )
-    frozen_dropout: Annotated[
-        bool, Key({True: "Dropout stays on in the frozen layers, so that no hidden states are cached."})
-    ] = Field(False, description="keep dropout on in frozen layers, as the code of some papers does; nothing is cached")
-    l2: Annotated[list[ONE_STRENGTH], Key(say_l2)] = Field(
+    frozen_dropout: bool = Field(
+        False, description="keep dropout on in frozen layers, as the code of some papers does; nothing is cached"
+    )
+    l2: list[ONE_STRENGTH] = Field(
         [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0],
         min_length=1,
         description="lbfgs: strengths of the L2 penalty, of which validation, or cross-validation, chooses one",
@@ -230,7 +180,7 @@ class PhaseConfig(ConfigModel):
         description="lbfgs: of fewer than 2,000 training and validation rows together, number of folds by which "
         "settings are chosen; null: by validation, whatever the rows",
     )
-    select: Annotated[SelectConfig | None, Key(say_selection)] = Field(
+    select: SelectConfig | None = Field(
         None, description="lbfgs: the features that the head is fitted on; null: all of them"
     )
 

@@ -4,11 +4,12 @@ import re
 
 from pydantic import BaseModel
 
+from thaw.core import phrases
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.schema.by_kind import ByKind
 from thaw.schema.catalogue import BLOCKS
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.keys import documented, format_value, key_of, models_within
+from thaw.schema.keys import documented, key_of, models_within
 
 INTRODUCTION = """# Reference of the configuration
 
@@ -92,7 +93,7 @@ def _table(model: type[BaseModel], names: list[str], values: dict[str, str] | No
         info, key = model.model_fields[name], key_of(model, name)
         entry = properties[documented(model, name)]
         value = (values or {}).get(name) or _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
-        default = "" if info.is_required() else f"`{_written(entry.get('default'))}`"
+        default = "" if info.is_required() else f"`{phrases.written(entry.get('default'))}`"
         others = [word for word in dict.fromkeys((*key.aliases[1:], name)) if word != documented(model, name)]
         also = f"; also written {', '.join(f'`{word}`' for word in others)}" if others else ""
         meaning = _sentence(info.description or "") + also
@@ -114,9 +115,9 @@ def _value(entry: dict, definitions: dict) -> str:
     if choices := entry.get("anyOf") or entry.get("oneOf"):
         return " or ".join(dict.fromkeys(_value(choice, definitions) for choice in choices))
     if "const" in entry:
-        return f"`{_written(entry['const'])}`"
+        return f"`{phrases.written(entry['const'])}`"
     if "enum" in entry:
-        return ", ".join(f"`{_written(word)}`" for word in entry["enum"])
+        return ", ".join(f"`{phrases.written(word)}`" for word in entry["enum"])
     kind = entry.get("type")
     if kind == "array":
         return f"list of {_value(entry.get('items', {}), definitions)}"
@@ -139,17 +140,6 @@ def _bounds(entry: dict) -> str:
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     limits = [f"{sign} {entry[word]:g}" for word, sign in words.items() if word in entry]
     return f" {', '.join(limits)}" if limits else ""
-
-
-def _written(value) -> str:
-    """Return a default as YAML has it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_written(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return format_value(value) if value != "" else '""'
 
 
 def _sentence(text: str) -> str:

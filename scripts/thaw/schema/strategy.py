@@ -1,51 +1,17 @@
 """What is trained and how: phases, the run that they start from, searches, sweeps."""
 
 import re
-from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
-from thaw.schema.keys import Context, Key, clauses, key_of, prose
+from thaw.schema.keys import Inner, Key
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.strategy_parts import PHASE_NAMES, SearchConfig, StartConfig, TeacherConfig, written_key
-from thaw.schema.strategy_reads import ReadsConfig, say_reads
-from thaw.schema.student import StudentConfig, say_student
-from thaw.schema.trainer_keys import keys_of_a_phase
-
-
-def _origin(id, strategy, context: Context) -> str:
-    further = context.entries.get("further_pretraining", {}).get(id)
-    how = f" ({', '.join(clauses(further, context))})" if further else ""
-    return id and (
-        f"Starts from the encoder after masked-language-model training on the training text of the task's corpus, "
-        f"without labels{how}."
-    )
-
-
-def _after(after, strategy, context: Context) -> str:
-    """Return from which run it starts, and how that was trained where the experiment does not list it itself."""
-    if not after:
-        return ""
-    id = strategy.start.strategy
-    entry = context.entries.get("starts", {}).get(id)
-    trained = f" (That run: {methods_text(entry, context)})" if entry else ""
-    return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
-
-
-def _pairs(pairs, strategy, context: Context) -> str:
-    said = {
-        "joint": "Pairs of texts are read as a cross-encoder.",
-        "separate": "Pairs of texts are read as a bi-encoder.",
-        "best": "Pairs of texts are read as a cross-encoder or bi-encoder, whichever is better on validation.",
-    }
-    return said.get(pairs, "") if context.pairs else ""
-
-
-def _teacher(teacher, strategy, context: Context) -> str:
-    return f"Its teacher is {', '.join(clauses(strategy.teaching, context))}." if teacher else ""
+from thaw.schema.strategy_reads import ReadsConfig
+from thaw.schema.student import StudentConfig
 
 
 def _is_whole(value) -> bool:
@@ -53,89 +19,44 @@ def _is_whole(value) -> bool:
     return type(value) is int or type(value) is float and value.is_integer() or bool(re.fullmatch(r"\d+", str(value)))
 
 
-def _sweep(sweep: dict, strategy, context: Context) -> str:
-    if not sweep:
-        return ""
-    name, values = next(iter(sweep.items()))
-    called = key_of(PhaseConfig, name).name if name in PhaseConfig.model_fields else name
-    every = "from 0 to the number of layers" if values == "layers" else f"in {{{', '.join(map(str, values))}}}"
-    return f"One run for each {called or name} {every}."
-
-
-def _phases(phases: list, strategy, context: Context) -> str:
-    """Return what the phases do; keys that a search or the sweep varies are said to be so."""
-    varied = {name: "varied" for name in strategy.sweep if name in PhaseConfig.model_fields}
-    source = context.entries.get("searches", {}).get(strategy.rates_from)
-    chosen = (
-        "chosen by search"
-        if strategy.search
-        else f"from the search of “{context.name('strategies', strategy.rates_from)}”"
-    )
-    if search := strategy.search or (source and source.search):
-        varied |= dict.fromkeys(search.grid, chosen)
-    texts = [
-        prose(clauses(phase, replace(context, varied=of_phase(varied, number))))
-        for number, phase in enumerate(phases, start=1)
-    ]
-    return texts[0] if len(texts) == 1 else " ".join(f"Phase {n}: {text}" for n, text in enumerate(texts, 1))
-
-
-def _rates_from(id, strategy, context: Context) -> str:
-    if not id:
-        return ""
-    source = context.entries.get("searches", {}).get(id)
-    grid = f": {', '.join(clauses(source.search, context))}" if source and source.search else ""
-    return f"Search of “{context.name('strategies', id)}”, on the same task with the same head{grid}."
-
-
 class StrategyConfig(CatalogueEntry):
     """How the encoder is adapted: a list of phases."""
 
-    hints: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
+    inner: ClassVar[Inner] = Inner(PhaseConfig, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
     cite: Cite = []
-    origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
+    origin: Annotated[Id | None, Key(aliases=("from",))] = Field(
         None, description="start from the encoder after this further pretraining (config/encoders.yaml)"
     )
-    after: Annotated[Id | StartConfig | None, Key(_after)] = Field(
+    after: Id | StartConfig | None = Field(
         None, description="start from this strategy's run of the same task, head and seed"
     )
-    teacher: Annotated[Id | TeacherConfig | None, Key(_teacher)] = Field(
+    teacher: Id | TeacherConfig | None = Field(
         None, description="the strategy whose run, of the same task, head and seed, the phases with distil: learn from"
     )
-    student: Annotated[StudentConfig | None, Key(say_student)] = Field(
+    student: StudentConfig | None = Field(
         None, description="the layers that the encoder keeps, and whose weights they start from; null: all of them"
     )
-    pairs: Annotated[
-        Literal["task", "joint", "separate", "best"],
-        Key(_pairs),
-    ] = Field(
+    pairs: Literal["task", "joint", "separate", "best"] = Field(
         "task",
         description="how pairs of texts are read: task: as the task says; joint: cross-encoder, separate: bi-encoder, "
         "neither of which is run on single texts; best (lbfgs only): whichever is better on validation",
     )
-    reads: Annotated[ReadsConfig | None, Key(say_reads)] = Field(
+    reads: ReadsConfig | None = Field(
         None, description="what the head reads, in the place of layers and pooling of its entry in heads.yaml"
     )
-    sweep: Annotated[dict[Id, list[int] | Literal["layers"]], Key(_sweep)] = Field(
+    sweep: dict[Id, list[int] | Literal["layers"]] = Field(
         {},
         max_length=1,
         description="one run for each value of a variable in train: or insert:, or of a key of the phases; layers: 0 "
         "to the number of layers",
     )
-    phases: Annotated[list[PhaseConfig], Key(_phases)] = Field(
-        min_length=1, description="what trains and how, one phase after the other"
-    )
-    search: Annotated[
-        SearchConfig | None,
-        Key(lambda search, _, context: search and f"Search: {', '.join(clauses(search, context))}."),
-    ] = Field(None, description="choose learning rates and other keys on validation first")
-    rates_from: Annotated[Id | None, Key(_rates_from)] = Field(
+    phases: list[PhaseConfig] = Field(min_length=1, description="what trains and how, one phase after the other")
+    search: SearchConfig | None = Field(None, description="choose learning rates and other keys on validation first")
+    rates_from: Id | None = Field(
         None, description="take what the search of this strategy chose for the same task and head"
     )
-    keep: Annotated[bool, Key({True: "The trained weights of the encoder are kept."})] = Field(
-        False, description="keep the trained weights of the encoder with the result"
-    )
+    keep: bool = Field(False, description="keep the trained weights of the encoder with the result")
 
     @field_validator("sweep", mode="before")
     @classmethod
@@ -277,12 +198,3 @@ class StrategyConfig(CatalogueEntry):
         if any(make != makes[0] for make in makes):
             raise ValueError("insert: all phases must insert the same, but for top:; a run holds inserts of one make")
         return self
-
-
-def methods_text(strategy: StrategyConfig, context: Context) -> str:
-    """Return what a strategy does, as a Methods section says it.
-
-    Args: context with the names of strategies, tasks and subsets; its entries are `further_pretraining`, `searches`
-    (strategies that `rates_from` names) and `starts` (strategies that others start from and that are not listed).
-    """
-    return prose(clauses(strategy, context))

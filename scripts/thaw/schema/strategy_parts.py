@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from thaw.core.errors import suggestion
-from thaw.core.phrases import listing, plural
 from thaw.schema.entry import Id
-from thaw.schema.keys import ConfigModel, Context, Key, documented, fields_by_name, format_value, key_of
+from thaw.schema.keys import ConfigModel, Key, documented, fields_by_name
 from thaw.schema.phases import PhaseConfig
 
 PHASE_NAMES = fields_by_name(PhaseConfig)
@@ -21,20 +20,10 @@ _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHE
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
 
 
-def _setting(key: str) -> str:
-    """Return what a key of a grid is called: `2.rate` is the learning rate of phase 2."""
-    number, _, name = key.rpartition(".")
-    called = key_of(PhaseConfig, name).name
-    return f"{called} of phase {number}" if number else called
-
-
 def written_key(key: str) -> str:
     """Return a key of a grid as it is documented: `2.rate` is 2.learning_rate."""
     number, dot, name = key.rpartition(".")
     return number + dot + documented(PhaseConfig, name)
-
-
-RunOf = Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")]
 
 
 def _point(variant):
@@ -43,87 +32,68 @@ def _point(variant):
     return variant
 
 
-Variant = Annotated[Id, BeforeValidator(_point), Key(lambda id, *_: f"variant {id}" if id != "base" else "")]
+Variant = Annotated[Id, BeforeValidator(_point)]
 
 
 class StartConfig(ConfigModel):
     """The run that a strategy starts from."""
 
-    strategy: RunOf = Field(description="id of the strategy")
+    strategy: Id = Field(description="id of the strategy")
     variant: Variant = Field("base", description="a point of its sweep, as k03; base where it has none")
-    epoch: Annotated[
-        Literal["last", "best"],
-        Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
-    ] = Field("last", description="which weights of its last phase: of the last epoch, or of the best on validation")
-    task: Annotated[Id | None, Key(lambda id, _, context: id and f"on the task {context.name('tasks', id)}")] = Field(
+    epoch: Annotated[Literal["last", "best"], Key(aliases=("checkpoint",))] = Field(
+        "last", description="which weights of its last phase: of the last epoch, or of the best on validation"
+    )
+    task: Id | None = Field(
         None, description="an intermediate task: the encoder of its run is the start, with a new head; null: the same"
     )
-    subset: Annotated[
-        Id, Key(lambda id, start, context: f"on the subset {context.name('subsets', id)}" if start.task else "")
-    ] = Field("all", description="training examples of the intermediate task")
+    subset: Id = Field("all", description="training examples of the intermediate task")
 
-    @model_validator(mode="after")
-    def _subset_of_a_task(self):
-        if self.task is None and "subset" in self.model_fields_set:
-            raise ValueError("subset is for an intermediate task; without task: it is the run's own")
-        return self
+    def meaningful(self) -> set[str]:
+        """Return the keys that are read: without an intermediate task the subset is the run's own."""
+        return set(type(self).model_fields) - (set() if self.task else {"subset"})
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "without task:"
 
 
 class TeacherConfig(ConfigModel):
     """The run that a strategy's runs are trained towards: of the same task, subset, head and, unless said, encoder."""
 
-    strategy: RunOf = Field(description="id of the strategy")
+    strategy: Id = Field(description="id of the strategy")
     variant: Variant = Field(
         "base", description="a point of its sweep, as k03; the variable of this strategy's own sweep: the same point"
     )
-    encoder: Annotated[Id | None, Key(lambda id, _, context: f"of {context.name('encoders', id)}" if id else "")] = (
-        Field(
-            None,
-            description="another encoder of the catalogue, whose logits alone can be targets; null: the student's own",
-        )
+    encoder: Id | None = Field(
+        None,
+        description="another encoder of the catalogue, whose logits alone can be targets; null: the student's own",
     )
-    seed: Annotated[int | None, Key("seed {}")] = Field(
+    seed: int | None = Field(
         None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
     )
-    dropout: Annotated[bool, Key({True: "with dropout, computed again in each update"})] = Field(
+    dropout: bool = Field(
         False,
         description="whether the teacher has its dropout, as in some papers' code; its logits, the only target then, "
         "are computed in each update and not stored",
     )
-    subset: Annotated[
-        Id | None, Key(lambda id, _, context: f"trained on {context.name('subsets', id)}" if id else "")
-    ] = Field(
+    subset: Id | None = Field(
         None,
         description="another subset of the training rows that the teacher was trained on: with hard: 0 the other "
         "rows of the student are text without labels (Turc et al. 2019); null: the student's own",
     )
 
 
-def _grid(grid: dict, search, context: Context) -> str:
-    settings = listing(f"{_setting(key)} in {{{', '.join(map(format_value, values))}}}" for key, values in grid.items())
-    return settings + (f" ({len(search.trials())} combinations)" if len(grid) > 1 else "")
-
-
-def _seeds(seeds: list, search, context: Context) -> str:
-    used = seeds[: context.search_seeds]
-    over = f"{plural(len(used), 'seed')} ({', '.join(map(str, used))})"
-    return f"chosen by the best mean validation score over {over} and used for all seeds"
-
-
 class SearchConfig(ConfigModel):
     """A grid of settings, of which validation chooses one."""
 
-    grid: Annotated[dict[Annotated[str, WithJsonSchema(_GRID_SCHEMA)], list[int | float]], Key(_grid)] = Field(
+    grid: dict[Annotated[str, WithJsonSchema(_GRID_SCHEMA)], list[int | float]] = Field(
         min_length=1,
         description="key of a phase: values to try; all combinations are trained. 2.learning_rate is that of phase 2",
     )
-    seeds: Annotated[list[int], Key(_seeds)] = Field(
+    seeds: list[int] = Field(
         [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
     )
-    penalty: Annotated[
-        Literal["gap"] | None,
-        Key({"gap": "the validation score less what the score on the training rows is above it"}),
-    ] = Field(
+    penalty: Literal["gap"] | None = Field(
         None,
         description="gap: a trial counts by its validation score less what its score on the training rows is above it, "
         "so that of settings that score alike the one that overfits less is chosen; null: by the validation score",

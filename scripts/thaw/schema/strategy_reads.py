@@ -1,23 +1,19 @@
 """What a head reads under a strategy, in the place of what its entry in heads.yaml says."""
 
-from typing import Annotated
-
 from pydantic import Field, model_validator
 
-from thaw.schema.head import HeadConfig, Poolings, pooled_by
-from thaw.schema.keys import ConfigModel, Context, Key, clauses
-from thaw.schema.layers import Layers, layers_text
+from thaw.schema.head import HeadConfig, Poolings
+from thaw.schema.keys import ConfigModel
+from thaw.schema.layers import Layers
 
 
 class ReadsConfig(ConfigModel):
     """The layers that a head reads under a strategy, and how it pools the tokens of a text."""
 
-    layers: Annotated[
-        Layers | None, Key(lambda layers, _, context: layers and f"reads {layers_text(layers, context)}")
-    ] = Field(None, description="which layers the head reads, and how they are combined; null: as its entry says")
-    pooling: Annotated[
-        Poolings | None, Key(lambda pooling, _, context: pooling and f"pools by {pooled_by(pooling, context)}")
-    ] = Field(
+    layers: Layers | None = Field(
+        None, description="which layers the head reads, and how they are combined; null: as its entry says"
+    )
+    pooling: Poolings | None = Field(
         None,
         description="how the tokens of a text become one vector, of pairs in both readings; of a list, "
         "[mean, max, first], the vectors are concatenated; null: as its entry says",
@@ -43,8 +39,3 @@ class ReadsConfig(ConfigModel):
         if self.pooling is not None and "pooling" in head.meaningful():
             changes |= {"pooling": self.pooling, "separate_pooling": self.pooling}
         return HeadConfig.model_validate(head.model_dump(exclude_unset=True) | changes)
-
-
-def say_reads(reads: ReadsConfig | None, strategy, context: Context) -> str:
-    """Return the sentence on what the head reads."""
-    return f"The head {' and '.join(clauses(reads, context))}." if reads else ""

@@ -6,14 +6,14 @@ its input on. Only an export counts them again from 1.
 """
 
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from thaw.core.errors import UserError
-from thaw.core.phrases import listing, plural
+from thaw.core.phrases import plural
 from thaw.schema.entry import Count
-from thaw.schema.keys import ConfigModel, Context, Key, clauses
+from thaw.schema.keys import ConfigModel
 
 RANDOM = "random"
 
@@ -37,47 +37,27 @@ def _ends(count: int, below: int, layers: int) -> list[int]:
 
 
 PLACES = {"bottom": _bottom, "spread": _spread, "top": _top, "ends": _ends}
-CALLED = {"bottom": "the lowest ones", "spread": "at equal distances", "top": "the highest ones", "ends": "both ends"}
-
-
-def _say_layers(layers, student, context: Context) -> str:
-    if isinstance(layers, list):
-        return f"keeps layer{'s' * (len(layers) > 1)} {listing(map(str, layers))}"
-    of = "" if student.top is None else f" of the last {student.top}, with all below these"
-    return f"keeps {plural(layers, 'layer') if isinstance(layers, int) else f'{layers} layers'}{of}"
-
-
-def _say_start(start, student, context: Context) -> str:
-    if start == "same":
-        return ""
-    if start == RANDOM:
-        return "which start from random weights"
-    if isinstance(start, list):
-        return f"which start from the weights of layers {listing(map(str, start))}"
-    return f"which start from the weights of as many layers, {CALLED[start]}"
 
 
 class StudentConfig(ConfigModel):
     """The layers that a student keeps of its encoder, and whose weights they start from."""
 
-    hints: ClassVar[dict[str, str]] = {"num_hidden_layers": "write layers: 3"}
-    layers: Annotated[Count | str | list[Count], Key(_say_layers)] = Field(
+    hints: ClassVar[dict[str, str]] = {"num_hidden_layers": "layers"}
+    layers: Count | str | list[Count] = Field(
         description="how many of the last `top` layers are kept, 3 or a variable of sweep:; or those that are, [2, 4]"
     )
-    top: Annotated[Count | str | None, Key()] = Field(
+    top: Count | str | None = Field(
         None,
         description="the last layers, of which `layers` are kept; all below these are kept anyway. A number or a "
         "variable of sweep:; null: all layers of the encoder",
     )
-    keep: Annotated[Literal["bottom", "spread", "top", "ends"], Key(CALLED)] = Field(
+    keep: Literal["bottom", "spread", "top", "ends"] = Field(
         "bottom", description="which of these: the lowest, at equal distances (every other one), the highest, both ends"
     )
-    start: Annotated[Literal["same", "bottom", "spread", "top", "ends", "random"] | list[Count], Key(_say_start)] = (
-        Field(
-            "same",
-            description="whose weights the kept ones start from, in order: their own, those of as many layers chosen "
-            "as for keep, random ones, or a list of layers",
-        )
+    start: Literal["same", "bottom", "spread", "top", "ends", "random"] | list[Count] = Field(
+        "same",
+        description="whose weights the kept ones start from, in order: their own, those of as many layers chosen "
+        "as for keep, random ones, or a list of layers",
     )
 
     def meaningful(self) -> set[str]:
@@ -144,8 +124,3 @@ class StudentConfig(ConfigModel):
         if isinstance(value, str) and value not in variables:
             raise UserError(f"student: {key}: {value} is neither a number nor a variable of sweep:")
         return variables.get(value, value)
-
-
-def say_student(student: StudentConfig | None, strategy, context: Context) -> str:
-    """Return the sentence on the layers of a student."""
-    return f"The encoder {', '.join(clauses(student, context))}." if student else ""

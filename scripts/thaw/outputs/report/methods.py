@@ -1,42 +1,48 @@
-"""Sentences of the report, generated from settings and scores."""
+"""Settings for the report, and its sentences on subsets, encoders, claims and choices."""
 
-from thaw.declarations.task_types import PAIR_TYPES, WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.tables.claims import count
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig, head_text
-from thaw.schema.keys import Context
-from thaw.schema.strategy import StrategyConfig, methods_text
+from thaw.schema.head import HeadConfig
+from thaw.schema.strategy import StrategyConfig
+from thaw.words import settings
 
 
-def strategy(id: str, spec: dict) -> str:
-    """Return the description of a strategy, from its settings. Args: spec of the report."""
-    listed = {name for name, _ in spec["order"]["strategies"]}
-    entries = {name: StrategyConfig.model_validate(entry) for name, entry in spec["strategies"].items()}
-    further = spec.get("further_pretraining", {}).items()
-    blocks = {
-        "searches": entries,
-        "starts": {name: entry for name, entry in entries.items() if name not in listed},
-        "further_pretraining": {name: FurtherPretrainingConfig.model_validate(entry) for name, entry in further},
-    }
-    context = _context(spec, entries=blocks, search_seeds=spec.get("search_seeds"))
-    points = [wording.point(variant) for name, variant in spec["order"]["strategies"] if name == id]
-    shown = f" Points shown: {', '.join(points)}." if any(points) else ""
-    return methods_text(entries[id], context) + shown
+def strategies(spec: dict) -> list[dict]:
+    """Return each strategy in the experiment's order, then those that it starts from, learns from or searched with.
+
+    Each has id, name, about, cite, settings as (key, value), and whether its runs are shown. Args: spec of the report.
+    """
+    order, entries = spec["order"]["strategies"], []
+    shown = list(dict.fromkeys(id for id, _ in order))
+    for id in [*shown, *(other for other in spec["strategies"] if other not in shown)]:
+        entry = StrategyConfig.model_validate(spec["strategies"][id])
+        rows = settings.of_strategy(entry)
+        if entry.search and spec.get("search_seeds"):
+            rows.append(("search_seeds", str(spec["search_seeds"])))
+        if points := [text for name, variant in order if name == id and (text := wording.point(variant))]:
+            rows.append(("points shown", ", ".join(points)))
+        name, said = wording.label(spec["labels"], "strategies", id), {"about": entry.about, "cite": entry.cite}
+        entries.append({"id": id, "name": name, "settings": rows, "shown": id in shown, **said})
+    return entries
 
 
-def heads(spec: dict) -> list[tuple[str, str]]:
-    """Return (name, description) of each head. Args: spec of the report."""
+def heads(spec: dict) -> list[dict]:
+    """Return id, name and settings of each head. Args: spec of the report."""
     entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
-    return [(entry.label or id, head_text(entry, _context(spec))) for id, entry in entries.items()]
+    return [{"id": id, "name": one.label or id, "settings": settings.of_head(one)} for id, one in entries.items()]
 
 
-def _context(spec: dict, **more) -> Context:
-    """Return what sentences on an experiment need besides its settings. Args: spec of the report; parts of Context."""
-    types = {task["type"] for task in spec["tasks"].values()}
-    words, pairs = {one in WORD_TYPES for one in types}, not types.isdisjoint(PAIR_TYPES)
-    return Context(spec["labels"], texts=False in words, words=True in words, pairs=pairs, **more)
+def further_pretraining(spec: dict) -> list[dict]:
+    """Return id, name and settings of each further pretraining that strategies start from. Args: spec of the report."""
+    entries = {
+        id: FurtherPretrainingConfig.model_validate(one) for id, one in spec.get("further_pretraining", {}).items()
+    }
+    return [
+        {"id": id, "name": one.label or id, "settings": settings.of_further_pretraining(one)}
+        for id, one in entries.items()
+    ]
 
 
 def subsets(spec: dict) -> list[str]:

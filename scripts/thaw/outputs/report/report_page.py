@@ -45,7 +45,7 @@ from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
 from thaw.outputs.tables import writers
-from thaw.words import answer_text
+from thaw.words import answer_text, settings
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 
@@ -95,7 +95,10 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "optimizers": _optimizers(present),
         "metric_cites": [citations.METRICS[metric] for metric in _metrics(spec) if metric in citations.METRICS],
         "heads": methods.heads(spec),
-        "strategies": _strategies(spec),
+        "strategies": (strategies := methods.strategies(spec)),
+        "compared": [one for one in strategies if one["shown"]],
+        "further_pretraining": methods.further_pretraining(spec),
+        "defaults": settings.defaults(),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
         "answers": [_said(answer) for answer in answers],
@@ -216,16 +219,6 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: run the step that makes it") from error
-
-
-def _strategies(spec: dict) -> list[dict]:
-    """Return each strategy in the experiment's order: name, description, and its settings in words."""
-    entries = []
-    for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
-        entry = spec["strategies"][id]
-        shown = {"name": wording.label(spec["labels"], "strategies", id), "text": methods.strategy(id, spec)}
-        entries.append(shown | {"about": entry.get("about"), "cite": entry.get("cite", [])})
-    return entries
 
 
 def _metrics(spec: dict) -> list[str]:

@@ -1,14 +1,13 @@
 """A paper's protocol compared with the catalogues, and which of its printed numbers an experiment computes."""
 
-import re
-
 from thaw.core.errors import UserError
+from thaw.core.phrases import written
 from thaw.planning.papers import printed_tables
 from thaw.planning.papers.table_comparison import PaperComparison
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.keys import fields_by_name, format_value
+from thaw.schema.keys import fields_by_name
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.reference import ProtocolItem
 
@@ -76,7 +75,7 @@ def _said(value) -> str:
     """Return a value as a sentence has it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return re.sub(r" and (?=[^,]*$)", ", ", format_value(value)) if isinstance(value, list) else format_value(value)
+    return ", ".join(map(written, value)) if isinstance(value, list) else written(value)
 
 
 def coverage_for_spec(
