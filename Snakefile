@@ -16,6 +16,10 @@ Paths of results (all below results/):
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
     advice.md                                            which strategy to take, task by task
 
+Snakemake's DAG is computed by load_plan (scripts/thaw/planning/). It reads the configuration and says which jobs there are,
+what each reads and under which spec it runs. Input functions and params of the rules only look that up. A finished result
+carries the digest of its spec, and Snakemake's records of params are compared with the planned spec.
+
 config/*.yaml (catalogues) define what exists, and what is wanted is in config/config.yaml or config/experiments/*.yaml,
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
 """

@@ -186,11 +186,6 @@ class Place:
         return found | {"shared": record["wall"] - sum(found.values())}
 
 
-def seeds_together(options: Options) -> dict:
-    """Return the keys of an experiment in which one job trains all seeds of a strategy: Thaw tuned, as peers are."""
-    return {"compute": {"threads": options.threads, "together": options.seeds}}
-
-
 def share(device: str, options: Options) -> float:
     """Return by what a job's seconds count in those of all: threads by cores, or one by the GPUs, which take turns."""
     return options.threads / options.cores if device == "cpu" else 1 / options.gpus

@@ -205,8 +205,9 @@ def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
     assert entry["head"] == job.spec["head"]
     assert job.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
     assert job.inputs["also_data"] == ["results/data/sentiment/card.json"]
-    card = "results/features/minilm/sentiment/joint/tokens.json"
-    assert plan.rows_read(card) == canonical([{"auxiliary": entry["task"], "subset": {"rows": 100}}])
+    assert plan.rows_read("minilm/sentiment/joint") == canonical(
+        [{"auxiliary": entry["task"], "subset": {"rows": 100}}]
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,6 +238,7 @@ def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, t
     (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
     wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
-    card = "results/features/minilm/sentiment/joint/tokens.json"
     (job,) = plan.jobs["train"].values()
-    assert plan.rows_read(card) == canonical([{"subset": {}, "transfer": job.spec["also"][0]["task"]}])
+    assert plan.rows_read("minilm/sentiment/joint") == canonical(
+        [{"subset": {}, "transfer": job.spec["also"][0]["task"]}]
+    )

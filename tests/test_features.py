@@ -310,11 +310,3 @@ def test_boundaries_of_another_spec_are_cleared(encoder, corpus, tmp_path):
     run_features(encoder, corpus, tmp_path / "f", [1, 2], "fp32")
     store = run_features(encoder, corpus, tmp_path / "f", [1], "bf16")
     assert 1 in store.boundaries() and 2 not in store.boundaries() and not store.payload_path(2).exists()
-
-
-def test_the_rule_in_a_loop_asks_for_its_own_boundaries(home):
-    """Snakemake reads a rule's command when the loop is over: the loop's variable would be the last store's."""
-    rule = (home / "workflow/rules/features.smk").read_text()
-    assert "store" not in rule.split("shell:")[1] and "--boundaries {output.boundaries:q}" in rule
-    assert [layout.part_named(word) for word in ("0", "12", "results/features/e/c/v/b3.json")] == [0, 12, 3]
-    assert [layout.part_named(word) for word in ("pooled", "results/features/e/c/v/words.json")] == ["pooled", "words"]

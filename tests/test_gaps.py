@@ -39,5 +39,5 @@ def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place,
     partial = planned(allow_missing="true")
     assert sorted(partial.collected("mine")) == [f"{tmp_path}/{top.folder}/{name}.json" for name in ("cost", "metrics")]
     assert partial.job("collect", "mine").spec["missing"]
-    assert json.loads(partial.canonical("collect", {"experiment": "mine"}))["stale"] == [full.folder]
+    assert json.loads(partial.canonical("collect", "mine"))["stale"] == [full.folder]
     assert partial.job("train", top.key).spec == plan.job("train", top.key).spec

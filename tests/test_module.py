@@ -38,7 +38,7 @@ def test_another_workflow_uses_the_rules_of_thaw_as_the_page_says(tmp_path):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"thaw": EXPERIMENT}))
     planned = jobs(tmp_path)
     assert planned.pop("total") == 8 and planned.pop("best") == 1
-    rules = ("prepare", "fetch", "features_minilm_acceptability_joint", "fit_heads", "baseline", "collect", "table")
+    rules = ("prepare", "fetch", "features", "fit_heads", "baseline", "collect", "table")
     assert planned == {f"thaw_{name}": 1 for name in rules}
 
 

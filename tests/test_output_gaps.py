@@ -1,7 +1,6 @@
 """Outputs that cannot be drawn: refused by the plan where it can know, else a gap that is tried again."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -103,10 +102,9 @@ def test_a_gap_says_why_and_is_tried_again(results, step, kind):
 
 def test_a_gap_changes_the_spec_until_it_is_drawn(home, tmp_path):
     plan = planned(home, ["main_table"], results=tmp_path)
-    wildcards = SimpleNamespace(items=lambda: {"experiment": "demo", "id": "main_table"}.items())
-    plain = plan.canonical("table", wildcards)
+    plain = plan.canonical("table", "demo/main_table")
     note_failure(tmp_path / "outputs/demo/tables/main_table", "why")
-    again = plan.canonical("table", wildcards)
+    again = plan.canonical("table", "demo/main_table")
     assert again != plain and json.loads(again) == json.loads(plain) | {"failures": 1}
 
 

@@ -45,15 +45,17 @@ def test_a_job_with_a_gpu_asks_for_the_time_that_it_takes_there():
 
 MINUTES_BY_RULE = """
 include: "{home}/Snakefile"
-cell = dict(task="conll2003", subset="all", encoder="bert_base_uncased", head="linear", strategy="full", variant="base")
-for found in workflow.rules:
-    if found.name.startswith(("train", "features_bert")):
-        seed = dict(seed="3") if found.name == "train" else dict()
-        print("asks", found.name, found.resources["runtime"]._value(cell | seed, attempt=1))
+of = {{
+    "train": dict(task="conll2003", subset="all", encoder="bert_base_uncased", head="linear", strategy="full",
+                  variant="base", seed="3"),
+    "features": dict(weights="bert_base_uncased", corpus="conll2003", view="whole"),
+}}
+for name, wildcards in of.items():
+    print("asks", name, workflow.get_rule(name).resources["runtime"]._value(wildcards, attempt=1))
 """
 
 
-@pytest.mark.parametrize("rule", ["train_1_2", "train", "features_bert_base_uncased_conll2003_whole"])
+@pytest.mark.parametrize("rule", ["train", "features"])
 def test_a_rule_that_is_given_a_gpu_by_its_name_asks_for_the_time_that_it_takes_there(tmp_path, rule):
     (tmp_path / "Snakefile").write_text(MINUTES_BY_RULE.format(home=HOME))
     wish = {"encoders": ["bert_base_uncased"], "tasks": ["conll2003"], "sources": ["hub"]}
@@ -82,14 +84,11 @@ def test_all_seeds_of_a_cell_ask_for_as_much():
 
 
 def rules() -> dict[str, bool]:
-    """Return whether each rule runs where Snakemake does, by its name, or by its step where the plan names it."""
+    """Return whether each rule runs where Snakemake does, by its name."""
     local = {}
     for file in (HOME / "workflow/rules").glob("*.smk"):
-        parts = re.split(r"^ *(?:use )?rule\b(.*):$", file.read_text(), flags=re.MULTILINE)[1:]
-        for head, body in zip(parts[::2], parts[1::2], strict=True):
-            step = re.search(r"thaw\.steps (\w+)", body)
-            name = head.split()[0] if head else step[1] if step else "free"
-            local[name] = "localrule: True" in body
+        parts = re.split(r"^ *rule (\w+):$", file.read_text(), flags=re.MULTILINE)[1:]
+        local |= {name: "localrule: True" in body for name, body in zip(parts[::2], parts[1::2], strict=True)}
     return local
 
 
@@ -165,7 +164,7 @@ def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
 
     jobs = cluster.jobs()[before:]
     rules = {job["comment"].partition("_wildcards")[0].removeprefix("rule_") for job in cluster.jobs()}
-    assert rules == {"features_tiny_things_joint", "fit_heads", "train", "baseline"}, "what needs a network stays here"
+    assert rules == {"features", "fit_heads", "train", "baseline"}, "what needs a network stays here"
     assert {job["gpu"] for job in jobs if "rule_baseline" in job["comment"]} == {"N/A"}
     assert {job["gpu"] for job in jobs if "rule_baseline" not in job["comment"]} == {"gres:gpu:1"}
 

@@ -152,7 +152,7 @@ def test_missing_files_are_named(tmp_path):
     (tmp_path / "b2.safetensors").unlink()
     assert 2 not in store.boundaries()
     for ask in (lambda: store.states(2, "train"), lambda: store.require([2])):
-        with pytest.raises(UserError, match="b2.safetensors is missing although its card is there"):
+        with pytest.raises(UserError, match="b2.safetensors is missing; run the workflow again with -R features"):
             ask()
     write_json(
         tmp_path / "tokens.json",

@@ -32,7 +32,7 @@ def experiment(**changes) -> dict:
         "merges": {"one": {"strategies": CANDIDATES}},
         "latency": {"tasks": [1], "batch": [1], "tokens": [8], "calls": 20},
         "outputs": ["merges"],
-        "compute": {"threads": 1, "together": 2},
+        "compute": {"threads": 1},
     }
     return Workplace.experiment("mine", **selection | changes)
 
@@ -65,14 +65,13 @@ def changed(place: Workplace, strategy: str, **phase) -> dict[str, int]:
 @pytest.mark.slow
 def test_a_change_makes_again_what_depends_on_it_and_nothing_else(place):
     assert place.planned() == {}
-    # of the teacher both seeds are one job; of the student the merge keeps one seed alone, which is a job of its own
     students = {"train": 2, **MERGED, **SHOWN}
-    assert changed(place, "short_top", rate="2e-3") == students | {"train": 3, "teach_colour_all": 1}
+    assert changed(place, "short_top", rate="2e-3") == students | {"train": 4, "teach": 2}
     warmer = {"logits": {"temperature": 4}, "hidden": {"map": "top"}}
     assert changed(place, "taught", distil=warmer) == students
     # inner states are made with the others of their teacher, whose logits come out the same: nothing else is taught
     inner = {"logits": {"temperature": 2}, "hidden": {"map": {2: 2}}}
-    assert changed(place, "taught", distil=inner) == students | {"teach_colour_all": 1}
+    assert changed(place, "taught", distil=inner) == students | {"teach": 2}
 
 
 @pytest.mark.slow

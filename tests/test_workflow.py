@@ -112,6 +112,35 @@ def test_a_finished_experiment_has_nothing_to_do(place):
     assert place.planned() == {}
 
 
+def test_a_step_is_one_rule_of_its_name_in_snakemakes_options(place):
+    """A second encoder has a store of its own; the seeds of a cell are a run each, of which some keep their encoder."""
+    tiny = place.files["my/encoders.yaml"]["encoders"]["tiny"]
+    altered(place, "my/encoders.yaml", lambda c: c["encoders"].update(second=tiny))
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_full"].update(keep=True))
+    chosen = {"encoders": ["tiny", "second"], "strategies": ["linear_probe", "short_full"], "seeds": [1, 2]}
+    place.write("two.yaml", place.experiment("two", tasks=["colour"], baselines=[], outputs=["main_table"], **chosen))
+
+    def planned(*options: str) -> dict[str, int]:
+        return place.planned("two.yaml", *options)
+
+    before = {"fetch": 1, "features": 1, "fit_heads": 2}
+    whole = before | {"train": 4, "collect": 1, "table": 1, "report": 1}
+    assert planned() == whole
+    assert planned("-R", "features") == whole | {"features": 2}
+    assert planned("--until", "features") == {"fetch": 1, "features": 1}
+    assert planned("--until", "train") == {"fetch": 1, "features": 1, "train": 4}
+    assert planned("--omit-from", "train") == before
+    assert planned("--omit-from", "features") == {"fetch": 1}
+    printed = place.checked(
+        "--dry-run", "--set-resources", "train:mem_mb=12345", "features:mem_mb=54321", config="two.yaml"
+    )
+    assert (printed.count("mem_mb=12345"), printed.count("mem_mb=54321")) == (4, 1)
+    # finished runs: those of the rule that is named are made again, and what shows them
+    assert place.planned("mine.yaml", "-R", "train") == {"train": 4, **REDRAWN}
+    assert place.planned("mine.yaml", "-R", "features") == {"features": 1}
+    assert place.planned("mine.yaml", "-R", "train", "--until", "train") == {"train": 4}
+
+
 def test_a_run_whose_folder_was_deleted_is_made_again(place):
     folder = next(place.folder.glob("results/runs/colour/*/*/*/short_top/k01/seed1"))
     folder.rename(place.folder / "aside")
@@ -311,7 +340,7 @@ def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
         "gap.yaml", place.experiment("gap", strategies=["linear_probe", {"short_top": [1]}, "failing"], **LITTLE)
     )
     run = place.folder / "results/runs/colour/all/tiny/linear/failing/base/seed1"
-    (run / "history.csv").mkdir(parents=True)  # in the way of a file that the run writes
+    (run / "encoder.safetensors").mkdir(parents=True)  # in the way of a file that the run removes
     folder = place.folder / "results/outputs/gap"
     printed = place.snakemake("--keep-going", config="gap.yaml", check=False)
     assert "error: Is a directory" in printed and not folder.exists()
@@ -321,7 +350,7 @@ def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
     assert "train: Is a directory" in page and "2 of 3 runs are present" in page
     assert "| failing | ‡ |" in table and "‡ A run is missing" in table
 
-    (run / "history.csv").rmdir()
+    (run / "encoder.safetensors").rmdir()
     assert place.planned("gap.yaml") == {"train": 1, "collect": 1, "table": 1, "report": 1}
 
 

@@ -194,9 +194,9 @@ class Workplace:
         assert done.returncode == status, (done.stdout + done.stderr)[-9000:]
         return done.stdout + done.stderr
 
-    def planned(self, config: str = "mine.yaml") -> dict[str, int]:
+    def planned(self, config: str = "mine.yaml", *options: str) -> dict[str, int]:
         """Return how many jobs of each rule a dry run plans, without `all`; {} when there is nothing to do."""
-        printed = self.checked("--dry-run", "--quiet", "reason", config=config)
+        printed = self.checked("--dry-run", "--quiet", "reason", *options, config=config)
         table = printed.partition("Job stats:")[2].partition("total")[0]
         jobs = {name: int(n) for name, n in re.findall(r"^(\w+)\s+(\d+)\s*$", table, re.MULTILINE)}
-        return {name.split("_tiny_")[0]: count for name, count in jobs.items() if name != "all"}
+        return {name: count for name, count in jobs.items() if name != "all"}

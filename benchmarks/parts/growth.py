@@ -5,7 +5,6 @@ through the logarithms: 0 is a constant cost, 1 is in proportion. All sides comp
 One run has all cores; of several, each side has as many processes as there are cores.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -52,7 +51,7 @@ def _point(name: str, options: Options, rows: int, strategies: dict, seeds: list
     text = cut(read(task, stand_in, options), rows)
     alone = len(strategies) * len(seeds) == 1
     options = replace(options, rows=rows, threads=options.cores if alone else options.threads)
-    compute = {"threads": options.threads, "together": math.ceil(len(seeds) * options.threads / options.cores)}
+    compute = {"threads": options.threads}
     place = Place(options.folder(name), options, [text], strategies, seeds=seeds, compute=compute)
     cells, told = work.cells([text.name], strategies, seeds, work.LAYERS), rivals.told([text], place)
     ours = place.run()  # which makes the folder that peers work in

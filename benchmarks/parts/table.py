@@ -10,7 +10,7 @@ from collections.abc import Callable
 from .. import rivals, work
 from ..measuring import interleaved, median
 from ..options import Options
-from ..ours import Place, seeds_together
+from ..ours import Place
 from ..quality import compared, of_cells, of_runs, over_rows
 from ..texts import Texts, tasks
 
@@ -24,7 +24,7 @@ TUNED: Sides = {
 
 def measure(options: Options) -> dict:
     """Return the whole table's times on all sides, its rows one by one, and the scores."""
-    found = compare("table", tasks(options), options, work.table(work.LAYERS), TUNED, **seeds_together(options))
+    found = compare("table", tasks(options), options, work.table(work.LAYERS), TUNED)
     seconds = found["seconds"]
     fastest = min(seconds["tuned"], seconds["tuned_side_by_side"])
     numbers = {"table_vs_trainer_tuned": fastest / seconds["ours"]}

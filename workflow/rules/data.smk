@@ -26,11 +26,11 @@ rule prepare:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("prepare", w),
+        **spec_of("prepare"),
     message:
         "prepare: reading corpus {wildcards.corpus}"
     shell:
-        "python -m thaw.steps prepare --spec {params.spec:q}"
+        "python -m thaw.steps prepare --spec {params.given:q}"
         f" --data-dir {PLAN.data_dir} --out $(dirname {{output.card:q}}) 2>&1 | tee {{log:q}}"
 
 
@@ -47,8 +47,8 @@ rule fetch:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("fetch", w),
+        **spec_of("fetch"),
     message:
         "fetch: encoder {wildcards.encoder}"
     shell:
-        "python -m thaw.steps fetch --spec {params.spec:q} --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        "python -m thaw.steps fetch --spec {params.given:q} --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

@@ -20,10 +20,10 @@ rule ensemble:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("ensemble", w),
+        **spec_of("ensemble"),
     message:
         "ensemble: {wildcards.task}, {wildcards.ensemble}"
     shell:
-        "python -m thaw.steps ensemble --spec {params.spec:q} --members {input.members:q}"
+        "python -m thaw.steps ensemble --spec {params.given:q} --members {input.members:q}"
         f" --catalogues {PLAN.catalogues}"
-        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"
+        f" --data $(dirname {{input.data:q}}) --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

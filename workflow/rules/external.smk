@@ -21,10 +21,10 @@ rule external:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("external", w),
+        **spec_of("external"),
     message:
         "external: {wildcards.task}, {wildcards.external}"
     shell:
-        "python -m thaw.steps external --spec {params.spec:q} --predictions {input.predictions:q}"
+        "python -m thaw.steps external --spec {params.given:q} --predictions {input.predictions:q}"
         f" --catalogues {PLAN.catalogues}"
-        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"
+        f" --data $(dirname {{input.data:q}}) --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

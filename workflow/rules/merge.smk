@@ -25,11 +25,11 @@ rule merge:
     resources:
         **requested("merge"),
     params:
-        spec=lambda w: PLAN.canonical("merge", w),
+        **spec_of("merge"),
     message:
         "merge: {wildcards.merge}, {wildcards.encoder}"
     shell:
-        "python -m thaw.steps merge --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps merge --spec {params.given:q} --runs {input.runs:q}"
         " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"
 
 
@@ -48,9 +48,9 @@ rule latency:
     resources:
         **requested("latency"),
     params:
-        spec=lambda w: PLAN.canonical("latency", w),
+        **spec_of("latency"),
     message:
         "latency: {wildcards.merge}, {wildcards.encoder}"
     shell:
-        "python -m thaw.steps latency --spec {params.spec:q} --merge $(dirname {input.merge:q}) --cores {threads}"
+        "python -m thaw.steps latency --spec {params.given:q} --merge $(dirname {input.merge:q}) --cores {threads}"
         " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"

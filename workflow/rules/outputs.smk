@@ -21,7 +21,6 @@ rule collect:
     """Gather scores and costs of all runs in one long table."""
     input:
         lambda w: PLAN.collected(w.experiment),
-        others=shown(),
     output:
         runs=f"{OUTPUTS}/runs.csv",
     log:
@@ -30,11 +29,11 @@ rule collect:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("collect", w),
+        **spec_of("collect"),
     message:
         "collect: the runs of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps collect --spec {params.spec:q} --out {output.runs:q}"
+        "python -m thaw.steps collect --spec {params.given:q} --out {output.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.runs:q}))) --logs $(dirname $(dirname {log:q}))"
         " 2>&1 | tee {log:q}"
 
@@ -43,7 +42,6 @@ rule table:
     """Draw one table in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        others=shown(),
         probes=lambda w: PLAN.probed(w.experiment, "table", w.id),
         merges=lambda w: PLAN.drawn_merges(w.experiment, "table", w.id),
     output:
@@ -60,11 +58,11 @@ rule table:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("table", w),
+        **spec_of("table"),
     message:
         "table: {wildcards.id}"
     shell:
-        "python -m thaw.steps table --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        "python -m thaw.steps table --spec {params.given:q} --runs {input.runs:q} --probes {input.probes:q}"
         " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
@@ -75,7 +73,6 @@ rule figure:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, "figure", w.id),
-        others=shown(),
         merges=lambda w: PLAN.drawn_merges(w.experiment, "figure", w.id),
     output:
         svg=report(
@@ -91,11 +88,11 @@ rule figure:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("figure", w),
+        **spec_of("figure"),
     message:
         "figure: {wildcards.id}"
     shell:
-        "python -m thaw.steps figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        "python -m thaw.steps figure --spec {params.given:q} --runs {input.runs:q} --probes {input.probes:q}"
         " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
@@ -107,8 +104,6 @@ rule report:
         runs=f"{OUTPUTS}/runs.csv",
         outputs=lambda w: PLAN.report_files(w.experiment),
         records=lambda w: PLAN.recorded(w.experiment),
-        others=shown(),
-        formats=lambda w: written_files.drawn(PLAN.report_files(w.experiment)) if STORED else [],
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         examples=f"{OUTPUTS}/examples.html",
@@ -120,11 +115,11 @@ rule report:
     conda:
         "../envs/thaw.yaml"
     params:
-        spec=lambda w: PLAN.canonical("report", w),
+        **spec_of("report"),
     message:
         "report: the page of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps report --spec {params.spec:q} --runs {input.runs:q} --records {input.records:q}"
+        "python -m thaw.steps report --spec {params.given:q} --runs {input.runs:q} --records {input.records:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
         " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"

@@ -25,9 +25,9 @@ rule pretrain:
     resources:
         **requested("pretrain"),
     params:
-        spec=lambda w: PLAN.canonical("pretrain", w),
+        **spec_of("pretrain"),
     message:
         "pretrain: {wildcards.encoder} on the training text of {wildcards.corpus}, as {wildcards.further} says"
     shell:
-        f"python -m thaw.steps pretrain --spec {{params.spec:q}} --encoder {folder_of('encoder')}"
+        f"python -m thaw.steps pretrain --spec {{params.given:q}} --encoder $(dirname {{input.encoder:q}})"
         " --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

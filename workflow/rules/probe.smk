@@ -1,7 +1,7 @@
 """
 Probes: what can be read off each layer of an encoder that is not changed, or that runs have changed.
 
-INPUTS      cards of the corpus, the encoder and the boundaries of all layers, in the task's own view;
+INPUTS      cards of the corpus, the encoder and the tokens, whose states of all layers are read, in the task's own view;
             of an encoder that runs adapted: their metrics.json, with the tensors that they trained
 OUTPUTS     results/adapted/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/<task that is probed>/card.json
             (with the states of all layers, on the rows that probes read)
@@ -33,19 +33,19 @@ rule features_adapted:
     resources:
         **requested("features_adapted"),
     params:
-        spec=lambda w: PLAN.canonical("features_adapted", w),
+        **spec_of("features_adapted"),
     message:
         "features_adapted: {wildcards.probed} by {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
         f"python -m thaw.steps features_adapted --catalogues {PLAN.catalogues}"
-        " --spec {params.spec:q} --out $(dirname {output.card:q})"
+        " --spec {params.given:q} --out $(dirname {output.card:q})"
         f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
 
 
 rule probe:
     """Fit one probe to every layer of an encoder, for all seeds."""
     input:
-        reads("probe", "data", "encoder", "tokens", "boundaries", "adapted", "runs"),
+        reads("probe", "data", "encoder", "tokens", "adapted", "runs"),
     output:
         metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
         others=multiext("<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/", *WRITTEN["probe"]),
@@ -60,10 +60,10 @@ rule probe:
     resources:
         **requested("probe"),
     params:
-        spec=lambda w: PLAN.canonical("probe", w),
+        **spec_of("probe"),
     message:
         "probe: {wildcards.probe} on {wildcards.encoder}, {wildcards.task}, {wildcards.of}"
     shell:
         f"python -m thaw.steps probe --catalogues {PLAN.catalogues}"
-        " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" {ARGUMENTS_OF_STATES} --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"
+        " --spec {params.given:q} --out $(dirname {output.metrics:q})"
+        f" {ARGUMENTS_OF_STATES} --adapted {{input.adapted:q}} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

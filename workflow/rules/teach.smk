@@ -7,36 +7,36 @@ OUTPUTS     results/taught/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>
             student is matched to); <rows> is the subset whose training rows were read
 SPEC        task, subset, dtype of the states, threads, digests of inputs, the run among them; not which boundaries
 
-One rule per teacher, since the number of its outputs follows from the plan.
+Cards of boundaries are declared by no rule, as those of stores (features.smk).
 """
 
-import re
+TAUGHT = "<results>/taught/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{rows}"
 
-for taught in PLAN.jobs["teach"]:
-    named = re.sub(r"\W", "_", f"teach_{taught}")
 
-    rule:
-        name:
-            named
-        input:
-            reads("teach", "data", "encoder", "tokens", "run", key=taught),
-        output:
-            card=PLAN.files("teach", taught)[0],
-            boundaries=PLAN.files("teach", taught)[1:],
-            others=written_files.next_to(PLAN, PLAN.files("teach", taught)),
-        log:
-            f"<logs>/teach/{taught}.log",
-        priority: longest_first("teach", taught)
-        conda:
-            "../envs/thaw.yaml"
-        threads: PLAN.threads
-        resources:
-            **requested("teach", taught, named=named),
-        params:
-            spec=PLAN.canonical_of("teach", taught),
-        message:
-            f"teach: {taught}"
-        shell:
-            f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
-            " --spec {params.spec:q} --boundaries {output.boundaries:q} --out $(dirname {output.card:q})"
-            f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
+rule teach:
+    """Read training rows with a finished run, once for all its students."""
+    input:
+        reads("teach", "data", "encoder", "tokens", "run"),
+    output:
+        card=f"{TAUGHT}/card.json",
+        others=multiext(f"{TAUGHT}/", *WRITTEN["teach"]),
+    log:
+        "<logs>/teach/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{rows}.log",
+    wildcard_constraints:
+        seed="[0-9]+",
+        rows="[a-z0-9_]+",
+    priority: longest_first("teach")
+    conda:
+        "../envs/thaw.yaml"
+    threads: PLAN.threads
+    resources:
+        **requested("teach"),
+    params:
+        **spec_of("teach"),
+        parts=lambda w: PLAN.parts("teach", PLAN.key("teach", w)),
+    message:
+        "teach: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
+    shell:
+        f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
+        " --spec {params.given:q} --boundaries {params.parts:q} --out $(dirname {output.card:q})"
+        f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"

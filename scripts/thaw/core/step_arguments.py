@@ -48,7 +48,7 @@ def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespa
     Args: the step's docstring, for --help; its arguments but for --spec and --out; what --out names.
     """
     parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
-    spec = required("--spec", "all that the result depends on, as canonical JSON", read_spec)
+    spec = required("--spec", "all that the result depends on, as canonical JSON, or @ and a file of it", read_spec)
     for name, settings in (spec, *arguments, required("--out", out)):
         parser.add_argument(name, **settings)
     given = parser.parse_args()
@@ -56,12 +56,21 @@ def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespa
     return given
 
 
-def read_spec(text: str) -> dict:
-    """Return a spec from its JSON; argparse prints what is wrong with another text."""
+def read_word(text: str):
+    """Return the value of JSON, or of a file of it named after @; argparse prints what is wrong with another text."""
     try:
-        spec = json.loads(text)
+        return json.loads(Path(text[1:]).read_text() if text.startswith("@") else text)
     except ValueError as error:
         raise ArgumentTypeError(f"not JSON ({error})") from error
+    except OSError as error:
+        raise ArgumentTypeError(
+            f"{text[1:]} cannot be read ({error.strerror}); plan again to have it written"
+        ) from error
+
+
+def read_spec(text: str) -> dict:
+    """Return a spec from its JSON, or from a file of it."""
+    spec = read_word(text)
     if not isinstance(spec, dict):
         raise ArgumentTypeError(f"expected a JSON object, not {text}")
     return spec

@@ -1,15 +1,16 @@
-"""Payloads that are made later: those that were freed again, and rows that no job read so far."""
+"""Payloads that are made later: parts that were never stored or were freed, and rows that no job read so far."""
 
 import time
 
 import torch
 
+from thaw.core.devices import deterministic_is_required
 from thaw.core.files import drop_unfinished, write_json
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
-from thaw.features.extract import StatesFormat, extract
+from thaw.features.extract import StatesFormat, extract, write_cards
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 
@@ -38,6 +39,11 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
 def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
     """Do so in this process."""
     encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
+    if new := [n for n in names if not store.card_path(n).is_file()]:
+        _make(store, encoder, new, device, wanted)
+        names = [n for n in names if n not in new]
+    if not names:
+        return
     cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
     held = {n: store.held(n) for n in names}
     kept = {n: held[n] for n in names if store.payload_path(n).is_file()}
@@ -68,6 +74,23 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
             continue
         old = {key: value for key, value in card.items() if key != "rows"}
         write_json(store.card_path(n), old | facts[n] | more)
+
+
+def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device, rows: RowMasks | None) -> None:
+    """Make parts that have no card: as the step `features` does, in the form that the card of the tokens states."""
+    if "dtype" not in store.card:
+        store.part_card(names[0])  # of a version that did not state it: an error that says what to run
+    log(f"storing {', '.join(map(str, names))} of {store.folder}")
+    threads, begin, form = torch.get_num_threads(), time.monotonic(), StatesFormat.of(store.card)
+    try:
+        if device.type == "cpu":
+            set_threads(store.card["threads"])
+        facts = extract(store, encoder, names, form, device, rows=rows)
+    finally:
+        set_threads(threads)
+    shared = {"seconds": round(time.monotonic() - begin, 3), "device": hardware(device)["device"]}
+    shared |= {"deterministic": False} if device.type == "cuda" and not deterministic_is_required() else {}
+    write_cards(store, encoder, form, facts, shared)
 
 
 def _gives_the_same(card: dict, device: str) -> bool:

@@ -1,8 +1,8 @@
 """The store of frozen features: token ids of a corpus and, per boundary, one flat file of hidden states.
 
 A folder holds `tokens.parquet` and its card `tokens.json`, and per boundary n a payload `b<n>.safetensors` (one
-tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. The
-card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again. In the
+tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. A
+payload may be deleted to free disk, and whoever needs it makes it again, with its card where that is missing. In the
 same way `pooled` and `words` hold vectors of all layers, see thaw.features.parts: all of these are parts of the store.
 
 In a view that encodes the texts of pairs separately, a row's tokens are those of two sequences, one after the other; in
@@ -31,6 +31,8 @@ from thaw.features.row_sets import RowMasks, masks_of, of_card, without
 from thaw.features.sequences import Ragged
 from thaw.features.spellings import read_spellings
 from thaw.features.token_file import read_tokens
+
+AGAIN = "run the workflow again with -R features (of a teacher's states with -R teach)"
 
 
 class FeatureStore:
@@ -187,8 +189,8 @@ class FeatureStore:
     def require(self, parts: list[int | str], remake=None, rows: dict[str, np.ndarray] | None = None) -> None:
         """Make sure that payloads are there, are what their cards say and hold some rows, or raise a UserError.
 
-        `remake(missing, masks)` is called for those that were freed or lack rows, under a lock, so that of several jobs
-        one makes them and the others wait; what was freed must get the checksum on the card, which another device
+        `remake(missing, masks)` is called for those that are not there or lack rows, under a lock, so that of several
+        jobs one makes them and the others wait; what was freed must get the checksum on the card, which another device
         rewrites. Args: rows, by split; None for those that each part holds.
         """
         with locked(self.folder):
@@ -211,8 +213,8 @@ class FeatureStore:
                 )
 
     def _lacks(self, part: int | str, wanted: RowMasks | None) -> bool:
-        """Return whether a part was freed, or lacks wanted rows."""
-        if not self.payload_path(part).is_file():
+        """Return whether a part was never stored, was freed, or lacks wanted rows."""
+        if not (self.card_path(part).is_file() and self.payload_path(part).is_file()):
             return True
         return wanted is not None and any(mask.any() for mask in without(wanted, self.held(part)).values())
 
@@ -220,7 +222,7 @@ class FeatureStore:
         """Return the path of a part's payload; one that is missing is a UserError."""
         path = self.payload_path(part)
         if not path.is_file():
-            raise UserError(f"{path} is missing although its card is there; run its features step again")
+            raise UserError(f"{path} is missing; {AGAIN}")
         return path
 
     def payload_path(self, part: int | str) -> Path:
@@ -233,6 +235,8 @@ class FeatureStore:
 
     def part_card(self, part: int | str) -> dict:
         """Return a part's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
+        if not self.card_path(part).is_file():
+            raise UserError(f"{self.card_path(part)} is missing; {AGAIN}")
         card = read_json(self.card_path(part))
         for key in ("digest", "weights", "tokenizer", "data"):
             if card[key] != self.card[key]:

@@ -9,7 +9,7 @@ Neither torch nor pandas is imported.
 from functools import cached_property
 from pathlib import Path
 
-from thaw.core import layout, retraining
+from thaw.core import layout
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
@@ -22,11 +22,11 @@ from thaw.planning.records import Records
 from thaw.planning.row_selections import selections
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
-from thaw.planning.seed_parts import alone, pattern, seed_parts
 from thaw.planning.shell_words import quoted
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
+NO_PARTS = ("card", "tokens", "cost")  # files among the cards of parts
 MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
 
 
@@ -109,27 +109,17 @@ class Plan:
         """Return the key of a step's job, from the wildcards of its rule."""
         return layout.key(step, dict(wildcards.items()))
 
-    def canonical(self, step: str, wildcards) -> str:
-        """Return the spec of a rule's job as its one params string.
+    def canonical(self, step: str, key: str) -> str:
+        """Return the spec of a job as the params string of its rule.
 
         That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
         the job runs again.
         """
-        return self.canonical_of(step, self.key(step, wildcards))
-
-    def canonical_of(self, step: str, key: str) -> str:
-        """Return the same by the key of the job."""
         spec = self.records.spec(step, key)
         if step == "collect" and self.experiment(key).partial:
             spec = spec | {"stale": self._stale(key)}
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
-        begun = self._begun([key]) if step == "train" else {}
-        return canonical(spec | ({"failures": failed} if failed else {}) | begun)
-
-    def _begun(self, runs: list[str]) -> dict[str, int]:
-        """Return, for the params of their job, how often runs were begun over older records and did not end."""
-        count = sum(retraining.begun(Path(self.files("train", key)[0]).parent) for key in runs)
-        return {"begun": count} if count else {}
+        return canonical(spec | ({"failures": failed} if failed else {}))
 
     def _prefix(self, step: str, key: str) -> Path:
         return Path(self.files(step, key)[0]).with_suffix("")
@@ -251,18 +241,16 @@ class Plan:
         there = [one for one in results if not partial or self.is_current(one.step, one.key)]
         return [self.files(one.step, one.key)[0] for one in there]
 
-    def trained_together(self) -> tuple[dict[tuple[int, ...], str], str]:
-        """Return which seeds one job trains, with the cells as a pattern for `variant`, and for `seed` those alone."""
-        parts = seed_parts(self.table, max(experiment.compute.together for experiment in self.experiments))
-        return {part: pattern(cells) for part, cells in parts.items()}, alone(self.table, parts)
+    def rows_read(self, store: str) -> str:
+        """Return what selects the rows of a store that are read, as JSON; of none, all."""
+        return canonical(selections(self.table, store))
 
-    def canonical_together(self, step: str, keys: list[str]) -> str:
-        """Return the specs of several runs as the one params string of the job that trains them."""
-        return canonical({"together": [self.records.spec(step, key) for key in keys]} | self._begun(keys))
-
-    def rows_read(self, tokens: str) -> str:
-        """Return what selects the rows of a store that are read, as JSON; of none, all. Args: its tokens.json."""
-        return canonical(selections(self.table, self.table.paths.store_of(tokens)))
+    def parts(self, step: str, key: str) -> list[str]:
+        """Return the parts of a store, or of a teacher's states, that jobs read, and what else is there of its spec."""
+        first, *planned = map(Path, self.files(step, key))
+        there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
+        current = [file for file in there if self.records.carries(str(file), Result(step, key))]
+        return sorted({file.stem for file in [*planned, *current]})
 
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""

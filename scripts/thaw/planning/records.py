@@ -51,6 +51,10 @@ class Records:
         seed = {} if result.seed is None else {"seed": result.seed}
         return self._carry([self.table.paths.file(result.step, result.key, **seed)], result)
 
+    def carries(self, file: str, result: Result) -> bool:
+        """Return whether a file is there and carries the digest of a result."""
+        return self._carry([file], result)
+
     def _carry(self, files: list[str], result: Result) -> bool:
         digests = [self._record(file).get("digest") for file in files]
         return None not in digests and set(digests) == {self.digest(result)}

@@ -8,7 +8,6 @@ from thaw.core.digests import canonical
 from thaw.planning.jobs import JobTable
 
 READERS = ("train", "fit_heads", "search_heads", "probe")  # steps whose rows follow from task, subset and rows
-LONGEST = 100_000  # characters: Linux allows an argument of 128 KiB
 
 
 def selections(table: JobTable, store: str) -> list[dict]:
@@ -25,8 +24,7 @@ def selections(table: JobTable, store: str) -> list[dict]:
                 entries[canonical(entry)] = entry
             if "also_boundaries" in read:
                 entries |= {canonical(one): one for one in _of_others(job.spec, table.job("features", store).digest)}
-    wanted = sorted(entries.values(), key=lambda entry: "task" not in entry)
-    return wanted if len(canonical(wanted)) < LONGEST else []
+    return sorted(entries.values(), key=lambda entry: "task" not in entry)
 
 
 def _of_others(spec: dict, store: str) -> list[dict]:

@@ -1,9 +1,15 @@
-"""What the plan puts into shell lines: the command that makes files again, and quoted words."""
+"""What the plan puts into shell lines: the command that makes files again, quoted words, and long words by file."""
 
 import json
 import shlex
 from os.path import relpath
 from pathlib import Path
+
+from thaw.core.digests import digest
+from thaw.core.files import write_text
+
+LONGEST = 2000  # characters of a spec that stands on a command line
+SPECS = ".snakemake/specs"  # folder of the others
 
 
 def command(home: Path, files: list[Path], overrides: dict) -> str:
@@ -25,3 +31,14 @@ def command(home: Path, files: list[Path], overrides: dict) -> str:
 def quoted(path: str) -> str:
     """Return a path, or any one word, quoted for a rule's shell line."""
     return shlex.quote(path).replace("{", "{{").replace("}", "}}")
+
+
+def by_file(word: str) -> str:
+    """Return a spec as a step is given it: itself, or @ and the file that it is written to where it is long."""
+    if len(word) <= LONGEST:
+        return word
+    path = Path(SPECS, f"{digest(word)}.json")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, word)
+    return f"@{path}"

@@ -58,13 +58,6 @@ class ComputeConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     threads: int = Field(2, ge=1, le=256, description="CPU threads of one job")
-    together: int = Field(
-        1,
-        ge=1,
-        le=50,
-        exclude=True,  # changes no number: no spec has it
-        description="seeds of a cell that one job trains in turn, so that Python, torch and transformers start once",
-    )
 
 
 def threads_of(spec: dict) -> int:

@@ -1,6 +1,5 @@
 """Step `features`: token ids of a corpus, and the frozen encoder's hidden states: of tokens, of texts, or of words."""
 
-import json
 from pathlib import Path
 
 from thaw.core import layout
@@ -13,7 +12,7 @@ from thaw.core.locks import locked
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
-from thaw.core.step_arguments import CORES, DATA, ENCODER, any_number, parse_arguments
+from thaw.core.step_arguments import CORES, DATA, ENCODER, any_number, parse_arguments, read_word
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.experiment import threads_of
 
@@ -25,7 +24,7 @@ def main() -> None:
         # the rule gives cards, since it is made in a loop: what its command says of the loop's variable would be of the
         # last
         any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", layout.part_named),
-        ("--rows", {"type": json.loads, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
+        ("--rows", {"type": read_word, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
         CORES,
         DATA,
         ENCODER,
@@ -50,6 +49,7 @@ def main() -> None:
         "tokenizer": encoder["tokenizer_sha256"],
         "data": corpus["digest"],
         "threads": threads,
+        **{key: spec[key] for key in ("dtype", "precision") if key in spec},
     }
     write_tokens(spec, arguments.data, corpus, arguments.encoder, encoder, out, card)
     drop_others(out, card["digest"], encoder["layers"])

@@ -1,19 +1,14 @@
-"""Step `train`: one run, or several seeds of a cell one after the other, from spec to records.
-
-metrics.json is written last. Of several seeds those are trained whose records are not there or of another spec. One
-that fails leaves the others; the job fails then, and the next trains what is missing.
-"""
+"""Step `train`: one run, from spec to records. metrics.json is written last."""
 
 from argparse import Namespace
 from pathlib import Path
 
-from thaw.core import layout, retraining
+from thaw.core import layout
 from thaw.core.boundaries import taught_parts
 from thaw.core.devices import run_nondeterministic_if_needed
-from thaw.core.digests import digest
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
-from thaw.core.runtime import explain_error, log, name_job, run_step, set_threads
+from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
 from thaw.schema.experiment import threads_of
 from thaw.schema.phases import PhaseConfig
@@ -22,64 +17,11 @@ from thaw.training import run_inputs
 
 def main() -> None:
     """Check that what is in the folders is what the run was planned for, train, and write the records."""
-    arguments = parse_arguments(
-        __doc__,
-        *RUN_INPUTS,
-        ("--if-missing", {"action": "store_true", "help": "do nothing where the records are there, of this spec"}),
-        out="folder of the run; with specs of several seeds the one above theirs",
-    )
-    spec = {key: value for key, value in arguments.spec.items() if key != "begun"}
-    if "together" in spec:
-        train_missing(spec["together"], arguments)
-    elif arguments.if_missing and is_done(arguments.out, spec):
-        log("its records are there")
-    else:
-        retraining.begin(arguments.out)
-        train_one(spec, arguments)
-
-
-def train_one(spec: dict, arguments: Namespace) -> None:
-    """Train a run. Args: spec; the parsed arguments, for their folders."""
-    set_threads(threads_of(spec))
-    run_nondeterministic_if_needed(lambda: execute(spec, arguments))
-    retraining.end(arguments.out)
-
-
-def train_missing(specs: list[dict], arguments: Namespace) -> None:
-    """Train the runs whose records are not there or of another spec. Args: specs; the parsed arguments.
-
-    Raises UserError, after all of them, where some failed: out of memory, or by a mistake in what they read.
-    """
-    runs = [run_arguments(number, specs, arguments) for number in range(len(specs))]
-    left = [(spec, run) for spec, run in zip(specs, runs, strict=True) if not is_done(run.out, spec)]
-    for _, run in left:  # at once: else one of an older spec stays where this job is killed
-        retraining.begin(run.out)
-    failed = {}
-    for spec, run in left:
-        name_job(layout.label("train", run.out))
-        try:
-            train_one(spec, run)
-        except (UserError, MemoryError, RuntimeError) as error:
-            if (sentence := str(error) if isinstance(error, UserError) else explain_error(error)) is None:
-                raise
-            failed[spec["seed"]] = sentence
-            log(f"failed: {sentence}")
-    if failed:
-        seeds = ", ".join(f"seed {seed}: {sentence}" for seed, sentence in failed.items())
-        raise UserError(f"{len(failed)} of {len(specs)} runs failed ({seeds}); the others are there")
-
-
-def run_arguments(number: int, specs: list[dict], arguments: Namespace) -> Namespace:
-    """Return the arguments of one of several runs: its own folder, and its own file of each need that has several."""
-    need = [[role, *(files[number : number + 1] if len(files) > 1 else files)] for role, *files in arguments.need]
-    return Namespace(**{**vars(arguments), "need": need, "out": arguments.out / layout.of_seed(specs[number]["seed"])})
-
-
-def is_done(folder: Path, spec: dict) -> bool:
-    """Return whether the files of a run are there, and its record has the digest of its spec."""
-    record, names = folder / "metrics.json", (*layout.WRITTEN["train"], *([layout.ENCODER] if spec["keep"] else []))
-    there = all((folder / name).is_file() for name in ("metrics.json", *names))
-    return there and read_json(record).get("digest") == digest(spec)
+    arguments = parse_arguments(__doc__, *RUN_INPUTS, out="folder of the run")
+    set_threads(threads_of(arguments.spec))
+    for name in ("metrics.json", layout.ENCODER):  # of an older spec
+        (arguments.out / name).unlink(missing_ok=True)
+    run_nondeterministic_if_needed(lambda: execute(arguments.spec, arguments))
 
 
 def execute(spec: dict, arguments: Namespace) -> None:
