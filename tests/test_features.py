@@ -15,7 +15,6 @@ from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import Digits, Sequence
 from tokenizers.processors import TemplateProcessing
 
-from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json

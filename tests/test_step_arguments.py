@@ -1,11 +1,14 @@
 """The command line of a step: what is required, what may be absent, and a spec that is no JSON object."""
 
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import pytest
 
-from thaw.core.step_arguments import CATALOGUES, DATA, any_number, at_least_one, parse_arguments
+from thaw.core.digests import canonical
+from thaw.core.step_arguments import CATALOGUES, DATA, any_number, at_least_one, parse_arguments, read_spec
+from thaw.planning.shell_words import by_file
 
 GIVEN = ["--spec", '{"a": 1e-5}', "--data", "d", "--seeds", "1", "2", "--out", "o"]
 
@@ -50,3 +53,14 @@ def test_help_keeps_the_lines_of_the_docstring(monkeypatch, capsys):
         parsed(monkeypatch, ["--help"])
     printed = capsys.readouterr().out
     assert "A step.\n\n  as it is\n" in printed and "canonical JSON" in printed
+
+
+def test_a_long_spec_is_read_from_its_file(tmp_path, monkeypatch):
+    """The command in a log names the file, and can be pasted."""
+    monkeypatch.chdir(tmp_path)
+    long = canonical({"words": ["word"] * 1000})
+    assert by_file("{}") == "{}" and read_spec("{}") == {}
+    word = by_file(long)
+    assert len(word) < 100 and word == by_file(long) and canonical(read_spec(word)) == long
+    with pytest.raises(ArgumentTypeError, match="none.json cannot be read"):
+        read_spec("@none.json")
