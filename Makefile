@@ -68,8 +68,8 @@ test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; ins
 test-gpu: $(INSTALLED)  ## smoke tests on a CUDA device, under ten minutes; one line where there is none
 	@pytest -q -s -rs -m gpu tests/gpu || { test $$? = 5 && echo "no test was run"; }
 
-test-tools: $(INSTALLED)  ## the tests of benchmarks/ and quality/: fuzzing, simulated statistics, wrong formulas, load
-	@pytest -q -m "slow or not slow" benchmarks quality
+test-tools: $(INSTALLED)  ## tests of the tools and of the tests: fuzzing, planted mistakes, recipes; ARGS="-m slow" for load
+	@CUDA_VISIBLE_DEVICES= $(PYTEST) benchmarks quality $(ARGS)
 
 slurm:
 	@PATH=$$PATH:/usr/sbin; { command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \

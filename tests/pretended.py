@@ -3,7 +3,7 @@
 FakeTensorMode has the rules without the numbers, so that nothing which reads a number (`.item()`, `nonzero`, packed
 sequences, early stopping) runs under it, and on a build without CUDA it has neither `Module.to` nor backward. Here
 whole runs train. A tensor of this device mixed with one of the CPU, or read by numpy, raises what torch raises for
-CUDA; tests/test_pretended.py compares the two rules. What it cannot show: another kernel's numbers, autocast (which
+CUDA; quality/test_pretended.py compares the two rules. What it cannot show: another kernel's numbers, autocast (which
 stays off), speed, memory, streams, locks (tests/gpu does).
 
 To torch's C++ such a tensor is one of the device "meta", for which the autograd engine needs no card; to Python code it

@@ -47,6 +47,7 @@ def copy(tmp_path):
     """Return a copy of what a new kind is added to."""
     for part in ("scripts", "config"):
         shutil.copytree(HOME / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HOME / "Snakefile", tmp_path)  # by which it is known for a checkout
     return tmp_path
 
 
@@ -63,10 +64,23 @@ def python(copy, *arguments) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environment)
 
 
+@pytest.fixture
+def invented_runs(tmp_path_factory):
+    """The runs.csv of invented records, as `collect` makes it."""
+    folder = tmp_path_factory.mktemp("invented")
+    invented.write_runs(folder)
+    invented.write_cards(folder)
+    out = folder / "outputs/invented/runs.csv"
+    spec = ("--spec", canonical(invented.collect_spec()))
+    done = python(HOME, "-m", "thaw.steps.collect", *spec, "--results", folder, "--logs", folder / "logs", "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
 @pytest.mark.parametrize(
     "declared, more", [pytest.param(PLAIN, "", marks=pytest.mark.slow), (WITH_PLAN, "    reference: full\n")]
 )
-def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp_path_factory):
+def test_a_new_output_is_three_files(copy, declared, more, invented_runs, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)
     tables = copy / "scripts/thaw/declarations/tables.py"
@@ -84,9 +98,9 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp
     assert done.returncode == 0, done.stderr
     spec = json.loads(done.stdout)
     assert spec["kind"] == "count_table" and ("layers" in spec) == bool(more)
-    runs, out = invented_results / "outputs/invented/runs.csv", tmp_path / "made/counts"
+    out = tmp_path / "made/counts"
     spec |= {"labels": invented.LABELS}
-    arguments = ["--spec", canonical(spec), "--runs", runs, "--results", tmp_path, "--out", out]
+    arguments = ["--spec", canonical(spec), "--runs", invented_runs, "--results", tmp_path, "--out", out]
     done = python(copy, "-m", "thaw.steps.table", *arguments)
     assert done.returncode == 0 and "FAILED" not in done.stderr, done.stderr
     assert (tmp_path / "made/counts.csv").read_text().startswith("strategy,runs\n")

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import HOME
+from workflow import HOME
 
 HEAD = {
     "scripts/thaw/heads/squared.py": '''"""A linear head on squared vectors."""

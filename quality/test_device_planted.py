@@ -1,7 +1,7 @@
 """Mistakes of devices, planted: the two that the code had, and a dozen more. The tests of devices catch each.
 
-`pytest -s tests/test_device_planted.py` prints what was planted and what caught it. Each mistake leaves every result on
-a CPU as it is: without the pretended device (tests/pretended.py) nothing would see it before the first day with a card.
+`pytest -s quality/test_device_planted.py` prints what was planted and what caught it. Each mistake leaves every result
+on a CPU as it is. Without the pretended device (tests/pretended.py) nothing would see it before a first day on a card.
 """
 
 import pytest
@@ -16,9 +16,10 @@ from test_progress import WAYS
 from thaw.encoders import dropout
 from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch
-from thaw.heads import linear, pooling, recurrent, sim_transformer
+from thaw.heads import linear, pooling, recurrent
 from thaw.heads.base import IGNORED, Head
 from thaw.heads.chain import LinearChainCrf
+from thaw.papers import sim_transformer
 from thaw.schema.head import HeadConfig as Entry
 from thaw.training import batched_heads, head_vectors
 from thaw.training.objectives import Supervised

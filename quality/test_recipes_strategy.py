@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from workflow import HOME
+
 # by recipe: file of the package, then (text, what takes its place)
 KEY = {
     "schema/phases.py": (
@@ -194,26 +196,27 @@ def followed(recipe: dict, package) -> None:
         (package / file).write_text(text)
 
 
-def copied(home, folder):
+def copied(folder):
     """Return a copy of the package."""
-    return shutil.copytree(home / "scripts/thaw", folder / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
+    return shutil.copytree(HOME / "scripts/thaw", folder / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_the_places_that_a_recipe_edits_are_there(name, home, tmp_path):
+def test_the_places_that_a_recipe_edits_are_there(name, tmp_path):
     recipe, files, _ = RECIPES[name]
-    followed(recipe, copied(home, tmp_path))
+    followed(recipe, copied(tmp_path))
     assert len(recipe) == files
 
 
 @pytest.mark.parametrize("name", ["key", *SLOW])
-def test_what_a_strategy_may_say_works_once_its_recipe_is_followed(name, home, tmp_path):
+def test_what_a_strategy_may_say_works_once_its_recipe_is_followed(name, tmp_path):
     recipe, _, tried = RECIPES[name]
     copy, made = tmp_path / "copy", tmp_path / "made"
     made.mkdir()
-    followed(recipe, copied(home, copy))
-    (copy / "config").symlink_to(home / "config")
-    path = os.pathsep.join(map(str, (copy, home / "tests")))
+    followed(recipe, copied(copy))
+    (copy / "config").symlink_to(HOME / "config")
+    (copy / "thaw/home").symlink_to(HOME)
+    path = os.pathsep.join(map(str, (copy, HOME / "tests")))
     here = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", f"import sys\n{tried}", str(made)]
     done = subprocess.run(command, cwd=copy, env=here, capture_output=True, text=True)
