@@ -14,14 +14,14 @@ from workflow import HOME
 
 BUILDER = '''"""A table of how many runs there are."""
 
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return the number of runs by strategy."""
-    counts = data.runs["strategy"].value_counts()
-    rows = [Row({}, name, [TextCell(str(count))]) for name, count in counts.items()]
-    return text_table(spec, ["Runs"], [Group("", [], rows)], [], "strategy runs", [[*pair] for pair in counts.items()])
+    counts = data.runs["strategy"].value_counts().to_dict()
+    rows = [Row(name, [Cell(count, "count")], [{"strategy": name, "runs": count}]) for name, count in counts.items()]
+    return Table.of_spec(spec, ["Runs"], [Group("", rows)], [])
 '''
 PLAIN = """TABLES = {
     "count_table": OutputKind("thaw.outputs.tables.run_counts:build", "how many runs there are"),

@@ -41,9 +41,9 @@ from thaw.core.failed_outputs import reason
 from thaw.core.files import read_json, write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.outputs.render.typed_table import ALIKE
 from thaw.outputs.report import provenance
 from thaw.outputs.tables.protocol_notes import MARKS as OF_PAPERS
-from thaw.outputs.tables.table_model import ALIKE
 from thaw.outputs.wording import MISSING, WARNINGS
 from thaw.schema.catalogue import Catalogue, shipped
 

@@ -12,9 +12,10 @@ from thaw.core.files import write_json, write_text
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.render import table_formats
 from thaw.outputs.report import report_page
 from thaw.outputs.report.checklist import checklist
-from thaw.outputs.tables import scores, writers
+from thaw.outputs.tables import scores
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
@@ -205,11 +206,12 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(folder / "runs.csv", index=False)
     frame = runs_frame.read_runs(folder / "runs.csv")
     table = scores.build(OutputData(results, frame), shown("main", "strategy_table"))
-    writers.write(table, folder / "tables/main")
+    table_formats.write(table, folder / "tables/main")
     picture = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
+    write_json(folder / "figures/layers.json", {"version": 1, "records": [], "points": [], "failed": ""})
     examples = examples_page.content(frame, report_spec(), results, results / "logs", folder)
     write_text(folder / "examples.html", examples_page.page(examples))
     content = report_page.content(frame, report_spec(), results, folder)

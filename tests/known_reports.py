@@ -12,8 +12,9 @@ import invented
 from thaw.core.files import write_json, write_parquet
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.render import table_formats
 from thaw.outputs.report import report_page
-from thaw.outputs.tables import recommendation, scores, writers
+from thaw.outputs.tables import recommendation, scores
 from thaw.schema.corpora import TaskConfig
 
 ROWS, NAMES = 400, np.array(["no", "yes"])
@@ -46,8 +47,8 @@ class KnownReport:
         common = {"labels": LABELS, "order": order, "notes": {}, "split": "test"}
         main = {"id": "main", "caption": "All scores.", "intervals": True, "costs": ["seconds", "parameters", "share"]}
         advice = {"id": "advice", "caption": "What to take."}
-        writers.write(scores.build(data, common | main), self.folder / "tables/main")
-        writers.write(recommendation.build(data, common | advice), self.folder / "tables/advice")
+        table_formats.write(scores.build(data, common | main), self.folder / "tables/main")
+        table_formats.write(recommendation.build(data, common | advice), self.folder / "tables/advice")
         outputs = [("main", "strategy_table"), ("advice", "advice_table")]
         listed = [{"id": id, "kind": kind, "step": "table", "caption": id, "label": id} for id, kind in outputs]
         spec = invented.report_spec() | {"experiment": "known", "labels": LABELS, "order": order, "notes": {}}

@@ -6,7 +6,8 @@ import pandas
 
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import scores, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import scores
 from tiny_corpus import METRICS, Bench
 
 
@@ -64,4 +65,4 @@ class Shown:
             "order": order,
             "notes": {},
         }
-        return writers.to_markdown(scores.build(OutputData(self.folder, frame), spec))
+        return table_formats.to_markdown(scores.build(OutputData(self.folder, frame), spec))

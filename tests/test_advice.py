@@ -16,7 +16,8 @@ from thaw.decision import record
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
-from thaw.outputs.tables import recommendation, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import recommendation
 from thaw.words import answer_text
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.91, ("top_k", "k03"): 0.85, ("full", "base"): 0.96}
@@ -160,17 +161,17 @@ def test_a_single_class_on_validation_is_said(tmp_path):
 
 
 def test_the_csv_has_a_line_for_each_arm(drawn):
-    header, *lines = csv.reader(io.StringIO(writers.to_csv(drawn)))
+    header, *lines = csv.reader(io.StringIO(table_formats.to_csv(drawn)))
     by_arm = {line[4]: dict(zip(header, line, strict=True)) for line in lines}
     assert by_arm["full"]["taken"] == "1" and by_arm["frozen"]["answer"] == "lower"
     assert by_arm["majority"]["encoder_used"] == "0" and float(by_arm["top_k k03"]["price"]) == 10
 
 
 def test_the_record_beside_the_table_is_what_was_decided_and_a_gap_has_none(drawn, tmp_path):
-    writers.write(drawn, tmp_path / "tables/advice")
+    table_formats.write(drawn, tmp_path / "tables/advice")
     assert record.read(tmp_path) == drawn.answers
     drawn_again = invented.shown("advice", "advice_table")
-    writers.write(writers_gap(drawn_again), tmp_path / "tables/advice")
+    table_formats.write(writers_gap(drawn_again), tmp_path / "tables/advice")
     assert record.read(tmp_path) == []
 
 
@@ -185,7 +186,7 @@ def test_a_record_of_thaw_advise_is_read_where_no_table_is_there(drawn, tmp_path
     assert record.read(tmp_path) == drawn.answers
     record.write(tmp_path / record.ADVISED, [])
     os.utime(tmp_path / record.ADVISED, (1, 1))
-    writers.write(drawn, tmp_path / "tables/advice")
+    table_formats.write(drawn, tmp_path / "tables/advice")
     assert record.read(tmp_path) == drawn.answers, "the latest counts"
     write_json(tmp_path / "tables/advice.json", {"answers": []})
     with pytest.raises(UserError, match="another version of Thaw; delete it and run the experiment again"):

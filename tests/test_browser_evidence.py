@@ -11,7 +11,7 @@ from browser import CHROMIUM
 from test_examples import write_evidence
 from thaw.outputs.figures import cost_front
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.report import output_files
+from thaw.outputs.report import shown_outputs
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium, which is not installed here")
 
@@ -36,7 +36,7 @@ def report(invented_results, invented_frame, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(invented, "write_text", keep_figures)
-        patch.setattr(output_files, "ON_DEMAND", 1000)
+        patch.setattr(shown_outputs, "ON_DEMAND", 1000)
         return invented.draw_report(results, folder)
 
 

@@ -17,11 +17,11 @@ from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS, step_of
 from thaw.outputs.figures import figure_style, merged_load, panels
 from thaw.outputs.figures.panels import Figure
-from thaw.outputs.tables import writers
-from thaw.outputs.tables.table_model import Table
+from thaw.outputs.render import table_formats
+from thaw.outputs.render.typed_table import Table
 from workflow import HOME
 
-TEXTS = {"table": list(FORMATS["table"]), "figure": [".svg", ".csv"]}  # PDF and PNG have a test of their own
+TEXTS = {"table": list(FORMATS["table"]), "figure": [".svg", ".csv", ".json"]}  # PDF and PNG have a test of their own
 LONG = "features, Peters et al."  # after a name
 FIGURES = [kind for kind in OUTPUTS if step_of(kind) == "figure"]
 
@@ -47,7 +47,7 @@ def write(made: Table | Figure, prefix) -> None:
             patch.setattr(panels, "METADATA", {"svg": panels.METADATA["svg"]})
             made.write(prefix)
     else:
-        writers.write(made, prefix)
+        table_formats.write(made, prefix)
 
 
 def assert_drawn(made: Table | Figure) -> None:
@@ -55,7 +55,7 @@ def assert_drawn(made: Table | Figure) -> None:
     if isinstance(made, Figure):
         assert made.drawn.get_axes() and made.csv.count("\n") > 1
     else:
-        assert all(written(made) for written in writers.FORMATS.values()) and len(made.records()) > 1
+        assert all(written(made) for written in table_formats.FORMATS.values()) and len(made.records()) > 1
 
 
 # Draws all kinds in another process, the first figure in all forms: how PDF and PNG are written is the same for all.
@@ -64,7 +64,7 @@ import json, sys
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import writers
+from thaw.outputs.render import table_formats
 from thaw.steps import figure, table
 
 results, runs, folder, jobs = json.load(sys.stdin)
@@ -74,7 +74,7 @@ for kind, spec, probes, merges in jobs:
         made.write(folder + kind)
         panels.METADATA = {"svg": panels.METADATA["svg"]}
     else:
-        writers.write(made, folder + kind)
+        table_formats.write(made, folder + kind)
     assert "torch" not in sys.modules, kind + " imports torch, and with it the seconds that this takes"
 """
 
@@ -96,8 +96,8 @@ def elsewhere(records, tmp_path_factory):
 
 
 def test_the_writers_have_the_formats_that_are_declared():
-    assert {f".{ending}" for ending in writers.FORMATS} == set(FORMATS["table"])
-    assert {f".{ending}" for ending in (*panels.METADATA, "csv")} == set(FORMATS["figure"])
+    assert {f".{ending}" for ending in (*table_formats.FORMATS, "json")} == set(FORMATS["table"])
+    assert {f".{ending}" for ending in (*panels.METADATA, "csv", "json")} == set(FORMATS["figure"])
 
 
 @pytest.mark.parametrize("kind", OUTPUTS)

@@ -1,7 +1,5 @@
 """Figures at a glance: readings of pairs, names next to points, colours, and points that the report finds."""
 
-import csv
-import io
 import re
 
 import numpy as np
@@ -11,22 +9,24 @@ from matplotlib.colors import to_hex
 import invented
 from thaw.outputs.figures import cost_front, figure_style, layer_curve, learning_curve
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.report import output_files, seen_in_figures
+from thaw.outputs.render.values import read_output
+from thaw.outputs.report import seen_in_figures, shown_outputs
 
 COST, LAYERS = (invented.shown("a", kind) for kind in ("cost_figure", "layer_figure"))
 
 
-def marks(axis, gid: str) -> list:
-    return [line for line in axis.get_lines() if (line.get_gid() or "").startswith(gid)]
+def marks(axis) -> list:
+    """Return the lines of a panel that are marks of points and no line."""
+    return [line for line in axis.get_lines() if line.get_marker() not in ("None", "", None)]
 
 
 def test_a_bi_encoder_is_a_hollow_mark_where_others_are_cross_encoders(invented_frame):
     for kind, spec in ((cost_front, COST), (layer_curve, LAYERS)):
         figure = kind.build(OutputData("", invented_frame), spec).drawn
         entities, odd = figure.axes
-        faces = [to_hex(line.get_markerfacecolor()) for line in marks(odd, "points")]
+        faces = [to_hex(line.get_markerfacecolor()) for line in marks(odd)]
         assert faces.count("#ffffff") == 1, "the frozen encoder alone reads texts one by one"
-        assert "#ffffff" not in [to_hex(line.get_markerfacecolor()) for line in marks(entities, "points")]
+        assert "#ffffff" not in [to_hex(line.get_markerfacecolor()) for line in marks(entities)]
         assert "Hollow: bi-encoder" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
@@ -63,9 +63,10 @@ def test_a_strategy_has_one_colour_in_every_figure(invented_frame):
     sizes = learning_curve.sizes(frame.assign(train_rows=1000), LAYERS)
     for (kind, strategy, _), (_, colour, *_) in learning_curve._lines_of(sizes, LAYERS).items():
         assert kind != "run" or colour == colours[strategy]
-    numbers = list(csv.DictReader(io.StringIO((made := cost_front.build(OutputData("", frame), COST)).csv)))
-    for line in marks(made.drawn.axes[0], "points"):
-        assert to_hex(line.get_color()) == colours[numbers[int(line.get_gid().split(".")[1])]["strategy"]]
+    made = cost_front.build(OutputData("", frame), COST)
+    for line in marks(made.drawn.axes[0]):
+        (one,) = (row for row in made.records if row["task"] == "entities" and row["price"] == line.get_xdata()[0])
+        assert to_hex(line.get_color()) == colours[one["strategy"]]
 
 
 @pytest.mark.parametrize("kind", ["cost_figure", "layer_figure"])
@@ -73,37 +74,37 @@ def test_the_report_finds_each_point_of_a_picture(invented_frame, tmp_path, kind
     module = {"cost_figure": cost_front, "layer_figure": layer_curve}[kind]
     figure = module.build(OutputData("", invented_frame), invented.shown("a", kind))
     figure.write(tmp_path / "figure")
-    svg, numbers = (tmp_path / "figure.svg").read_text(), (tmp_path / "figure.csv").read_text()
-    found = output_files.points(svg, numbers, invented.LABELS)
+    content = read_output(tmp_path / "figure.json")
+    found = shown_outputs.points(content, invented.LABELS)
     assert len(found) == 2 * len(invented.POINTS) and len({point["anchor"] for point in found}) == len(found)
     width, height = figure.drawn.get_size_inches() * figure.drawn.dpi
     axis = figure.drawn.axes[1]
-    rows = list(csv.DictReader(io.StringIO(numbers)))
-    for line in marks(axis, "points"):
-        for n, place in zip(line.get_gid().split(".")[1:], axis.transData.transform(line.get_xydata()), strict=True):
-            expected = (100 * place[0] / width, 100 - 100 * place[1] / height)
-            strategy, variant = rows[int(n)]["strategy"], rows[int(n)]["variant"]
-            own = next(p for p in found if p["anchor"] == f"odd.run.all.tiny.linear.{strategy}.{variant}")
-            assert np.allclose((own["left"], own["top"]), expected, atol=0.1)
+    drawn = [place for line in marks(axis) for place in axis.transData.transform(line.get_xydata())]
+    expected = sorted((100 * place[0] / width, 100 - 100 * place[1] / height) for place in drawn)
+    own = sorted((point["left"], point["top"]) for point in found if point["task"] == "odd")
+    assert np.allclose(own, expected, atol=0.1)
+    for point in content["points"]:
+        row = content["records"][point["record"]]
+        assert any(p["left"] == point["left"] and f".{row['strategy']}.{row['variant']}" in p["anchor"] for p in found)
     top = next(point for point in found if point["anchor"] == "odd.run.all.tiny.linear.top_k.k03")
     assert re.match(r"Top k \(k = 3\), R&D_50%: 76\.5; 4\d\ss, ", top["text"])
     assert ("Pareto" in top["text"]) == (kind == "cost_figure")
 
 
 def test_a_large_picture_is_packed_until_it_is_asked_for(monkeypatch):
-    assert output_files.picture(b"<svg/>")["image"].startswith("data:image/svg+xml;base64,")
-    monkeypatch.setattr(output_files, "ON_DEMAND", 3)
-    packed = output_files.picture(b"<svg/>")
-    assert packed["image"] == "" and packed == output_files.picture(b"<svg/>")
+    assert shown_outputs.picture(b"<svg/>")["image"].startswith("data:image/svg+xml;base64,")
+    monkeypatch.setattr(shown_outputs, "ON_DEMAND", 3)
+    packed = shown_outputs.picture(b"<svg/>")
+    assert packed["image"] == "" and packed == shown_outputs.picture(b"<svg/>")
 
 
 def test_below_a_figure_is_said_what_is_seen(invented_frame):
-    numbers = cost_front.build(OutputData("", invented_frame), COST).csv
+    numbers = cost_front.build(OutputData("", invented_frame), COST).records
     assert seen_in_figures.sentence("cost_figure", numbers, invented.LABELS) == (
         "On the front: Entities: Frozen, Top k (k = 1) and Top k (k = 3); "
         "R&D_50%: Frozen, Top k (k = 1) and Top k (k = 3)."
     )
-    numbers = layer_curve.build(OutputData("", invented_frame), LAYERS).csv
+    numbers = layer_curve.build(OutputData("", invented_frame), LAYERS).records
     assert seen_in_figures.sentence("layer_figure", numbers, invented.LABELS) == (
         "Top k: from k = 1 to k = 3 the mean rises in 2 of 2 panels (Entities +10.0, R&D_50% +10.0)."
     )

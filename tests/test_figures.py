@@ -48,7 +48,7 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
     for row in scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table")).groups[0].rows:
         for task, cell in zip(invented.TASKS, row.cells, strict=True):
             assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
-                cell.mean, abs=1e-4
+                cell.value, abs=1e-4
             )
 
 

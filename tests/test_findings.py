@@ -12,7 +12,8 @@ import scored_runs
 from test_papers import planned
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import claims, over_tasks, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import claims, over_tasks
 from thaw.schema.yaml_files import read_yaml
 
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
@@ -41,8 +42,8 @@ def answers_of(folder, contrast: list[float], margin: dict) -> tuple[str, str]:
     )
     claim = {key: value for key, value in entry().items() if key != "above"} | margin
     table = claims.build(OutputData(folder, runs), invented.shown("f", "finding_table") | {"findings": [claim]})
-    (line,) = table.lines
-    return line[table.header.index("answer")], table.groups[0].rows[0].cells[1].text
+    (line,) = table.records()
+    return line["answer"], table.groups[0].rows[0].cells[1].text
 
 
 @pytest.mark.parametrize(
@@ -79,13 +80,13 @@ def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_p
     spec = invented.shown("f", "finding_table") | {"findings": [entry()]}
     for how, first in (("apart", {}), ("together", dict.fromkeys(names, names[0]))):
         table = claims.build(OutputData(tmp_path, runs, first=first), spec)
-        lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+        lines = table.records()
         found[how] = [(line["subset"], line["seeds"], line["answer"]) for line in lines]
     assert [line[:2] for line in found["apart"]] == [(name, 1) for name in names]
     assert found["together"] == [(names[0], 8, "higher")]
     both = [f"odd.run.{names[0]}.tiny.linear.{strategy}.base" for strategy in ("first", "second")]
-    assert [anchor for _, anchor in table.groups[0].rows[0].cells[-1].runs] == both
-    assert f'<a href="../examples.html#{both[0]}">' in writers.to_html(table)
+    assert [anchor for _, anchor in table.groups[0].rows[0].cells[-1].behind] == both
+    assert f'<a href="../examples.html#{both[0]}">' in table_formats.to_html(table)
 
 
 def entry(times: float = -1.0, **changes) -> dict:
@@ -111,13 +112,13 @@ def test_a_table_of_findings_says_what_came_out_and_by_how_much(tmp_path):
     assert cells["First wins."][:2] == ["Nobody 2020", "1 higher"]
     assert cells["First wins."][2].startswith("R&D_50%: higher 2.8 [")
     assert cells["Deep wins."] == ["Nobody 2020", "–", "it needs 12 layers"]
-    first, second, third = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    first, second, third = csv.DictReader(io.StringIO(table_formats.to_csv(table)))
     assert [line["answer"] for line in (first, second, third)] == ["higher", "", "higher"]
     mean = sum(a - 0.99 * b for a, b in zip(*SCORES.values(), strict=True)) / 8
     assert float(third["value"]) == pytest.approx(mean, abs=1e-3) and 0 < float(third["low"]) < mean
     assert (first["seeds"], first["margin"], second["reason"]) == ("8", "above 0", "it needs 12 layers")
-    page = writers.to_html(table)
-    assert r"R\&D" in writers.to_tex(table)
+    page = table_formats.to_html(table)
+    assert r"R\&D" in table_formats.to_tex(table)
     assert page.count("<div>R&amp;D_50%: higher ") == 2, "each task has a line of its own"
 
 
@@ -132,7 +133,7 @@ def test_claims_by_tasks_have_a_column_for_each_task_on_the_splits_that_are_aske
     if columns:
         mean = sum(a - b for a, b in zip(*SCORES.values(), strict=True)) / 8
         assert first[2].startswith(f"higher {mean:.1f} [") and second[2] == ""
-    (line, _) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    line, _ = table.records()
     assert (line["split"] == "test") == bool(columns), "the CSV has the splits that the table shows"
 
 
@@ -148,7 +149,7 @@ def test_claims_by_tasks_have_the_tasks_in_the_order_of_the_experiment(tmp_path)
 def test_seeds_that_lack_a_score_are_left_out(tmp_path):
     runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    (line,) = table.records()
     assert line["seeds"] == 3
 
 
@@ -170,10 +171,10 @@ def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
     parts = [scored_runs.write_scores(tmp_path, scores, name) for name, scores in (("n100", small), ("n1000", large))]
     runs = pandas.concat(parts, ignore_index=True)
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+    lines = table.records()
     assert [(line["subset"], line["seeds"], line["value"]) for line in lines] == [
-        ("n100", 3, "0.0000"),
-        ("n1000", 2, "0.0000"),
+        ("n100", 3, 0.0),
+        ("n1000", 2, 0.0),
     ]
     assert table.groups[0].rows[0].cells[1].text == "2 open"
     assert any(note.startswith("With fewer than 3 seeds") for note in table.notes)
@@ -184,7 +185,7 @@ def test_an_undertrained_strategy_is_a_flag_beside_the_answer(tmp_path, count, f
     runs = scored_runs.write_scores(tmp_path, SCORES)
     runs.loc[(runs["strategy"] == "second") & (runs["seed"] <= count), "flags"] = "validation_flat;underfit"
     table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    (line,) = table.records()
     assert (line["answer"], line["flags"], table.groups[0].rows[0].cells[1].text) == ("higher", flags, "1 higher")
     assert table.groups[0].rows[0].cells[2].text.endswith("], undertrained" if flags else "]")
     assert any(note.startswith("Undertrained:") for note in table.notes) == bool(flags)
@@ -204,7 +205,7 @@ def over(folder, weak=()):
     tests = [test | {"task": task} for test in entry()["tests"] for task in TASKS]
     spec = invented.shown("o", "over_tasks_table", claims=["one"], findings=[entry(tests=tests)])
     table = over_tasks.build(OutputData(folder, runs), spec)
-    (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    (line,) = csv.DictReader(io.StringIO(table_formats.to_csv(table)))
     return runs, table, line
 
 

@@ -9,7 +9,8 @@ import invented
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import forgetting, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import forgetting
 
 
 def record(folder, kind: str, strategy: str, losses: dict[int, tuple[float, float]]):
@@ -36,13 +37,13 @@ def test_losses_before_and_after_by_strategy(tmp_path):
     table = forgetting.build(data, invented.shown("f", "forgetting_table"))
     (group,) = table.groups
     cells = {row.name: [cell.text if cell else "" for cell in row.cells] for row in group.rows}
-    assert cells == {"Full": ["2.00", "3.50 ± 0.50", "0.50", "0.75"], "top": ["2.00", "2.25", "", ""]}
-    lines = list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+    assert cells == {"Full": ["2.0", "3.50 ± 0.50", "0.5", "0.75"], "top": ["2.0", "2.25", "", ""]}
+    lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
     assert [(line["run"], line["seed"], line["after"]) for line in lines if line["probe"] == "my_masked_loss"] == [
-        ("linear.full.base", "1", "3.000000"),
-        ("linear.full.base", "2", "4.000000"),
-        ("linear.full.base", "3", "3.500000"),
-        ("linear.top.base", "1", "2.250000"),
+        ("linear.full.base", "1", "3.0"),
+        ("linear.full.base", "2", "4.0"),
+        ("linear.full.base", "3", "3.5"),
+        ("linear.top.base", "1", "2.25"),
     ]
     with pytest.raises(UserError, match="a forgetting_table needs probes of kind masked_loss or next_sentence_loss"):
         forgetting.build(OutputData(tmp_path, probes=paths[3:]), invented.shown("f", "forgetting_table"))

@@ -20,7 +20,8 @@ from thaw.data.corpus import rows_outside
 from thaw.encoders.fewer_heads import take_out
 from thaw.encoders.transformers import Encoder
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import removed_heads, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import removed_heads
 from thaw.probes.head_importance import SHARES, masked
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -183,7 +184,7 @@ def test_the_table_has_means_over_seeds_and_time_as_a_share(tmp_path):
         "0 %": ["91.0 ± 1.0", "91.0 ± 1.0", "2.00", "100"],
         "50 %": ["41.0 ± 1.0", "16.0 ± 1.0", "2.00", "75"],
     }
-    lines = list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+    lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
     assert [float(line["random"]) for line in lines] == pytest.approx([90, 15, 92, 17, 91, 16])
     write_json(tmp_path / "metrics.json", {"spec": spec, "layers": []})
     with pytest.raises(UserError, match="a head_removal_table needs a probe of kind head_removal on encoders that"):

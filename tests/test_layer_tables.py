@@ -11,7 +11,8 @@ from test_probe_maps import written
 from test_probes_plan import planned
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import by_layer, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import by_layer
 
 LABELS = {"tasks": {"pos": "Parts of speech", "one": "First"}, "strategies": {"full": "Full"}}
 SPEC = {"id": "t", "caption": "C.", "split": "test", "labels": LABELS, "probes": {"cka": "CKA", "moved": "Weights"}}
@@ -19,13 +20,13 @@ SPEC = {"id": "t", "caption": "C.", "split": "test", "labels": LABELS, "probes":
 
 def rows(table) -> dict[str, list[str]]:
     """Return the lines of a table as Markdown, by name."""
-    lines = [line for line in writers.to_markdown(table).splitlines() if line.startswith("| ")]
+    lines = [line for line in table_formats.to_markdown(table).splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {name: rest for name, *rest in cells}
 
 
 def numbers(table) -> list[dict]:
-    return list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+    return list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
 
 
 def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
@@ -49,8 +50,10 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
         "25.0",
     ]
     assert [cell and cell.text for cell in table.groups[1].rows[0].cells] == ["20.0 ± 10.0", "–", None, None]
-    assert r"Parts of speech: edge F1 & 60.0 $\pm$ 10.0 & \textbf{80.0 $\pm$ 10.0} &  & 25.0" in writers.to_tex(table)
-    assert "<strong>80.0 ± 10.0</strong>" in writers.to_html(table)
+    assert r"Parts of speech: edge F1 & 60.0 $\pm$ 10.0 & \textbf{80.0} $\pm$ 10.0 &  & 25.0" in table_formats.to_tex(
+        table
+    )
+    assert "<strong>80.0 ± 10.0</strong>" in table_formats.to_html(table)
     assert "on test: mean ± standard deviation (n − 1) over 1 to 3 seeds, from 3 on." in table.notes[0]
     assert "for UUAS, DSpr, NSpr and root accuracy a chain" in table.notes[2]
     first = numbers(table)[0]

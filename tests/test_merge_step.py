@@ -20,8 +20,8 @@ from thaw.merging.fresh_process import FreshProcess
 from thaw.merging.served_runs import select
 from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.render import table_formats
 from thaw.outputs.tables import merged as tables
-from thaw.outputs.tables import writers
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from tiny_corpus import run_in_process
@@ -193,8 +193,8 @@ def texts_of(axis) -> list:
 def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
-    header, line = csv.reader(io.StringIO(writers.to_csv(tables.build(data, spec))))
-    links = re.findall(r'examples\.html#([^"]+)', writers.to_html(tables.build(data, spec)))
+    header, line = csv.reader(io.StringIO(table_formats.to_csv(tables.build(data, spec))))
+    links = re.findall(r'examples\.html#([^"]+)', table_formats.to_html(tables.build(data, spec)))
     shown = {link for link in links if not link.startswith("merge.")}
     one = tables.build(data, spec).groups[0]
     assert one.name.startswith("One trunk, ") and tables.build_latency(data, spec).notes[1].startswith("One trunk: ")
@@ -204,7 +204,7 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     assert "merge.n.e.one" in links and len(shown) == 2, "a run that the experiment does not show is no link"
     row = dict(zip(header, line, strict=True))
     assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])
-    times = list(csv.DictReader(io.StringIO(writers.to_csv(tables.build_latency(data, spec)))))
+    times = list(csv.DictReader(io.StringIO(table_formats.to_csv(tables.build_latency(data, spec)))))
     assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
     figure = merged_load.build(data, spec)
     figure.write(tmp_path / "load")
@@ -231,7 +231,7 @@ def test_a_branch_with_a_flag_is_marked_in_the_table(made, tmp_path):
     validation = {row.name: row.cells[2].text for row in table.groups[0].rows[:2]}
     assert validation["rivers"].endswith("†") and "†" not in validation["sings"]
     assert table.notes[-1] == "† Warning: predicts a single class, or one set of labels, on validation."
-    header, line = csv.reader(io.StringIO(writers.to_csv(table)))
+    header, line = csv.reader(io.StringIO(table_formats.to_csv(table)))
     assert dict(zip(header, line, strict=True))["flags"] == "rivers:one_class"
 
 

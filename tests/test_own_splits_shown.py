@@ -9,8 +9,8 @@ from thaw.core.errors import UserError
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.render import table_formats
 from thaw.outputs.report import methods
-from thaw.outputs.tables import writers
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.corpora import SubsetConfig
@@ -42,7 +42,7 @@ def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
     for kind, spec in [*shown, ("reserved", records.spec("strategy_table") | {"split": "reserved"})]:
         data = OutputData(records.results, path, [], spec.get("first_draws"))
         table = OUTPUTS[spec["kind"]].load()(data, spec)
-        made[kind] = writers.FORMATS["md"](table)
+        made[kind] = table_formats.FORMATS["md"](table)
     for kind, split in (("strategy_table", "test"), ("reserved", "reserved")):
         columns = made[kind].partition("\n| |")[2].partition("\n")[0].split(" | ")
         assert [name.strip().partition("<br>")[0] for name in columns] == ["colour", "weight"]

@@ -10,8 +10,8 @@ import invented
 from thaw.core.home import HOME
 from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import Column
-from thaw.outputs.tables import writers
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
+from thaw.outputs.render import table_formats
+from thaw.outputs.render.typed_table import Group, Row, Table, said
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,13 @@ def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
 
 
 def test_a_table_of_sentences_breaks_pages_and_its_lines():
-    cells = [TextCell("holds"), TextCell("a sentence that is long enough to need several lines in any table of a page")]
+    cells = [said("holds"), said("a sentence that is long enough to need several lines in any table of a page")]
     columns = [Column("", "", title, "", False) for title in ("Answer", "Why")]
-    table = TextTable(
-        "told", "What is told.", columns, [], [Group("", [], [Row({}, "100 % of it", cells)])], [], sentences=True
-    )
-    text = writers.to_tex(table)
+    groups = [Group("", [Row("100 % of it", cells)])]
+    table = Table("told", "What is told.", columns, groups, sentences=True)
+    text = table_formats.to_tex(table)
     assert text.count("p{0.") == 3 and "\\begin{longtable}" in text and "100 \\% of it & holds & a sentence" in text
-    assert "| :--" not in writers.to_markdown(table) and "|:--|:--|:--|" in writers.to_markdown(table)
+    assert "| :--" not in table_formats.to_markdown(table) and "|:--|:--|:--|" in table_formats.to_markdown(table)
 
 
 def test_it_compiles(folder):

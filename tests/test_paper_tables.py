@@ -13,7 +13,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.tables import reproduction, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import reproduction
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.65, ("top_k", "k02"): 0.88, ("full", "base"): 0.90}
 
@@ -51,8 +52,9 @@ def drawn(made, **changes):
 
 
 def lines_of(table) -> dict:
-    """Return {(row, line): text of its only cell}."""
-    return {(group.name, row.name): row.cells[0].text for group in table.groups for row in group.rows}
+    """Return {(row, line): text of its only cell, with its interval}."""
+    cells = {(group.name, row.name): row.cells[0] for group in table.groups for row in group.rows}
+    return {key: f"{cell.text} {cell.interval}".strip() for key, cell in cells.items()}
 
 
 def test_each_row_has_the_printed_number_ours_and_the_difference(made):
@@ -61,9 +63,7 @@ def test_each_row_has_the_printed_number_ours_and_the_difference(made):
     means = 100 * runs.groupby("strategy")["value"].mean()
     lines = lines_of(table)
     assert lines["Frozen", "published"] == "62.5" and lines["Full", "published"] == "–"
-    assert lines["Frozen", "reproduced"].startswith(f"{means['frozen']:.1f} [") and lines[
-        "Frozen", "reproduced"
-    ].endswith("]ᵃᵇ")
+    assert lines["Frozen", "reproduced"].startswith(f"{means['frozen']:.1f}ᵃᵇ [")
     assert lines["Frozen", "difference"] == f"{means['frozen'] - 62.5:.1f}".replace("-", "−")
     assert ("Full", "difference") not in lines and ("Lost", "reproduced") not in lines
     assert lines["Gain", "reproduced"].startswith(f"{means['full'] - means['frozen']:.1f} [")
@@ -75,7 +75,7 @@ def test_a_difference_by_the_papers_rule_is_over_the_seeds_that_both_have(made):
     few = runs.assign(value=values)[~((runs["strategy"] == "full") & (runs["seed"] <= 2))]
     means = 100 * few[few["seed"] > 2].groupby("strategy")["value"].mean()
     table = drawn((results, few), aggregation="lee2019")
-    (gain,) = (dict(zip(table.header, line, strict=True)) for line in table.lines if line[0] == "Gain")
+    (gain,) = (line for line in table.records() if line["row"] == "Gain")
     due = pytest.approx(means["full"] - means["frozen"], abs=1e-3)
     assert (float(gain["ours"]), float(gain["by_rule"]), gain["seeds"]) == (due, due, 4)
 
@@ -84,11 +84,11 @@ def test_a_reproduced_number_leads_to_its_runs(made):
     table = drawn(made)
     rows = {(group.name, row.name): row for group in table.groups for row in group.rows}
     frozen, full = (f"odd.run.all.tiny.linear.{strategy}.base" for strategy in ("frozen", "full"))
-    assert table.anchor(rows["Frozen", "reproduced"], 0) == frozen
-    assert [anchor for _, anchor in table.runs(rows["Gain", "reproduced"], 0)] == [full, frozen], "of both its sides"
-    assert table.runs(rows["Gain", "reproduced"], 0)[0][0] == "R&D_50%: Full"
-    assert table.anchor(rows["Frozen", "difference"], 0) == frozen
-    assert not table.anchor(rows["Frozen", "published"], 0), "a paper's number has no runs here"
+    assert rows["Frozen", "reproduced"].cells[0].link == frozen
+    assert [anchor for _, anchor in rows["Gain", "reproduced"].cells[0].behind] == [full, frozen], "of both its sides"
+    assert rows["Gain", "reproduced"].cells[0].behind[0][0] == "R&D_50%: Full"
+    assert rows["Frozen", "difference"].cells[0].link == frozen
+    assert not rows["Frozen", "published"].cells[0].link, "a paper's number has no runs here"
 
 
 def test_differences_speak_by_the_papers_own_rule(made):
@@ -104,12 +104,12 @@ def test_differences_speak_by_the_papers_own_rule(made):
 
 
 def test_the_interval_holds_the_rate_that_the_predictions_were_made_with(made):
-    _, *lines = csv.reader(io.StringIO(writers.to_csv(drawn(made))))
-    by_row = {line[0]: dict(zip(reproduction.HEADER.split(), line, strict=False)) for line in lines}
+    lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(drawn(made)))))
+    by_row = {line["row"]: line for line in lines}
     for row, rate in (("Frozen", 60), ("Full", 90), ("Gain", 30)):
         low, high = float(by_row[row]["low"]), float(by_row[row]["high"])
         assert low < rate < high and high - low < 12, row
-    assert by_row["Lost"]["ours"] == "" and lines[-1][-1] == "its weights are gone"
+    assert by_row["Lost"]["ours"] == "" and lines[-1]["reason"] == "its weights are gone"
 
 
 def test_the_notes_tell_what_is_not_as_in_the_paper(made):
@@ -134,7 +134,8 @@ def test_the_least_k_and_the_papers_rule(made):
     columns = [{"label": "Odd", "scale": "number", "over": None}, {"label": "most", "scale": "number", "over": "most"}]
     table = drawn(made, rows=rows, columns=columns, aggregation="lee2019")
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
-    assert cells["published"] == ["1", "2"] and cells["reproduced"][0] == "2 [2, 2]" and cells["reproduced"][1] == "2"
+    assert cells["published"] == ["1", "2"] and cells["reproduced"] == ["2", "2"]
+    assert next(row for row in table.groups[0].rows if row.name == "reproduced").cells[0].interval == "[2, 2]"
     assert cells["reproduced, by the paper's rule"] == ["2", "2"] and cells["difference"] == ["1", "0"]
     assert any(note.startswith("The paper's rule") for note in table.notes)
 
@@ -156,16 +157,15 @@ def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):
     drawn_rows = drawn(made, rows=rows, columns=columns).groups[0].rows
     (reproduced,) = (row.cells for row in drawn_rows if row.name == "reproduced")
     rate = made[1].query("strategy == 'full'")["value"].mean()
-    assert reproduced[0].text.startswith(f"{100 - 100 * rate:.1f} [") and reproduced[1].text.startswith(
-        f"{rate:.3f} [0.8"
-    )
+    assert reproduced[0].text == f"{100 - 100 * rate:.1f}" and reproduced[0].low < 100 - 100 * rate
+    assert reproduced[1].text == f"{rate:.3f}" and reproduced[1].interval.startswith("[0.8")
 
 
 def test_all_formats_are_written_and_escaped(made):
     table = drawn(made)
-    tex = writers.to_tex(table)
+    tex = table_formats.to_tex(table)
     assert r"$^a$$^b$" in tex and r"\emph{Frozen}" in tex and tex.count("{") == tex.count("}")
-    assert "[" in writers.to_html(table) and "| **Gain** |" in writers.to_markdown(table)
+    assert "[" in table_formats.to_html(table) and "| **Gain** |" in table_formats.to_markdown(table)
 
 
 def test_a_run_whose_predictions_are_gone_is_an_error(made):
@@ -200,7 +200,7 @@ def test_the_most_of_all_is_over_the_tasks_that_the_paper_has(made):
     row = {"label": "90 %", "cells": [*cells, {"printed": 1.0}]}
     every = {"label": "none is printed", "cells": [cell | {"printed": None} for cell in [*cells, {}]]}
     table = drawn(made, rows=[row, every], columns=columns)
-    numbers = {(line[0], line[1]): line[table.header.index("ours")] for line in table.lines}
+    numbers = {(line["row"], line["column"]): line["ours"] for line in table.records()}
     assert numbers["90 %", "most"] == numbers["90 %", "A"] != numbers["90 %", "B"]
     assert numbers["none is printed", "most"] == numbers["none is printed", "B"]
 
@@ -209,7 +209,9 @@ def test_fewer_rows_are_not_the_papers(made):
     cell = {"printed": 1.0, "at": at("frozen"), "marks": ["rows"]}
     table = drawn(made, rows=[{"label": "A", "cells": [cell]}])
     (note,) = [note for note in table.notes if note.startswith("ᵈ Fewer rows to train on or to score than all: ")]
-    assert "ᵈ" in writers.to_markdown(table) and "numbers of rows are the paper's" not in "".join(table.notes), note
+    assert "ᵈ" in table_formats.to_markdown(table) and "numbers of rows are the paper's" not in "".join(table.notes), (
+        note
+    )
 
 
 def test_a_split_is_the_papers_only_where_that_is_known(made):

@@ -8,7 +8,8 @@ from transformers import BertConfig, BertModel
 
 import invented
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import parameters, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import parameters
 
 WIDTH, INNER, WORDS, PLACES, LAYERS = 8, 32, 50, 16, 3
 
@@ -26,7 +27,7 @@ def test_counts_are_those_of_the_formulas(tmp_path):
     runs = pandas.DataFrame({"kind": ["baseline", "run", "run"], "encoder": ["", "tiny", "tiny"]})
     spec = invented.shown("parameters", "parameter_table")
     table = parameters.build(OutputData(tmp_path, runs), spec)
-    (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    (line,) = csv.DictReader(io.StringIO(table_formats.to_csv(table)))
     embeddings = WIDTH * (WORDS + PLACES + 2) + 2 * WIDTH
     layer = 4 * (WIDTH * WIDTH + WIDTH) + 2 * WIDTH * INNER + INNER + WIDTH + 4 * WIDTH
     pooler = WIDTH * WIDTH + WIDTH

@@ -54,7 +54,7 @@ def test_a_difference_needs_a_reason_and_a_setting_must_exist(checked):
 def test_only_what_is_read_from_a_setting_is_said_to_be(invented_lines):
     made = protocol.build(None, invented_lines)
     assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol.MARK, "a tenth"]
-    assert made.notes == protocol.NOTES and [line[-1] for line in made.lines] == ["catalogues", "words"]
+    assert made.notes == protocol.NOTES and [line["here_from"] for line in made.records()] == ["catalogues", "words"]
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_a_number_counts_as_computed_only_where_every_part_has_a_result():
     spec = {"id": "x", "caption": "", "coverage": {"tables": [table | {"cells": cells}], "subset": "all", "cite": "N"}}
     spec["coverage"]["arxiv"] = "1"
     made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
-    assert made.lines == [["Table 1", 4, 3, 3, 1, 1], ["All", 4, 3, 3, 1, 1]]
+    assert [[*line.values()] for line in made.records()] == [["Table 1", 4, 3, 3, 1, 1], ["All", 4, 3, 3, 1, 1]]
     assert protocol.UNVERIFIED not in made.notes and "Table 1, without an address: lost." in made.notes
     rows[0]["encoder"] = "minilm"
     made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
-    assert made.lines[1] == ["All", 4, 3, 3, 0, 0] and protocol.UNVERIFIED in made.notes
+    assert [*made.records()[1].values()] == ["All", 4, 3, 3, 0, 0] and protocol.UNVERIFIED in made.notes

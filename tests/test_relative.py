@@ -12,7 +12,9 @@ import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame import draws
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import relative, scores, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.render.typed_table import ALIKE
+from thaw.outputs.tables import relative, scores
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 
@@ -34,7 +36,7 @@ def drawn(folder, frame, first=None, start: str | None = "frozen"):
     """Return the table of some runs, and the lines of its CSV by strategy."""
     spec = invented.shown("r", "relative_table", reference="full", **({"start": start} if start else {}))
     table = relative.build(OutputData(folder, frame, first=first), spec)
-    lines = list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+    lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
     return table, {line["strategy"]: line for line in lines}
 
 
@@ -56,9 +58,9 @@ def test_difference_share_and_price_by_hand(tmp_path):
     ends = f"[{float(line['low']):.1f}, {float(line['high']):.1f}]".replace("-", "−")
     way = f"{share:.1f} % [{float(line['share_low']):.1f}, {float(line['share_high']):.1f}]"
     assert (cell.best, cell.interval, cell.below, price.text) == (True, ends, way, "8.0 %")
-    assert f"| **{cell.text}** {ends}; {way} | 8.0 % |" in writers.to_markdown(table)
-    assert f"<small>{ends}</small><small>{way}</small>" in writers.to_html(table)
-    small = [text for text in writers.to_tex(table).splitlines() if text.startswith(r" & \scriptsize")]
+    assert f"| **{cell.text}** {ends}; {way} | 8.0 % |" in table_formats.to_markdown(table)
+    assert f"<small>{ends}</small><small>{way}</small>" in table_formats.to_html(table)
+    small = [text for text in table_formats.to_tex(table).splitlines() if text.startswith(r" & \scriptsize")]
     assert ends.replace("−", "$-$") in "".join(small) and rf"{share:.1f} \%" in "".join(small)
     assert "holds all 2 differences of the table together" in table.notes[0]
 
@@ -78,7 +80,7 @@ def test_prices_are_summed_over_tasks_and_a_stalled_training_changes_none(tmp_pa
     other = frame.assign(task="late", price_seconds=later)
     table, _ = drawn(tmp_path, pandas.concat([frame, other], ignore_index=True))
     top = next(row for row in table.groups[0].rows if row.name.startswith("Top"))
-    assert top.cells[-1].mean == pytest.approx(100 * (8 + 21) / (100 + 300))
+    assert top.cells[-1].value == pytest.approx(100 * (8 + 21) / (100 + 300))
 
 
 def test_strategies_are_compared_over_the_seeds_that_both_have(tmp_path):
@@ -137,7 +139,7 @@ def test_two_strategies_with_the_same_runs_have_the_same_marks(tmp_path):
     frame = pandas.concat([frame, frame.assign(role="validation", split="validation")])
     spec = invented.shown("m", "strategy_table", intervals=True)
     table = scores.build(OutputData(tmp_path, frame), spec)
-    marks = {row.key["strategy"]: (row.cells[0].best, row.cells[0].mark) for row in table.groups[0].rows}
+    marks = {row.key["strategy"]: (row.cells[0].best, ALIKE * row.cells[0].open) for row in table.groups[0].rows}
     assert marks == {"full": (True, ""), "top_k": (False, "≈"), "frozen": (False, ""), "copy": (False, "")}
     assert any("≈: open against it" in note for note in table.notes)
 

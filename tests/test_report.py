@@ -147,13 +147,12 @@ def test_a_task_whose_choices_are_made_on_the_reported_split_is_named(known_cont
 def test_the_abstract_counts_the_answers_to_the_papers_claims():
     by_claim = {"Deep wins.": ["higher", "higher", "open"], "Wide wins.": ["lower"], "Both tie.": ["within", ""]}
     by_claim |= {"Size matters.": [""]}
-    rows = [(claim, "tiny", answer) for claim, found in by_claim.items() for answer in found]
-    lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
+    lines = [{"claim": claim, "answer": answer} for claim, found in by_claim.items() for answer in found]
     start = "Claims of papers about these strategies, as differences: "
     assert methods.claims(lines) == (
         f"{start}“Deep wins”: 2 higher, 1 open; “Wide wins”: 1 lower; “Both tie”: 1 within."
     )
-    assert methods.claims(lines[lines["answer"] == ""]) == f"{start}none has a score."
+    assert methods.claims([line for line in lines if not line["answer"]]) == f"{start}none has a score."
 
 
 def test_of_runs_with_two_optimizers_both_are_cited(invented_results, invented_frame, tmp_path):
@@ -242,7 +241,7 @@ def test_the_report_has_the_tables_own_numbers(page, invented_frame):
 
 def test_the_report_names_what_is_missing(invented_results, tmp_path):
     frame = runs_frame.read_runs(invented_results / "outputs/invented/runs.csv")
-    with pytest.raises(UserError, match=r"tables/main\.html is missing"):
+    with pytest.raises(UserError, match=r"tables/main\.json is missing"):
         report_page.content(frame, invented.report_spec(), invented_results, tmp_path)
 
 

@@ -8,7 +8,8 @@ import invented
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
-from thaw.outputs.tables import variance, writers
+from thaw.outputs.render import table_formats
+from thaw.outputs.tables import variance
 from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
@@ -42,17 +43,13 @@ def test_what_belongs_to_initialisation_and_order_by_hand():
     (row,) = made.groups[0].rows
     assert row.name == "R&D_50%, dev: Full"
     assert [cell.text for cell in row.cells] == ["2.83", "1.41", "–", "–", "0.00", "2 × 2"], "no shares of two levels"
-    lines = {line[7]: line[9:13] for line in made.records()[1:]}
-    assert {name: line[0] for name, line in lines.items()} == {
-        "initialisation": "8.000000",
-        "order": "2.000000",
-        "rest": "0.000000",
-    }
-    assert float(lines["initialisation"][1]) == pytest.approx(8 / chi2.ppf(0.975, 1), rel=1e-3)
-    assert all(line[3] == "" for line in lines.values()) and "No shares" in made.notes[3]
-    assert "2 × 2" in writers.to_markdown(made)
+    lines = {line["factor"]: line for line in made.records()}
+    assert {name: line["variance"] for name, line in lines.items()} == {"initialisation": 8, "order": 2, "rest": 0}
+    assert lines["initialisation"]["low"] == pytest.approx(8 / chi2.ppf(0.975, 1), rel=1e-3)
+    assert all(line["share"] is None for line in lines.values()) and "No shares" in made.notes[3]
+    assert "2 × 2" in table_formats.to_markdown(made)
     behind = [(f"a, order = {o}", f"odd.run.a.tiny.linear.full.order{o:02d}") for o in (1, 2)]
-    assert made.runs(row, 5) == behind and all(anchor in writers.to_html(made) for _, anchor in behind)
+    assert row.cells[5].behind == behind and all(anchor in table_formats.to_html(made) for _, anchor in behind)
 
 
 def test_three_levels_have_shares():
@@ -66,7 +63,7 @@ def test_a_single_factor_has_no_share():
     (row,) = made.groups[0].rows
     assert [cell.text for cell in row.cells] == ["–", "–", "1.00", "–", "–", "3"]
     assert any("with a single factor" in note for note in made.notes)
-    assert dict(zip(made.header, made.lines[0], strict=True))["share"] == ""
+    assert made.records()[0]["share"] is None
 
 
 def test_a_seed_is_nested_in_its_draw():
@@ -77,7 +74,7 @@ def test_a_seed_is_nested_in_its_draw():
     values = {1: {1: 70, 2: 72, 3: 74}, 2: {7: 82, 8: 78, 9: 80}}
     drawn = {("full", "base", s, f"d{d}"): value for d, by_seed in values.items() for s, value in by_seed.items()}
     made = variance.build(OutputData("", scored(drawn)), SPEC)
-    lines = {line[7]: [float(number) for number in line[9:12] if number] for line in made.records()[1:]}
+    lines = {line["factor"]: [line[name] for name in ("variance", "low", "high")] for line in made.records()}
     assert (lines["seed"][0], lines["subset"][0]) == (4.0, pytest.approx(32 - 4 / 3, abs=1e-6))
     assert lines["seed"][1:] == pytest.approx([4 * 4 / chi2.ppf(p, 4) for p in (0.975, 0.025)], rel=1e-4)
     assert lines["subset"][1] < 5 and 1000 < lines["subset"][2] < 40_000, "two draws say little, and finitely so"

@@ -18,8 +18,9 @@ from thaw.outputs.frame import aggregate, draws
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import read_runs
-from thaw.outputs.tables import footnotes, scores, transfer_matrix, writers
-from thaw.outputs.tables.table_model import Group, TextTable, text_row
+from thaw.outputs.render import table_formats
+from thaw.outputs.render.typed_table import Group, Table, text_row
+from thaw.outputs.tables import footnotes, scores, transfer_matrix
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results)
             scores = [read_json(folder / f"seed{seed}/metrics.json")["scores"] for seed in invented.SEEDS]
             values = [score[entry.test[0]][entry.metrics[0]] * 100 for score in scores]
             cell = rows_of(table)[name][place]
-            assert cell.mean == pytest.approx(sum(values) / 2) and cell.seeds == 2
+            assert cell.value == pytest.approx(sum(values) / 2) and cell.runs == 2
             assert cell.sd is None, "two seeds say little of others"
 
 
@@ -68,7 +69,7 @@ def test_from_three_seeds_on_means_have_their_deviation(invented_frame):
     cells = rows_of(table)
     assert cells["Full"][0].text == "82.0 ± 1.0" and cells["Full"][0].sd == pytest.approx(1.0)
     assert cells["Frozen"][0].sd is None, "one fit for all seeds"
-    assert r"82.0} $\pm$ 1.0" in writers.to_tex(table) and "82.0 ± 1.0" in writers.to_html(table)
+    assert r"82.0} $\pm$ 1.0" in table_formats.to_tex(table) and "82.0 ± 1.0" in table_formats.to_html(table)
     assert "Mean ± standard deviation (n − 1) over 3 seeds." in table.notes[0]
     mixed = pandas.concat([invented_frame, third[third["strategy"] == "full"]], ignore_index=True)
     both = scores.build(OutputData("", mixed), spec)
@@ -86,9 +87,9 @@ def test_draws_that_count_as_seeds_are_called_draws(invented_frame):
 
 def test_the_best_is_bold_ties_too_and_no_baseline(table):
     assert {name for name, cells in rows_of(table).items() if cells[0] and cells[0].best} == {"Top k (k = 3)", "Full"}
-    assert r"\textbf{81.5}" in writers.to_tex(table)
-    assert "**81.5**" in writers.to_markdown(table)
-    assert "<strong>81.5</strong>" in writers.to_html(table)
+    assert r"\textbf{81.5}" in table_formats.to_tex(table)
+    assert "**81.5**" in table_formats.to_markdown(table)
+    assert "<strong>81.5</strong>" in table_formats.to_html(table)
 
 
 def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
@@ -96,11 +97,11 @@ def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
     assert [row.name for row in table.baselines] == above and table.groups[0].baselines == []
     assert [row.name for row in table.external] == ["Our LSTM"]
     assert [cell.text if cell else "" for cell in rows_of(table)["Cosine similarity (no training)"]] == ["", "40.0"]
-    body = writers.to_tex(table).split(r"\midrule")[1:]
+    body = table_formats.to_tex(table).split(r"\midrule")[1:]
     assert (
         "Cosine similarity (no training)" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3
     )
-    lines = writers.to_markdown(table).splitlines()
+    lines = table_formats.to_markdown(table).splitlines()
     place = {name: i for i, line in enumerate(lines) for name in (*above, "Full", "Our LSTM") if name in line}
     assert place["Random weights, frozen"] < place["Full"] < place["Our LSTM"]
 
@@ -112,8 +113,8 @@ def test_with_several_encoders_each_group_has_its_baselines_and_its_best(invente
     assert [row.name for row in table.baselines] == ["Majority class", "Bag of words"]
     for group in table.groups:
         assert [row.name for row in group.baselines] == ["Cosine similarity (no training)", "Random weights, frozen"]
-    assert r"\emph{second}" in writers.to_tex(table)
-    for text in (writers.to_html(table), writers.to_markdown(table)):
+    assert r"\emph{second}" in table_formats.to_tex(table)
+    for text in (table_formats.to_html(table), table_formats.to_markdown(table)):
         assert text.count("Cosine similarity (no training)") == 3, "a row in each group, and the footnote"
 
 
@@ -173,8 +174,8 @@ def test_missing_runs_are_marked_and_explained(invented_frame):
     assert cells["Top k (k = 3)"][1].text == "76.0‡" and cells["Top k (k = 3)"][1].best
     assert cells["Bag of words"][0].text == "‡" and cells["Cosine similarity (no training)"][0] is None
     assert table.notes[-1].startswith("‡ A run is missing") and "over 0 to 2 seeds" in table.notes[0]
-    assert r"$^\ddagger$" in writers.to_tex(table)
-    header, *body = csv.reader(io.StringIO(writers.to_csv(table)))
+    assert r"$^\ddagger$" in table_formats.to_tex(table)
+    header, *body = csv.reader(io.StringIO(table_formats.to_csv(table)))
     full = dict(zip(header, next(row for row in body if row[4] == "full"), strict=True))
     assert (full["odd.dev.mean"], full["odd.dev.seeds"], full["odd.dev.missing"]) == ("", "0", "2")
 
@@ -194,14 +195,14 @@ def test_each_kind_of_warning_has_a_mark_and_a_note_of_its_own(invented_frame):
     one, lost = marks["predicts a single class, or one set of labels, on validation."], marks["loss became NaN or inf."]
     assert {one, lost} == {"†", "§"} and cells["Full"][1].text.endswith(f"{lost},{one}")
     assert cells["Top k (k = 1)"][1].text.endswith(one) and lost not in cells["Top k (k = 1)"][1].text
-    assert r"$^\dagger$" in writers.to_tex(table) and r"$^\S$" in writers.to_tex(table)
+    assert r"$^\dagger$" in table_formats.to_tex(table) and r"$^\S$" in table_formats.to_tex(table)
     assert list(wording.warning_marks("abcdea").values()) == ["†", "§", "¶", "‖", "††"]
 
 
 def test_a_bar_in_a_cell_does_not_end_it():
     columns, row = [Column("", "", "One", "", False)], text_row("a|b", ["u|v"])
-    table = TextTable("t", "A table.", columns, [], [Group("", [], [row])], [], header=[], lines=[])
-    assert r"| a\|b | u\|v |" in writers.to_markdown(table)
+    table = Table("t", "A table.", columns, [Group("", [row])])
+    assert r"| a\|b | u\|v |" in table_formats.to_markdown(table)
 
 
 def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
@@ -209,7 +210,7 @@ def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
     table = scores.build_transfer(OutputData("", invented_frame), spec)
     assert [column.label for column in table.columns] == ["R&D_50% → third, test"]
     assert rows_of(table)["Full"][0].text == "76.5" and "on the test splits of other tasks" in table.notes[0]
-    assert r"$\to$" in writers.to_tex(table)
+    assert r"$\to$" in table_formats.to_tex(table)
     with pytest.raises(UserError, match="no run is scored on another task"):
         scores.build_transfer(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
 
@@ -228,7 +229,7 @@ def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_fr
     assert list(cells) == names[:2]
     again = invented_frame[invented_frame["role"] == "test"].assign(split="another", value=0.0)
     frames = invented_frame, pandas.concat([invented_frame, again])
-    one, other = (transfer_matrix.build(OutputData("", frame), spec).lines for frame in frames)
+    one, other = (transfer_matrix.build(OutputData("", frame), spec).records() for frame in frames)
     assert one == other, "of several test splits the first one counts"
     fitted = invented_frame.assign(optimizer="lbfgs", value=0.5)
     alike = transfer_matrix.build(OutputData("", fitted), spec).groups[0].rows[0].cells
@@ -270,7 +271,7 @@ def test_a_transfer_matrix_is_a_loop_over_the_rows_of_runs_csv(invented_results,
 
 
 def test_latex_is_escaped_and_whole(table):
-    text = writers.to_tex(table)
+    text = table_formats.to_tex(table)
     assert r"R\&D\_50\%" in text and not re.search(r"(?<!\\)[&%]D|±|†|(?<!\\)_50", text)
     body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
     lines = [line for line in body.splitlines() if line.endswith(r"\\")]
@@ -280,9 +281,9 @@ def test_latex_is_escaped_and_whole(table):
 
 def test_latex_has_the_intervals_below_the_scores(table):
     (row,) = (row for group in table.groups for row in group.rows if row.name == "Full")
-    assert r"\scriptsize {[" not in writers.to_tex(table), "a table without intervals has no line for them"
+    assert r"\scriptsize {[" not in table_formats.to_tex(table), "a table without intervals has no line for them"
     cells = [replace(row.cells[0], low=-1.25, high=90.0), row.cells[1]]
-    text = writers.to_tex(replace(table, groups=[Group("", [], [replace(row, cells=cells)])]))
+    text = table_formats.to_tex(replace(table, groups=[Group("", [replace(row, cells=cells)])]))
     _, below = (line for line in text.splitlines() if line.startswith(("Full &", r" & \scriptsize {")))
     assert below == r" & \scriptsize {[$-$1.2, 90.0]} &  \\[2pt]"
     assert text.count("{") == text.count("}")
@@ -290,14 +291,14 @@ def test_latex_has_the_intervals_below_the_scores(table):
 
 def test_synthetic_is_said_in_every_format(table):
     for name in ("tex", "md", "html"):
-        text = writers.FORMATS[name](table)
+        text = table_formats.FORMATS[name](table)
         assert text.count("SYNTHETIC") >= 3, name
         assert "(synthetic)" not in text
     assert [column.title for column in table.columns] == ["Entities (SYNTHETIC)", "R&D_50%"]
 
 
 def test_html_escapes_labels(table):
-    assert "R&amp;D_50%" in writers.to_html(table)
+    assert "R&amp;D_50%" in table_formats.to_html(table)
 
 
 def test_a_split_that_nothing_was_scored_on_is_an_error(invented_frame):

@@ -4,8 +4,8 @@ Outputs: one tidy file of all runs, and from it the tables, the figures and the 
 INPUTS      metrics.json and cost.json of every run of the experiment, its baselines; with allow_missing those that are
             there; for figures of probes also the metrics.json of its probes
 OUTPUTS     results/outputs/<experiment>/runs.csv
-            results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
-            results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
+            results/outputs/<experiment>/tables/<id>.{json,csv,tex,md,html}
+            results/outputs/<experiment>/figures/<id>.{json,pdf,svg,png,csv}
             results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib, checklist.md
             results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
@@ -39,7 +39,7 @@ rule collect:
 
 
 rule table:
-    """Draw one table in four formats."""
+    """Draw one table as JSON, and from that in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, "table", w.id),
@@ -51,7 +51,7 @@ rule table:
             category="{experiment}",
             labels={"output": "{id}", "kind": "table"},
         ),
-        others=multiext(f"{OUTPUTS}/tables/{{id}}", ".csv", ".tex", ".md"),
+        others=multiext(f"{OUTPUTS}/tables/{{id}}", ".json", ".csv", ".tex", ".md"),
     log:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
@@ -69,7 +69,7 @@ rule table:
 
 
 rule figure:
-    """Draw one figure in three formats, with the CSV behind it."""
+    """Draw one figure in three formats, with the numbers behind it as JSON and CSV."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, "figure", w.id),
@@ -81,7 +81,7 @@ rule figure:
             category="{experiment}",
             labels={"output": "{id}", "kind": "figure"},
         ),
-        others=multiext(f"{OUTPUTS}/figures/{{id}}", ".pdf", ".png", ".csv"),
+        others=multiext(f"{OUTPUTS}/figures/{{id}}", ".json", ".pdf", ".png", ".csv"),
     log:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True

@@ -38,7 +38,7 @@ def build(data, spec: dict) -> panels.Figure:
         whole = f"{wording.metric_name(spec['labels'], part['measure'].iloc[0])} {part['whole'].mean():.1f}"
         draw = partial(_map, rows=part, low=frame["change"].min())
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}: {whole}", draw))
-    return panels.compose(drawn, panels.csv_of(frame, 4), wide=min(2, len(drawn)))
+    return panels.compose(drawn, frame, wide=min(2, len(drawn)))
 
 
 def spans(records: list[ProbeRecord]):

@@ -45,9 +45,9 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(22, result="output"),
-    "figure": Step(19, "plots", result="output"),
-    "report": Step(21, "plots", result="output"),
+    "table": Step(23, result="output"),
+    "figure": Step(20, "plots", result="output"),
+    "report": Step(22, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)

@@ -59,12 +59,12 @@ class TaskAnswer:
 
 def write(path, answers: list[TaskAnswer]) -> None:
     """Write answers as JSON."""
-    write_json(path, {"version": VERSION, "answers": [asdict(answer) for answer in answers]})
+    write_json(path, {"version": VERSION, "answers": entries(answers)})
 
 
-def file_of(folder: Path, output: str) -> Path:
-    """Return where the answers of a table of recommendations are. Args: folder of the experiment's outputs; its id."""
-    return layout.output(folder, "table", output).with_suffix(".json")
+def entries(answers: list[TaskAnswer]) -> list[dict]:
+    """Return answers as JSON holds them."""
+    return [asdict(answer) for answer in answers]
 
 
 def read(folder: Path) -> list[TaskAnswer]:
@@ -72,13 +72,14 @@ def read(folder: Path) -> list[TaskAnswer]:
 
     Args: the folder of its outputs. Raises UserError for a file of another version of Thaw.
     """
-    files = [*file_of(folder, "any").parent.glob("*.json"), folder / ADVISED]
-    there = [file for file in files if file.exists() and not file.name.endswith(".failures.json")]
-    return read_file(max(there, key=lambda file: file.stat().st_mtime_ns)) if there else []
+    tables = layout.output(folder, "table", "any").parent.glob("*.json")
+    files = [*(file for file in tables if not file.name.endswith(".failures.json")), folder / ADVISED]
+    there = sorted((file for file in files if file.exists()), key=lambda file: file.stat().st_mtime_ns)
+    return next((answers for file in reversed(there) if (answers := read_file(file))), [])
 
 
 def read_file(file: Path) -> list[TaskAnswer]:
-    """Return the answers of a file. Raises UserError for one of another version of Thaw."""
+    """Return the answers in a JSON file. Raises UserError for one of another version of Thaw."""
     content = read_json(file)
     if content.get("version") != VERSION:
         raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")

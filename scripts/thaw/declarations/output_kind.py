@@ -14,8 +14,8 @@ from thaw.declarations.output_options import OutputOptions
 # By step the formats of its outputs: the ending of the file, and the name in print. The first is the file by which an
 # output is known to be done.
 FORMATS = {
-    "table": {".html": "HTML", ".csv": "CSV", ".tex": "TeX", ".md": "Markdown"},
-    "figure": {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".csv": "CSV"},
+    "table": {".html": "HTML", ".csv": "CSV", ".tex": "TeX", ".md": "Markdown", ".json": "JSON"},
+    "figure": {".svg": "SVG", ".pdf": "PDF", ".png": "PNG", ".csv": "CSV", ".json": "JSON"},
 }
 
 

@@ -8,8 +8,7 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import note_failure, note_success
 from thaw.core.runtime import explain_error, log
 from thaw.outputs.figures import panels
-from thaw.outputs.tables import writers
-from thaw.outputs.tables.table_model import TextTable
+from thaw.outputs.render.typed_table import Table
 
 WIDTH, LETTERS = 6.4, 100  # inches, and letters of a line in them
 
@@ -30,14 +29,15 @@ def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefi
         note_success(prefix)
 
 
-def table(spec: dict, why: str) -> TextTable:
+def table(spec: dict, why: str) -> Table:
     """Return a table without rows, with the reason as its note."""
-    note = f"This table could not be drawn: {why}"
-    return TextTable(spec["id"], spec["caption"], [], [], [], [], [note], header=["failed"], lines=[[why]])
+    return Table(spec["id"], spec["caption"], [], [], [f"This table could not be drawn: {why}"], failed=why)
 
 
 def figure(spec: dict, why: str) -> panels.Figure:
     """Return a figure with the reason as its text."""
+    import pandas
+
     text = "\n".join(textwrap.wrap(f"This figure could not be drawn: {why}", LETTERS))
 
     def draw(axis) -> None:
@@ -45,7 +45,9 @@ def figure(spec: dict, why: str) -> panels.Figure:
         axis.text(0, 1, text, va="top", parse_math=False, transform=axis.transAxes)
 
     size = (WIDTH, 0.5 + 0.16 * (text.count("\n") + 1))
-    return panels.compose([panels.Panel("", draw)], writers.to_csv(table(spec, why)), wide=1, size=size)
+    drawn = panels.compose([panels.Panel("", draw)], pandas.DataFrame([{"failed": why}]), wide=1, size=size)
+    drawn.failed = why
+    return drawn
 
 
 def _named(error: Exception) -> str:

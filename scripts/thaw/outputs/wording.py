@@ -121,9 +121,14 @@ def means_over(fewest: int, most: int, unit: str = "seed") -> str:
     return f"mean ± standard deviation (n − 1) over {seed_range(fewest, most, unit)}{more}"
 
 
-def spread(sd: float, seeds: int, digits: int = 1) -> str:
+def shown_sd(sd: float | None, seeds: int) -> float | None:
+    """Return a standard deviation over seeds or draws, None of fewer than three, where it says little."""
+    return float(sd) if seeds >= FEWEST_OF_INTERVAL and sd is not None and sd == sd else None
+
+
+def spread(sd: float | None, seeds: int, digits: int = 1) -> str:
     """Return ± and a standard deviation over seeds or draws; nothing of fewer than three, where it says little."""
-    return f" ± {number(sd, digits)}" if seeds >= FEWEST_OF_INTERVAL and sd == sd else ""
+    return f" ± {number(sd, digits)}" if shown_sd(sd, seeds) is not None else ""
 
 
 def seed(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Step `figure`: one figure of an experiment, as PDF, SVG and PNG, with the CSV behind it."""
+"""Step `figure`: one figure of an experiment, as PDF, SVG and PNG, with the numbers behind it as JSON and CSV."""
 
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import any_number, parse_arguments, required
@@ -24,7 +24,7 @@ def main() -> None:
         FIGURES[spec["kind"]].load()(data, spec).write(arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: gaps.figure(spec, why).write(arguments.out), arguments.out)
-    log(f"{arguments.out}.{{pdf,svg,png,csv}}")
+    log(f"{arguments.out}.{{json,csv,pdf,png,svg}}")
 
 
 if __name__ == "__main__":

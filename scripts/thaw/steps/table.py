@@ -1,11 +1,11 @@
-"""Step `table`: one table of an experiment, as CSV, LaTeX, Markdown and HTML."""
+"""Step `table`: one table of an experiment, as JSON, and from that CSV, LaTeX, Markdown and HTML."""
 
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import any_number, parse_arguments, required
 from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import writers
+from thaw.outputs.render import table_formats
 
 
 def main() -> None:
@@ -24,10 +24,10 @@ def main() -> None:
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)
         table.notes += data.notes_of_draws + spec.get("differs", [])
-        writers.write(table, arguments.out)
+        table_formats.write(table, arguments.out)
 
-    gaps.draw_or_gap(draw, lambda why: writers.write(gaps.table(spec, why), arguments.out), arguments.out)
-    log(f"{arguments.out}.{{{','.join(writers.FORMATS)}}}")
+    gaps.draw_or_gap(draw, lambda why: table_formats.write(gaps.table(spec, why), arguments.out), arguments.out)
+    log(f"{arguments.out}.{{json,{','.join(table_formats.FORMATS)}}}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def build(data, spec: dict) -> panels.Figure:
         against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
         draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
         drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))
-    return panels.compose(drawn, panels.csv_of(maps, 6), wide=2, colours="Cosine of maps; 1: no change")
+    return panels.compose(drawn, maps, wide=2, colours="Cosine of maps; 1: no change", digits=6)
 
 
 def heads(records: list[ProbeRecord]):

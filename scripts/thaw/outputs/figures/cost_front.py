@@ -31,7 +31,7 @@ def build(data, spec: dict) -> panels.Figure:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
-    summary["line"] = summary["fitted"].cumsum() - 1  # of the CSV, which the report reads
+    summary["line"] = summary["fitted"].cumsum() - 1  # of the numbers behind the figure
     contrasts = Contrasts(data.runs, spec["split"], data.predictions) if spec.get("intervals") else None
     ends = [_interval(row, contrasts) for row in summary.itertuples()]
     summary["ci_low"], summary["ci_high"] = zip(*ends, strict=True)
@@ -56,7 +56,7 @@ def build(data, spec: dict) -> panels.Figure:
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), *lines]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
     extra = ["inference"] * (cost == "inference") + ["ci_low", "ci_high", "pareto"]
-    return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
+    return panels.compose(drawn, strategy_panels.numbers(numbers[numbers["fitted"]], extra), legend)
 
 
 def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
@@ -67,22 +67,23 @@ def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
     return made.ci.low, made.ci.high
 
 
-def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> None:
-    """Draw the points of one panel and their front. Args: names of the cost and of the metric."""
+def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> list[tuple]:
+    """Draw the points of one panel and their front, and return these. Args: names of the cost and of the metric."""
     _cost_axes(axis, fitted[cost], names[0])
     axis.set_ylabel(f"{names[1]} × 100")
     axis.plot(front[cost], front["mean"], color=figure_style.GREY, linewidth=0.8, zorder=2)
-    empty = strategy_panels.hollow(fitted)
+    empty, points = strategy_panels.hollow(fitted), []
     for row in fitted[fitted["mean"].notna()].itertuples():
         colour, marker = marks[row.strategy]
         axis.plot([getattr(row, cost)] * 2, [row.ci_low, row.ci_high], color=colour, linewidth=0.9, zorder=3)
         look = {"color": colour, "marker": marker, "markerfacecolor": "white" if empty[row.Index] else colour}
-        mark = axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
-        mark[0].set_gid(strategy_panels.mark_id([row.line]))
+        axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
+        points.append((getattr(row, cost), row.mean, row.line))
     axis.margins(y=0.16)
     if fitted["mean"].max() <= BEST:
         low, high = axis.get_ylim()
         axis.set_yticks([tick for tick in axis.get_yticks() if low <= tick <= min(high, BEST)])
+    return points
 
 
 def front_of(rows, cost: str) -> list:

@@ -33,7 +33,7 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))
-    return panels.compose(drawn, panels.csv_of(frame), legend)
+    return panels.compose(drawn, frame, legend)
 
 
 def points(records: list[ProbeRecord], split: str):

@@ -34,8 +34,8 @@ def build(data, spec: dict) -> panels.Figure:
         words = [wording.strategy_name(names.labels, cell["strategy"], cell["variant"])]
         words += names.several(cell, "subset", "encoder", "head")
         drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
-    numbers = frame.drop(columns=["passed", "by_updates"]).to_csv(index=False, lineterminator="\n", float_format="%.6g")
-    return panels.compose(drawn, numbers, _legend(looks, frame) + panels.band_entry(frame, deviation=False))
+    legend = _legend(looks, frame) + panels.band_entry(frame, deviation=False)
+    return panels.compose(drawn, frame.drop(columns=["passed", "by_updates"]), legend, digits=8)
 
 
 def _axes(axis, frame) -> None:

@@ -27,7 +27,7 @@ def build(data, spec: dict) -> panels.Figure:
     legend = [panels.entry(f"heads removed {ORDERS[order]}", mark) for order, mark in marks.items()]
     removed = frame[frame["kind"] == "removed"]
     legend = [] if removed.empty else legend + panels.band_entry(removed, deviation=False)
-    return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
+    return panels.compose(drawn, frame, legend, wide=2)
 
 
 def points(records: list[ProbeRecord]):
@@ -53,8 +53,8 @@ def points(records: list[ProbeRecord]):
 
 
 def _grid(axis, rows) -> None:
-    image = panels.head_grid(axis, rows, "mean", vmin=0)
-    axis.get_figure().colorbar(image, ax=axis, label="Importance, of its layer's norm")
+    panels.head_grid(axis, rows, "mean", vmin=0)
+    axis.get_figure().colorbar(axis.images[-1], ax=axis, label="Importance, of its layer's norm")
 
 
 def _curves(axis, rows, marks: dict, labels: dict) -> None:

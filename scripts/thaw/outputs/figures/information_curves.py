@@ -40,7 +40,7 @@ def build(data, spec: dict) -> panels.Figure:
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)
         for line, mark in marks.items()
     ]
-    return panels.compose(drawn, panels.csv_of(frame), legend if last else legend + _explained(), wide=2)
+    return panels.compose(drawn, frame, legend if last else legend + _explained(), wide=2)
 
 
 def _explained() -> list:

@@ -26,7 +26,7 @@ def build(data, spec: dict) -> panels.Figure:
         summary = _less(summary, minus)
     less = f"less {wording.label(spec['labels'], 'strategies', minus)}" if minus else ""
     of = "\n".join(["", *textwrap.wrap(less, LETTERS)])
-    summary["line"] = range(len(summary))  # of the CSV, which the report reads
+    summary["line"] = range(len(summary))  # of the numbers behind the figure
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())
     positions = _positions(summary[summary["fitted"]], list(marks), layers)
@@ -36,12 +36,13 @@ def build(data, spec: dict) -> panels.Figure:
     shown = strategy_panels.task_panels(summary, spec["labels"])
     direct = all(_few(rows, spec["labels"]) for *_, rows in shown)
 
-    def draw(axis, column, rows) -> None:
-        _strategies(axis, rows, marks, positions)
+    def draw(axis, column, rows) -> list[tuple]:
+        points = _strategies(axis, rows, marks, positions)
         _layer_axes(axis, layers, positions.values())
         axis.margins(y=0.1)
         axis.set_ylabel(f"{column.metric} × 100{of}")
         _reference_lines(axis, rows, spec["labels"], broken)
+        return points
 
     drawn = []
     for title, column, rows in shown:
@@ -50,7 +51,7 @@ def build(data, spec: dict) -> panels.Figure:
     band = panels.band_entry(summary, deviation=True, drawn="Band, bar")
     named = strategy_panels.legend(summary, spec, {} if direct else marks)
     legend = [*named, *strategy_panels.hollow_entry(r for *_, r in shown), *band]
-    return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
+    return panels.compose(drawn, strategy_panels.numbers(summary), legend)
 
 
 def _few(rows, labels: dict) -> bool:
@@ -105,8 +106,9 @@ def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
     return positions
 
 
-def _strategies(axis, rows, marks: dict, positions: dict) -> None:
-    fitted = rows[rows["fitted"]]
+def _strategies(axis, rows, marks: dict, positions: dict) -> list[tuple]:
+    """Draw the strategies of a panel, and return their points."""
+    fitted, drawn = rows[rows["fitted"]], []
     for id, (colour, marker) in marks.items():
         points = fitted[(fitted["strategy"] == id) & fitted["mean"].notna()].sort_values("thawed")
         if points.empty:
@@ -121,8 +123,9 @@ def _strategies(axis, rows, marks: dict, positions: dict) -> None:
         for empty, part in points.groupby(strategy_panels.hollow(fitted).loc[points.index]):
             face, across = "white" if empty else colour, [positions.get(id, thawed) for thawed in part["thawed"]]
             look = {"color": colour, "marker": marker, "markerfacecolor": face, "linestyle": "none", "markersize": 6}
-            drawn = axis.plot(across, part["mean"], zorder=6, **look)
-            drawn[0].set_gid(strategy_panels.mark_id(part["line"]))
+            axis.plot(across, part["mean"], zorder=6, **look)
+            drawn += zip(across, part["mean"], part["line"], strict=True)
+    return drawn
 
 
 def _sweep(axis, points, colour) -> None:

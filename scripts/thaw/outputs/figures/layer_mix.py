@@ -32,7 +32,7 @@ def build(data, spec: dict) -> panels.Figure:
         for kind in AXES:
             title = f"{', '.join(words)}\n{_summary(rows, kind)}"
             drawn.append(panels.Panel(title, partial(_bars, rows=rows, kind=kind)))
-    return panels.compose(drawn, panels.csv_of(frame), wide=2)
+    return panels.compose(drawn, frame, wide=2)
 
 
 def quantities(records: list[ProbeRecord], split: str, negative: str):

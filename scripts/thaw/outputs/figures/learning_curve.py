@@ -44,7 +44,7 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(title, partial(_prices, **shared)))
     legend = [panels.entry(name, (colour, marker), linestyle=style) for name, colour, marker, style in lines.values()]
     legend += [] if trained.empty else [panels.entry("On training rows", (figure_style.GREY, "o"), **TRAINED)]
-    return panels.compose(drawn, panels.csv_of(pandas.concat([frame, trained])), legend, wide=2)
+    return panels.compose(drawn, pandas.concat([frame, trained]), legend, wide=2)
 
 
 def _scores(axis, rows, lines: dict, ticks: list, trained, name: str) -> None:

@@ -73,7 +73,7 @@ def build(data, spec: dict) -> panels.Figure:
         for (way, kind), points in times.items():
             rows += [[subset, encoder, name, "ms", f"{way} {kind}", tasks, ms] for tasks, ms in points]
     header = "subset encoder merge unit way tasks value".split()
-    return panels.compose(drawn, panels.csv_of(pandas.DataFrame(rows, columns=header)), wide=3)
+    return panels.compose(drawn, pandas.DataFrame(rows, columns=header), wide=3)
 
 
 def build_storage(data, spec: dict) -> panels.Figure:
@@ -105,7 +105,7 @@ def build_storage(data, spec: dict) -> panels.Figure:
         panels.Panel(titles[key], partial(_storage, rows=part), partial(_labels, rows=part))
         for key, part in frame.groupby(["subset", "encoder", "merge"], sort=False)
     ]
-    return panels.compose(drawn, panels.csv_of(frame))
+    return panels.compose(drawn, frame)
 
 
 def _titles(merges: list[tuple[str, str, str]], spec: dict) -> dict[tuple[str, str, str], str]:

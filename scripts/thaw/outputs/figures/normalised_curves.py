@@ -36,7 +36,7 @@ def build(data, spec: dict) -> panels.Figure:
     shown = [title for run in runs for title in dict.fromkeys(frame.loc[frame["run"] == run, "panel"])]
     drawn = [panels.Panel(title, partial(draw, rows=frame[frame["panel"] == title])) for title in shown]
     legend = [panels.entry(line, mark) for line, mark in marks.items()] + panels.band_entry(frame, deviation=True)
-    return panels.compose(drawn, panels.csv_of(frame.drop(columns=["line", "panel"])), legend)
+    return panels.compose(drawn, frame.drop(columns=["line", "panel"]), legend)
 
 
 def scaled(frame, labels: dict):

@@ -1,15 +1,16 @@
-"""The skeleton of every figure: records become a frame, its rows panels; then one legend, and the CSV behind it all.
+"""The skeleton of every figure: records become a frame, its rows panels; then one legend, and the numbers behind it.
 
 A module of a figure says what its rows are and what a panel shows, and hands both to `compose`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
+from thaw.outputs.render.values import plain, to_csv, write_output
 
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
@@ -18,15 +19,27 @@ REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "l
 
 @dataclass
 class Figure:
-    """A figure as matplotlib holds it, and the numbers behind it as CSV."""
+    """A figure as matplotlib holds it, and the numbers behind it.
+
+    points: of what a reader may point at the record, and the place in per cent of the picture, left and top. failed:
+    why it could not be drawn.
+    """
 
     drawn: object
-    csv: str
+    records: list[dict]
+    points: list[dict] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def csv(self) -> str:
+        """The numbers behind it as CSV."""
+        return to_csv(self.records)
 
     def write(self, prefix) -> None:
-        """Write PDF, SVG, PNG and CSV under a path prefix; equal content gives equal bytes."""
-        write_pictures(self.drawn, prefix)
+        """Write JSON, CSV, PDF, PNG and SVG under a path prefix; equal content gives equal bytes."""
+        write_output(f"{prefix}.json", {"records": self.records, "points": self.points, "failed": self.failed})
         write_text(f"{prefix}.csv", self.csv)
+        write_pictures(self.drawn, prefix)
 
 
 def write_pictures(figure, prefix) -> None:
@@ -46,7 +59,10 @@ def write_picture(figure, path) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: its title, what draws it on an axes, and what writes on it once the layout is final."""
+    """A panel: its title, what draws it on an axes, and what writes on it once the layout is final.
+
+    Drawing may return what a reader may point at: across, up, and the number of its record.
+    """
 
     title: str
     draw: Callable
@@ -54,37 +70,43 @@ class Panel:
 
 
 def compose(
-    panels: list[Panel], csv: str, legend=(), wide: int | None = None, size: tuple | None = None, colours: str = ""
+    panels: list[Panel],
+    frame,
+    legend=(),
+    wide: int | None = None,
+    size: tuple | None = None,
+    colours: str = "",
+    digits: int = 4,
 ) -> Figure:
     """Return the figure of some panels: the first ones where there are too many to read, which it says below them.
 
-    Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
-    many panels are in a row; the figure's width and a row's height in inches; the name of the colours that all panels
-    share.
+    Args: frame, the numbers behind it; entries of the legend, to which the lines of panels are added that have a label;
+    how many panels are in a row; the figure's width and a row's height in inches; the name of the colours that all
+    panels share; decimals of the numbers.
     """
     every, panels = len(panels), panels[: figure_style.MOST]
     with figure_style.style():
         figure, axes = figure_style.grid([panel.title for panel in panels], wide)
         if size:
             figure.set_size_inches(size[0], size[1] * axes[0].get_gridspec().nrows)
-        for axis, panel in zip(axes, panels, strict=True):
-            panel.draw(axis)
+        marks = [(axis, *mark) for axis, panel in zip(axes, panels, strict=True) for mark in panel.draw(axis) or ()]
         if colours:
             figure.colorbar(axes[-1].images[-1], ax=axes, shrink=0.8, aspect=30).set_label(colours)
         left_out = [entry(f"The first {len(panels)} of {every} panels; the CSV has all", linestyle="none")]
         if entries := [*legend, *_labelled(axes), *left_out * (every > len(panels))]:
             figure_style.legend(figure, entries)
-        if any(panel.label for panel in panels):
+        if marks or any(panel.label for panel in panels):
             figure_style.freeze_layout(figure)
         for axis, panel in zip(axes, panels, strict=True):
             if panel.label:
                 panel.label(axis)
-    return Figure(figure, csv)
+    return Figure(figure, plain(frame.round(digits).to_dict("records")), [_point(*mark) for mark in marks])
 
 
-def csv_of(frame, digits: int = 4) -> str:
-    """Return a frame as CSV, numbers rounded."""
-    return frame.round(digits).to_csv(index=False, lineterminator="\n")
+def _point(axis, across: float, up: float, number: int) -> dict:
+    """Return the place of a mark in per cent of the picture. Args: its coordinates; the number of its record."""
+    left, bottom = axis.get_figure().transFigure.inverted().transform(axis.transData.transform((across, up)))
+    return {"record": number, "left": round(100 * left, 2), "top": round(100 - 100 * bottom, 2)}
 
 
 def entry(label: str, mark: tuple = (None, ""), **look):
@@ -152,15 +174,14 @@ def log_axis(axis, steps: tuple = (1.0, 2.0, 5.0)) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def head_grid(axis, rows, values: str, **look):
-    """Draw a map of layers and heads, and return its image. Args: values, the column of `rows` that is shown."""
+def head_grid(axis, rows, values: str, **look) -> None:
+    """Draw a map of layers and heads. Args: values, the column of `rows` that is shown."""
     grid = rows.pivot(index="layer", columns="head", values=values)
-    image = axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower", **look)
+    axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower", **look)
     axis.grid(False)
     axis.set_yticks(range(len(grid)), [int(layer) for layer in grid.index])
     axis.set_xlabel("Head")
     axis.set_ylabel("Layer")
-    return image
 
 
 def _labelled(axes) -> list:

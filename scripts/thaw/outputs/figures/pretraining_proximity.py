@@ -37,7 +37,7 @@ def build(data, spec: dict) -> panels.Figure:
         words = names.several(first, *PLACE[1:], *FROZEN[:2]) + names.probe_if_several(first, "measure")
         drawn.append(panels.Panel(", ".join(words), partial(_points, rows=rows, marks=marks)))
     legend = [panels.entry(names.of("task", task), mark, linestyle="none") for task, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(frame), legend)
+    return panels.compose(drawn, frame, legend)
 
 
 def _points(axis, rows, marks: dict) -> None:

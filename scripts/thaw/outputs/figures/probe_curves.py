@@ -45,7 +45,7 @@ def build(data, spec: dict) -> panels.Figure:
     legend = [panels.entry(_line_name(line._asdict(), names), mark) for line, mark in marks.items()]
     chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)
     legend += [panels.entry("; ".join(chance), **panels.REFERENCE)] if majority else []
-    return panels.compose(drawn, panels.csv_of(frame), legend + panels.band_entry(frame, deviation=True))
+    return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=True))
 
 
 def points(records: list[ProbeRecord], split: str):

@@ -34,7 +34,7 @@ def build(data, spec: dict) -> panels.Figure:
     letters = max(len(line) for name in called.values() for line in name.splitlines())
     height = 1.1 + 0.27 * rows + 0.13 * max(name.count("\n") for name in called.values()) * rows
     size = max(3.2, 0.4 + LETTER * letters + 0.5 * len(layers)), height
-    return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
+    return panels.compose(drawn, frame, wide=1, size=size)
 
 
 def shares(records: list[ProbeRecord], split: str):

@@ -48,4 +48,4 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
     legend = [panels.entry(f"{runs[run]}, with pretrained", mark) for run, mark in marks.items()]
     legend.append(panels.entry("Two seeds of the strategy, in its colour", **SEEDS))
-    return panels.compose(drawn, panels.csv_of(frame, 6), legend + panels.band_entry(frame, deviation=False))
+    return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=False), digits=6)

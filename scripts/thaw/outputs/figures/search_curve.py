@@ -38,7 +38,7 @@ def build(data, spec: dict) -> panels.Figure:
         for n, score in enumerate(curve["expected"], 1)
     ]
     frame = pandas.DataFrame(numbers, columns=HEADER)
-    return panels.compose(drawn, panels.csv_of(frame), strategy_panels.legend(summary, spec, marks))
+    return panels.compose(drawn, frame, strategy_panels.legend(summary, spec, marks))
 
 
 def _points_of_sweeps(axis, lines: list[tuple]) -> None:

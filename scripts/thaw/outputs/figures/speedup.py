@@ -38,7 +38,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = [panels.Panel(name, partial(draw, rows=rows)) for name, rows in shown.items()]
     legend = [panels.entry("Ratio of prices", look), panels.entry("Ten times", **panels.REFERENCE)]
     size = WIDTH, FRAME + LINE * max(map(len, shown.values()))
-    return panels.compose(drawn, panels.csv_of(frame), legend, wide=1, size=size)
+    return panels.compose(drawn, frame, legend, wide=1, size=size)
 
 
 def savings(runs, whole: str):

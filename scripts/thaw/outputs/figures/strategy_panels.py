@@ -1,11 +1,11 @@
-"""Shared by figures of strategies: panels per task and group of runs, marks, legend and CSV."""
+"""Shared by figures of strategies: panels per task and group of runs, marks, legend and numbers."""
 
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.summary_rows import SummaryRows
 
-CSV_COLUMNS = [
+COLUMNS = [
     *"task split subset encoder head strategy variant thawed embeddings".split(),
     *"mean sd low high seeds price flops parameters".split(),
 ]
@@ -29,15 +29,9 @@ def task_panels(summary, labels: dict) -> list[tuple]:
     return shown
 
 
-def csv_of(frame, extra=()) -> str:
+def numbers(frame, extra=()):
     """Return the numbers behind a figure: the same means and standard deviations as in the tables (scores x 100)."""
-    numbers = frame[[*CSV_COLUMNS, *extra]].round({name: 4 for name in ("mean", "sd", "low", "high", "price")})
-    return numbers.to_csv(index=False, lineterminator="\n")
-
-
-def mark_id(lines) -> str:
-    """Return the id of marks in an SVG, by which the report finds what they are. Args: their lines of the CSV."""
-    return ".".join(["points", *map(str, lines)])
+    return frame[[*COLUMNS, *extra]]
 
 
 def strategy_marks(summary, spec: dict) -> dict[str, tuple]:

@@ -28,7 +28,7 @@ def build(data, spec: dict) -> panels.Figure:
         linestyle="--",
     )
     legend = [*strategy_panels.legend(students, spec, marks), line]
-    return panels.compose(drawn, strategy_panels.csv_of(students, ["layers"]), legend)
+    return panels.compose(drawn, strategy_panels.numbers(students, ["layers"]), legend)
 
 
 def _panel(axis, rows, marks: dict, whole: str, name: str) -> None:

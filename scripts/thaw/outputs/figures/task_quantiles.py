@@ -28,7 +28,7 @@ def build(data, spec: dict) -> panels.Figure:
         drawn.append(panels.Panel(title, partial(_points, rows=rows, marks=marks)))
     labels = spec["labels"]
     legend = [panels.entry(wording.label(labels, "strategies", name), mark) for name, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(frame), legend)
+    return panels.compose(drawn, frame, legend)
 
 
 def differences(summary, whole: str):

@@ -36,7 +36,7 @@ def build(data, spec: dict) -> panels.Figure:
         draw = partial(_lines, rows=rows, marks=marks, metric=column.metric)
         drawn.append(panels.Panel("\n".join([column.title, *several]), draw))
     legend = [panels.entry(wording.strategy_name(spec["labels"], *line), mark) for line, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(frame), legend + panels.band_entry(frame, deviation=False))
+    return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=False))
 
 
 def curves(data):

@@ -93,11 +93,11 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def claims(lines) -> str:
-    """Return how often the difference of each claim is higher, lower or open. Args: a findings table's lines."""
+def claims(records: list[dict]) -> str:
+    """Return how often the difference of each claim is higher, lower or open. Args: a findings table's records."""
     answers: dict[str, list[str]] = {}
-    for line in lines.itertuples():
-        answers.setdefault(line.claim, []).append(line.answer)
+    for line in records:
+        answers.setdefault(line["claim"], []).append(line["answer"])
     counted = [f"“{claim.rstrip('.')}”: {count(own)}" for claim, own in answers.items() if any(own)]
     return f"Claims of papers about these strategies, as differences: {'; '.join(counted) or 'none has a score'}."
 

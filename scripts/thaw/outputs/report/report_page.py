@@ -20,8 +20,8 @@ What it reads of its spec (those of the other steps are in the docstrings of `co
     corpora      {id: {label, licence, cite}}
     references   {key: BibTeX entry}
     left_out     [sentence], only where the experiment was scaled down
-and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
-figures' svg.
+and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, the JSON of tables
+and figures, and figures' svg.
 """
 
 import itertools
@@ -30,10 +30,9 @@ from functools import partial
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
-from thaw.core.runtime import log, machine_size
+from thaw.core.runtime import machine_size
 from thaw.decision import record
 from thaw.declarations import citations
 from thaw.declarations.output_kind import Use
@@ -43,8 +42,9 @@ from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
-from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
-from thaw.outputs.tables import writers
+from thaw.outputs.render.typed_table import Table
+from thaw.outputs.report import dataset_facts, methods, provenance
+from thaw.outputs.report.shown_outputs import numbered
 from thaw.words import answer_text, settings
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
@@ -136,7 +136,7 @@ def _linked(results, folder: Path, run: str) -> str:
 def _answers(spec: dict, folder: Path) -> list[record.TaskAnswer]:
     """Return the answers of the report's own tables of recommendations."""
     ids = [output["id"] for output in spec["outputs"] if output["kind"] in kinds_for(Use.ADVICE)]
-    files = [record.file_of(folder, id) for id in ids]
+    files = [layout.output(folder, "table", id).with_suffix(".json") for id in ids]
     return [answer for file in files if file.exists() for answer in record.read_file(file)]
 
 
@@ -165,60 +165,12 @@ def bibliography(content: dict) -> str:
     return "\n\n".join(content["references"].values()) + "\n"
 
 
-def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels: dict) -> list[dict]:
-    """Return the outputs with number, content and files: a table's markup, a figure's SVG as a data URL.
-
-    An output that could not be drawn has no content, and the reason in `failed`. Args: tables: counter of the page's
-    tables; labels of the spec.
-    """
-    from markupsafe import Markup
-
-    figures, shown = itertools.count(1), []
-    for output in outputs:
-        word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
-        item = {**output, "word": word, "number": next(count), "synthetic": synthetic, "long": False}
-        path = layout.output(folder, output["step"], output["id"])
-        item["failed"] = reason(path.with_suffix(""))
-        if item["failed"]:
-            log(f"{word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
-        elif word == "Table":
-            item |= {"body": Markup(_table_body(path)), "copies": output_files.copies(path)}
-            tex = path.with_suffix(".tex")
-            item["long"] = tex.exists() and r"\begin{longtable}" in tex.read_text(encoding="utf-8")
-        else:
-            picture, numbers = _bytes(path), path.with_suffix(".csv")
-            text = numbers.read_text(encoding="utf-8") if numbers.exists() else ""
-            item |= output_files.picture(picture) | {"copies": []}
-            item["seen"] = seen_in_figures.sentence(output["kind"], text, labels)
-            item["points"] = output_files.points(picture.decode(), text, labels)
-        item["links"] = output_files.links(path, output["step"], output["kind"], folder)
-        shown.append(item | {"files": shlex.quote(str(path))})
-    return shown
-
-
 def _claims(outputs: list[dict], folder: Path) -> list[str]:
     """Return a sentence about the published claims for each table of them."""
-    import pandas
-
     kinds = kinds_for(Use.CLAIMS)
     paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
-    drawn = [path.with_suffix(".csv") for path in paths if not reason(path.with_suffix(""))]
-    return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]
-
-
-def _table_body(path: Path) -> str:
-    body = writers.html_body(_bytes(path).decode()).replace('href="../', 'href="')  # links are as from its own folder
-    if not body:
-        raise UserError(f"{path}: holds no table; delete it so that it is made again")
-    return body
-
-
-def _bytes(path: Path) -> bytes:
-    """Read a file; a missing one is a UserError."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run the step that makes it") from error
+    tables = [Table.read(path.with_suffix(".json")) for path in paths if not reason(path.with_suffix(""))]
+    return [methods.claims(table.records()) for table in tables]
 
 
 def _metrics(spec: dict) -> list[str]:

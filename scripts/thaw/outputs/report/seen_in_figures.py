@@ -1,7 +1,5 @@
 """One sentence below a figure on what is seen in it, from the numbers behind it."""
 
-import csv
-import io
 from collections import Counter
 
 from thaw.outputs import wording
@@ -10,12 +8,11 @@ FEW = 4  # tasks that are named; of more they are counted
 RISE = 0.05  # points by which a mean must be higher to have risen
 
 
-def sentence(kind: str, numbers: str, labels: dict) -> str:
+def sentence(kind: str, rows: list[dict], labels: dict) -> str:
     """Return what is seen in a figure; empty for a kind of which nothing is said.
 
-    Args: kind of the figure; its CSV; labels of the report's spec.
+    Args: kind of the figure; its records; labels of the report's spec.
     """
-    rows = list(csv.DictReader(io.StringIO(numbers)))
     if kind == "cost_figure":
         return _front(rows, labels)
     if kind == "layer_figure":
@@ -27,7 +24,7 @@ def _front(rows: list[dict], labels: dict) -> str:
     """Name the strategies on the Pareto front, by panel or by the number of panels."""
     fronts: dict[tuple, list[str]] = {_panel(row): [] for row in rows}
     for row in rows:
-        if row["pareto"] == "True":
+        if row["pareto"]:
             fronts[_panel(row)].append(_name(row, labels))
     fronts = {panel: names for panel, names in fronts.items() if names}
     if not fronts:
@@ -44,7 +41,7 @@ def _sweeps(rows: list[dict], labels: dict) -> str:
     """Say of each sweep whether its last point is above its first."""
     sweeps: dict[str, dict[tuple, list[dict]]] = {}
     for row in rows:
-        if row["variant"] != "base" and row["mean"]:
+        if row["variant"] != "base" and row["mean"] is not None:
             sweeps.setdefault(row["strategy"], {}).setdefault(_panel(row), []).append(row)
     said = []
     for strategy, panels in sweeps.items():
@@ -67,9 +64,9 @@ def _sweeps(rows: list[dict], labels: dict) -> str:
 
 def _ends(points: list[dict]) -> tuple[float, float, int, int]:
     """Return the mean at the fewest and at the most thawed layers, and these numbers of layers."""
-    ordered = sorted(points, key=lambda row: int(float(row["thawed"])))
-    means, layers = ([float(row[column]) for row in (ordered[0], ordered[-1])] for column in ("mean", "thawed"))
-    return *means, *map(int, layers)
+    ordered = sorted(points, key=lambda row: row["thawed"])
+    first, last = ordered[0], ordered[-1]
+    return first["mean"], last["mean"], int(first["thawed"]), int(last["thawed"])
 
 
 def _panel(row: dict) -> tuple:

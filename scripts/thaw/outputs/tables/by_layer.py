@@ -10,7 +10,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, run_names
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 
 MEASURE = ["task", "subset", "encoder", "probe", "measure"]
 AGAINST = {PRETRAINED: "with pretrained", BETWEEN_SEEDS: "two seeds"}
@@ -25,7 +25,7 @@ NOISE = "†"
 LAYER_0 = "Layer 0: the output of the embeddings."
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return a row for each score, in a group for each encoder, pretrained or adapted; the best layer is bold.
 
     Where there is one score, the encoders are its rows. The last column is the baseline, where there is one.
@@ -55,7 +55,7 @@ def build(data, spec: dict) -> TextTable:
     return _table(spec, frame, parts, notes, bold=True, last=last)
 
 
-def build_changes(data, spec: dict) -> TextTable:
+def build_changes(data, spec: dict) -> Table:
     """Return rows for each strategy: a measure of what it changed, and the same between two seeds of it.
 
     Measures have no common unit, so each has a group of its own. Raises UserError where nothing was measured.
@@ -83,7 +83,7 @@ def build_changes(data, spec: dict) -> TextTable:
     return _table(spec, frame, parts, notes, digits=2)
 
 
-def build_information(data, spec: dict) -> TextTable:
+def build_information(data, spec: dict) -> Table:
     """Return what each layer shares with the labels, in bits: the lower bound, both estimates, and shuffled labels."""
     frame = bits(data.probes, spec["split"], list(BITS))
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
@@ -105,7 +105,7 @@ def build_information(data, spec: dict) -> TextTable:
     return _table(spec, frame, parts, notes, digits=2, last=("H(labels)", "entropy"))
 
 
-def _table(spec: dict, frame, parts: list[tuple[list[str], Callable]], notes: list[str], **look) -> TextTable:
+def _table(spec: dict, frame, parts: list[tuple[list[str], Callable]], notes: list[str], **look) -> Table:
     """Return the table of a frame with layer, mean and sd.
 
     Args: of its groups and of their rows the columns that make them and what names them; look, see `_cells`.
@@ -113,11 +113,13 @@ def _table(spec: dict, frame, parts: list[tuple[list[str], Callable]], notes: li
     (of_group, group_name), (of_row, row_name) = parts
     layers, groups = sorted(frame["layer"].unique()), []
     for key, part in _by(frame, of_group):
-        rows = [Row({}, row_name(cell), _cells(row, layers, **look)) for cell, row in _by(part, of_row)]
-        groups.append(Group(group_name(key), [], rows))
+        rows = [
+            Row(row_name(cell), _cells(row, layers, **look), row.round(6).to_dict("records"))
+            for cell, row in _by(part, of_row)
+        ]
+        groups.append(Group(group_name(key), rows))
     titles = [*map(str, layers), *(look.get("last") or ())[:1]]
-    lines = frame.round(6).astype(object).where(frame.notna(), "").to_numpy().tolist()
-    return text_table(spec, titles, groups, notes, " ".join(frame), lines, of="Layer")
+    return Table.of_spec(spec, titles, groups, notes, of="Layer")
 
 
 def _by(frame, columns: list[str]) -> Iterator[tuple[dict, object]]:
@@ -139,13 +141,13 @@ def _cells(row, layers: list[int], digits: int = 1, bold: bool = False, last: tu
         cells.append(one and _cell(one, digits, bold and one.mean == best))
     if last:
         value = row[last[1]].mean()
-        cells.append(None if value != value else TextCell(wording.number(value, digits), value))
+        cells.append(None if value != value else Cell(value, digits=digits))
     return cells
 
 
-def _cell(one, digits: int, best: bool) -> TextCell:
-    text = wording.number(one.mean, digits) + wording.spread(one.sd, one.seeds, digits)
-    return TextCell(text + NOISE * bool(getattr(one, "flag", "")), None if one.mean != one.mean else one.mean, best)
+def _cell(one, digits: int, best: bool) -> Cell:
+    marks, sd = NOISE * bool(getattr(one, "flag", "")), wording.shown_sd(one.sd, one.seeds)
+    return Cell(one.mean, digits=digits, sd=sd, best=best, marks=marks)
 
 
 def _over_seeds(frame) -> str:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN, WITHIN, Difference
 from thaw.declarations.splits import RESERVED
 from thaw.outputs import wording
-from thaw.outputs.frame.paired_differences import FLAGS, combined, flags_of, jointly, plain, printed
+from thaw.outputs.frame.paired_differences import FLAGS, combined, flags_of, jointly, printed
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
 from thaw.outputs.frame.undefined import undefined_note
-from thaw.outputs.tables.table_model import Group, TextCell, TextTable, text_row, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Table, text_row
 
-HEADER = "finding claim paper encoder task subset split metric margin value low high answer seeds flags reason"
 NO_SEED = "no seed has all scores"
 
 
@@ -31,7 +30,7 @@ class Tested:
     flags: tuple[str, ...] = ()
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries, on_reserved = spec["labels"], spec["findings"], spec.get("by_task") == RESERVED
     subsets = dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
@@ -41,11 +40,12 @@ def build(data, spec: dict) -> TextTable:
         shown = [[one for one in own if (one.test["split"] == RESERVED) == on_reserved] for own in results]
         titles, cells = _by_task(shown, [*spec["order"].get("tasks", []), *data.runs["task"]], names)
     groups: dict[str, Group] = {}
-    for entry, own, more in zip(entries, results, cells, strict=True):
+    for entry, own, listed, more in zip(entries, results, shown, cells, strict=True):
         name = wording.label(names, "encoders", entry["encoder"])
-        row = text_row(entry["claim"], [entry["paper"], count(one.answer for one in own) or wording.DASH])
+        answers = count(one.answer for one in own) or wording.DASH
+        row = text_row(entry["claim"], [entry["paper"], answers], *_records(entry, listed))
         row.cells += more
-        groups.setdefault(entry["encoder"], Group(name, [], [])).rows.append(row)
+        groups.setdefault(entry["encoder"], Group(name, [])).rows.append(row)
     if len(groups) == 1:
         next(iter(groups.values())).name = ""
     every = [one for own in results for one in own]
@@ -53,9 +53,8 @@ def build(data, spec: dict) -> TextTable:
     if spec.get("by_task"):
         where = "reserved rows" if on_reserved else "test splits"
         notes.insert(0, f"Answer: on all splits; by task on {where}. Empty: not claimed of the task.")
-    lines = [line for entry, own in zip(entries, shown, strict=True) for line in _lines(entry, own)]
     titles = ("Paper", "Answer", *titles)
-    return text_table(spec, titles, list(groups.values()), notes, HEADER, lines, of="Claim", sentences=True)
+    return Table.of_spec(spec, titles, list(groups.values()), notes, of="Claim", sentences=True)
 
 
 def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Tested]]:
@@ -109,12 +108,12 @@ def said(one: Tested) -> str:
     return ", ".join([f"{one.answer} {printed(one.difference)}", *one.flags])
 
 
-def _detail(entry: dict, own: list[Tested], labels: dict) -> TextCell:
+def _detail(entry: dict, own: list[Tested], labels: dict) -> Cell:
     """Return what a claim's tests say, task by task, with the runs behind it."""
     tests = [one.test for one in own]
     parts = [f"{_place(one.test, tests, labels)}: {said(one)}" for one in own]
-    cell = TextCell("; ".join(parts) or entry.get("reason", NO_SEED), parts=parts)
-    cell.runs = [
+    cell = Cell(written="; ".join(parts) or entry.get("reason", NO_SEED), parts=parts)
+    cell.behind = [
         (f"{_place(test, tests, labels)}: {wording.strategy_name(labels, *point[1:])}", run_anchor(place))
         for test in tests
         for _, *point in test["terms"]
@@ -131,31 +130,32 @@ def _place(test: dict, tests: list[dict], labels: dict) -> str:
     return f"{name}, {wording.label(labels, 'subsets', test['subset'])}" if len(subsets) > 1 else name
 
 
-def _by_task(results: list[list[Tested]], order: list[str], labels: dict) -> tuple[list[str], list[list[TextCell]]]:
+def _by_task(results: list[list[Tested]], order: list[str], labels: dict) -> tuple[list[str], list[list[Cell]]]:
     """Return the titles of the tasks that some claim is tested on, and the cells of each claim under them."""
     tasks = sorted({one.test["task"] for own in results for one in own}, key=order.index)
     cells = [[_of_task([one for one in own if one.test["task"] == task]) for task in tasks] for own in results]
     return [wording.task_name(labels, task) for task in tasks], cells
 
 
-def _of_task(own: list[Tested]) -> TextCell:
+def _of_task(own: list[Tested]) -> Cell:
     several = len({one.test["split"] for one in own}) > 1
     parts = [(f"{one.test['split'].replace('_', ' ')}: " if several else "") + said(one) for one in own]
-    return TextCell("; ".join(parts), parts=parts if several else [])
+    return Cell(written="; ".join(parts), parts=parts if several else [])
 
 
-def _lines(entry: dict, own: list[Tested]) -> list[list]:
-    common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
+def _records(entry: dict, own: list[Tested]) -> list[dict]:
+    """Return what the CSV says of a claim: a line for each test, or one that says why there is none."""
     margin = " ".join(f"{key} {entry[key]}" for key in ("above", "within") if key in entry)
-    if not own:
-        return [[*common, *[""] * 4, margin, *[""] * 6, entry.get("reason", "no scores")]]
-    lines = []
-    for one in own:
-        numbers = plain(one.difference) if one.difference else [""] * 3
-        where = [one.test[name] for name in ("task", "subset", "split", "metric")]
-        rest = [one.answer, one.seeds, ";".join(one.flags), "" if one.difference else NO_SEED]
-        lines.append([*common, *where, margin, *numbers, *rest])
-    return lines
+    records = []
+    for one in own or [None]:
+        test, difference = (one.test, one.difference) if one else ({}, None)
+        record = {"finding": entry["id"], **{name: entry[name] for name in ("claim", "paper", "encoder")}}
+        record |= {name: test.get(name, "") for name in ("task", "subset", "split", "metric")} | {"margin": margin}
+        record |= {name: getattr(difference, name, None) for name in ("value", "low", "high")}
+        record |= {"answer": one.answer if one else "", "seeds": one.seeds if one else None}
+        why = ("" if difference else NO_SEED) if one else entry.get("reason", "no scores")
+        records.append(record | {"flags": ";".join(one.flags) if one else "", "reason": why})
+    return records
 
 
 def notes_of(every: list[Tested]) -> list[str]:

@@ -5,17 +5,16 @@ from thaw.declarations.flags import flag_label
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import record_anchor, run_anchor
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said, text_row
 
-HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes flags"
-TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
 WAYS = {"merged": "merged", "separate": "its runs, one model each"}
+TIMED = "way tasks copies batch tokens layers median p95 p99 queries_per_second".split()  # of a measured setting
 MIB = 2**20
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return a line for each merge: its tasks with their layers and scores, layers executed and stored parameters."""
-    groups, lines = [], []
+    groups = []
     marks = _warning_marks(data.merges.values())
     for (subset, encoder, name), record in data.merges.items():
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
@@ -23,30 +22,32 @@ def build(data, spec: dict) -> TextTable:
         for task, one in tasks.items():
             label = wording.task_name(spec["labels"], task)
             strategy = wording.strategy_name(spec["labels"], one["strategy"], one["variant"])
-            warned = ",".join(marks[flag] for flag in one.get("flags", []))
-            scores = [wording.number(one["validation"]) + warned, wording.number(one["test"])]
-            row = text_row(label, [strategy, f"{one['frozen']} + {one['own']}", *scores, ""])
+            flags = one.get("flags", [])
+            validation = Cell(one["validation"], flags=flags, marks=",".join(marks[flag] for flag in flags))
+            layers_of = said(f"{one['frozen']} + {one['own']}")
+            row = Row(label, [said(strategy), layers_of, validation, Cell(one["test"]), said("")])
             rows.append(_linked(row, _shown_anchor(one["run"], data.runs), 2))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
             names = wording.listing(wording.task_name(spec["labels"], task) for task in group["tasks"])
             rows.append(_whole(f"Layers, {reads}: {names}", group["executed"], group["of"]))
-        overhead = 100 * layers["executed"] / layers["of"]
         rows.append(_whole("Layers, all tasks on one text", layers["executed"], layers["of"]))
         own_models = sum(one["frozen"] + one["own"] for one in tasks.values())
         if own_models != layers["of"]:  # a student as a model of its own has fewer layers than the encoder
             rows.append(_whole("The same, its runs as one model each", own_models, layers["of"]))
         rows.append(_whole("Parameters stored", stored["merged"], stored["separate"]))
-        rows.append(text_row("Mean over tasks", ["", "", "", wording.number(mean), ""]))
+        rows.append(Row("Mean over tasks", [said(""), said(""), said(""), Cell(mean), said("")]))
         for row in rows[len(tasks) :]:
             _linked(row, _anchor("merge", subset, encoder, name), 1)
-        groups.append(Group(_title(subset, encoder, name, spec), [], rows))
-        branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
-        numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
-        shown = "" if mean is None else f"{mean:.4f}"
-        flags = " ".join(f"{task}:{flag}" for task, one in tasks.items() for flag in one.get("flags", []))
-        lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"], flags])
+        groups.append(Group(_title(subset, encoder, name, spec), rows))
+        known = {"subset": subset, "encoder": encoder, "merge": name, "tasks": " ".join(tasks)}
+        known["branches"] = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
+        known |= {"mean": mean, "layers": layers["executed"], "of": layers["of"]}
+        known["overhead"] = 100 * layers["executed"] / layers["of"]
+        known |= {f"parameters_{way}": stored[way] for way in ("merged", "separate")} | {"bytes": record["bytes"]}
+        flags = [f"{task}:{flag}" for task, one in tasks.items() for flag in one.get("flags", [])]
+        rows[0].records = [known | {"flags": " ".join(flags)}]
     titles = ["Strategy", "Layers: shared + own", "Validation", "Test", "Of full models"]
     notes = [
         "Scores × 100; validation: mean over seeds, by which the branch was chosen; test: of the run that is served. "
@@ -55,25 +56,24 @@ def build(data, spec: dict) -> TextTable:
         "Full models: the whole encoder with a head, once for each task.",
         *(f"{mark} Warning: {flag_label(flag)}." for flag, mark in marks.items()),
     ]
-    return text_table(spec, titles, groups, notes, HEADER, lines, of="Task")
+    return Table.of_spec(spec, titles, groups, notes, of="Task")
 
 
-def build_latency(data, spec: dict) -> TextTable:
+def build_latency(data, spec: dict) -> Table:
     """Return the measured times of each merge and of its runs as separate models, a line for each setting."""
-    groups, lines, notes = [], [], []
+    groups, notes = [], []
     for (subset, encoder, name), record in data.latencies.items():
         rows = []
         for row in record["rows"]:
             way = WAYS[row["way"]]
             copies = f" ({row['copies']} copies)" if row["copies"] else ""
-            times = [f"{1e3 * row[key]:.1f}" for key in ("median", "p95", "p99")]
-            cells = [f"{row['tasks']}{copies}", str(row["batch"]), str(row["tokens"]), str(row["layers"]), *times]
-            line = text_row(way, [*cells, f"{row['queries_per_second']:.0f}"])
-            rows.append(_linked(line, _anchor("latency", subset, encoder, name), len(cells) - len(times)))
-            numbers = [row[key] for key in ("way", "tasks", "copies", "batch", "tokens", "layers")]
-            seconds = [f"{row[key]:.6f}" for key in ("median", "p95", "p99")]
-            lines.append([subset, encoder, name, *numbers, *seconds, f"{row['queries_per_second']:.2f}"])
-        groups.append(Group(_title(subset, encoder, name, spec), [], rows))
+            cells = [said(f"{row['tasks']}{copies}")]
+            cells += [Cell(row[key], digits=0) for key in ("batch", "tokens", "layers")]
+            cells += [Cell(1e3 * row[key]) for key in ("median", "p95", "p99")]
+            known = {"subset": subset, "encoder": encoder, "merge": name} | {key: row[key] for key in TIMED}
+            line = Row(way, [*cells, Cell(row["queries_per_second"], digits=0)], [known])
+            rows.append(_linked(line, _anchor("latency", subset, encoder, name), 4))
+        groups.append(Group(_title(subset, encoder, name, spec), rows))
         notes.append(f"{spec['merges'].get(name, name)}: {_facts(record)}")
     titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
     notes.insert(
@@ -81,7 +81,7 @@ def build_latency(data, spec: dict) -> TextTable:
         "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn. "
         "Layers: those that a call executes; a student has fewer than the encoder.",
     )
-    return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
+    return Table.of_spec(spec, titles, groups, notes, of="Models")
 
 
 def _warning_marks(records) -> dict[str, str]:

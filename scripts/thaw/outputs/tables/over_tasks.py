@@ -6,15 +6,14 @@ from thaw.core.errors import UserError
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN, WITHIN
 from thaw.outputs import wording
 from thaw.outputs.frame.undefined import undefined_note
+from thaw.outputs.render.typed_table import Group, Table, text_row
 from thaw.outputs.tables.claims import count, notes_of, said, tested
-from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.bootstrap import student_interval
 
-HEADER = f"claim encoder tasks value low high {HIGHER} {LOWER} {OPEN} {WITHIN} flagged"
 TITLES = ("Answer", "Mean", "By task")
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return a line for each claim.
 
     Args: spec with `claims`, ids of config/findings.yaml, and `findings` as a finding_table has them. Raises UserError
@@ -27,7 +26,7 @@ def build(data, spec: dict) -> TextTable:
     results = [[one for one in own if one.difference] for own in tested(data, entries, first)]
     if not any(results):
         raise UserError(f"an over_tasks_table needs scores for one of its claims: {', '.join(order)}")
-    groups, lines = {}, []
+    groups: dict[str, Group] = {}
     for entry, own in zip(entries, results, strict=True):
         if own:
             mean = student_interval([one.difference.value for one in own])
@@ -35,8 +34,8 @@ def build(data, spec: dict) -> TextTable:
             by_task = "; ".join(f"{name}: {said(one)}" for name, one in zip(names, own, strict=True))
             cells = [count(one.answer for one in own), wording.with_interval(*mean), by_task]
             name = wording.label(labels, "encoders", entry["encoder"])
-            groups.setdefault(entry["encoder"], Group(name, [], [])).rows.append(text_row(entry["claim"], cells))
-            lines.append(_line(entry, own, mean))
+            row = text_row(entry["claim"], cells, _record(entry, own, mean))
+            groups.setdefault(entry["encoder"], Group(name, [])).rows.append(row)
     if len(groups) == 1:
         next(iter(groups.values())).name = ""
     notes = [
@@ -45,7 +44,7 @@ def build(data, spec: dict) -> TextTable:
         "with Student's 95 % CI over tasks.",
         *undefined_note(data.runs, labels, "Differences leave these runs out"),
     ]
-    return text_table(spec, TITLES, list(groups.values()), notes, HEADER, lines, of="Claim", sentences=True)
+    return Table.of_spec(spec, TITLES, list(groups.values()), notes, of="Claim", sentences=True)
 
 
 def _first_of_tasks(entry: dict) -> list[dict]:
@@ -55,9 +54,9 @@ def _first_of_tasks(entry: dict) -> list[dict]:
     return list(tests.values())
 
 
-def _line(entry: dict, own: list, mean: tuple) -> list:
-    numbers = ["" if number is None else f"{number:.4f}" for number in mean]
+def _record(entry: dict, own: list, mean: tuple) -> dict:
     answers = Counter(one.answer for one in own)
-    tasks, flagged = ([one.test["task"] for one in part] for part in (own, [one for one in own if one.flags]))
-    counts = [answers[word] for word in (HIGHER, LOWER, OPEN, WITHIN)]
-    return [entry["id"], entry["encoder"], " ".join(tasks), *numbers, *counts, " ".join(flagged)]
+    record = {"claim": entry["id"], "encoder": entry["encoder"], "tasks": " ".join(one.test["task"] for one in own)}
+    record |= dict(zip(("value", "low", "high"), mean, strict=True))
+    record |= {word: answers[word] for word in (HIGHER, LOWER, OPEN, WITHIN)}
+    return record | {"flagged": " ".join(one.test["task"] for one in own if one.flags)}

@@ -2,10 +2,16 @@
 
 from thaw.core.phrases import listing, plural
 from thaw.outputs import wording
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, text_row
 from thaw.outputs.tables.reproduction import ADDRESS
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_row, text_table
 
-COUNTS = ["Printed", "With an address", "Planned here", "Computed here", "With the paper's encoder"]
+COUNTS = {
+    "printed": "Printed",
+    "addressed": "With an address",
+    "planned": "Planned here",
+    "computed": "Computed here",
+    "own_encoder": "With the paper's encoder",
+}
 MARK = "ᵃ"
 NOTES = [
     f"{MARK} Read from the catalogues, so it is what the runs have.",
@@ -18,16 +24,15 @@ UNVERIFIED = (
 )
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return what the paper did, what is done here, and why they differ, a line for each setting."""
-    rows, lines = [], []
+    rows = []
     for what, paper, here, why, read in spec["protocol"]:
-        rows.append(text_row(what, [cell or wording.DASH for cell in (paper, here + MARK * read, why)]))
-        lines.append([what, paper, here, why, "catalogues" if read else "words"])
-    look = {"of": "Setting", "sentences": True}
-    titles = ["As the paper", "As here", "Why"]
-    notes = [*NOTES, *_scaled(spec)]
-    return text_table(spec, titles, [Group("", [], rows)], notes, "what paper here why here_from", lines, **look)
+        record = {"what": what, "paper": paper, "here": here, "why": why}
+        record["here_from"] = "catalogues" if read else "words"
+        rows.append(text_row(what, [cell or wording.DASH for cell in (paper, here + MARK * read, why)], record))
+    titles, look = ["As the paper", "As here", "Why"], {"of": "Setting", "sentences": True}
+    return Table.of_spec(spec, titles, [Group("", rows)], [*NOTES, *_scaled(spec)], **look)
 
 
 def _scaled(spec: dict) -> list[str]:
@@ -49,21 +54,20 @@ def _scaled(spec: dict) -> list[str]:
     return [f"Scaled down: whatever the lines above say, the runs here have {listing(has)}.{layers}"]
 
 
-def build_coverage(data, spec: dict) -> TextTable:
+def build_coverage(data, spec: dict) -> Table:
     """Return by table how many numbers the paper prints, and how many of them are computed."""
     coverage, runs = spec["coverage"], data.runs
     shown = runs[(runs["missing"] == "") & runs["value"].notna() & (runs["subset"] == coverage["subset"])]
     done = set(map(tuple, shown[ADDRESS].astype(str).to_numpy().tolist()))
-    lines = []
+    records = []
     for table in coverage["tables"]:
         computed = [cell for cell in table["cells"] if all(tuple(at) in done for at in cell["at"])]
         own = [cell for cell in computed if cell["own"]]
         counts = [table["printed"], table["addressed"], len(table["cells"]), len(computed), len(own)]
-        lines.append([table["source"], *counts])
-    sums = [sum(line[place] for line in lines) for place in range(1, len(COUNTS) + 1)]
-    rows = [Row({}, line[0], [TextCell(str(count), count) for count in line[1:]]) for line in [*lines, ["All", *sums]]]
-    notes = [f"{coverage['cite']}, arXiv:{coverage['arxiv']}."] + [UNVERIFIED] * (not sums[-1])
+        records.append({"source": table["source"], **dict(zip(COUNTS, counts, strict=True))})
+    records.append({"source": "All", **{name: sum(record[name] for record in records) for name in COUNTS}})
+    rows = [Row(record["source"], [Cell(record[name], digits=0) for name in COUNTS], [record]) for record in records]
+    notes = [f"{coverage['cite']}, arXiv:{coverage['arxiv']}."] + [UNVERIFIED] * (not records[-1]["own_encoder"])
     for table in coverage["tables"]:
         notes += [f"{table['source']}, without an address: {reason}." for reason in table["reasons"]]
-    header = "source printed addressed planned computed own_encoder"
-    return text_table(spec, COUNTS, [Group("", [], rows)], notes, header, [*lines, ["All", *sums]], of="Table")
+    return Table.of_spec(spec, COUNTS.values(), [Group("", rows)], notes, of="Table")

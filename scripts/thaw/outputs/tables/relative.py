@@ -8,16 +8,11 @@ from thaw.core.errors import UserError
 from thaw.decision.contrasts import LOWER, OPEN, Difference
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.paired_differences import FLAGS, Contrasts, jointly, plain
+from thaw.outputs.frame.paired_differences import FLAGS, Contrasts, jointly
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.undefined import undefined_note
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 from thaw.statistics.bootstrap import Interval, Resampled, interval
-
-HEADER = (
-    "task split subset encoder head strategy variant metric value low high answer seeds flags share share_low "
-    "share_high price price_share"
-)
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Compared:
     share: Interval | None
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return every strategy's difference to `reference` on every task, within each encoder, head and subset.
 
     Args: spec with `reference`, a strategy without a sweep, and where the share of the way is shown `start`. Raises
@@ -48,7 +43,7 @@ def build(data, spec: dict) -> TextTable:
         group = rows.setdefault((one.row.subset, one.row.encoder, one.row.head), {})
         group.setdefault((one.row.strategy, one.row.variant), []).append(one)
     groups = [
-        Group(name, [], [_row(own, columns, marks, labels) for own in rows[group].values()])
+        Group(name, [_row(own, columns, marks, labels) for own in rows[group].values()])
         for group, name in aggregate.group_names(summary, labels).items()
         if group in rows
     ]
@@ -56,7 +51,7 @@ def build(data, spec: dict) -> TextTable:
     notes += [f"{mark} {FLAGS[flag]}" for flag, mark in marks.items()]
     notes += undefined_note(data.runs, labels, "Differences leave these runs out")
     titles = [*(column.title for column in columns), "Price"]
-    return text_table(spec, titles, groups, notes, HEADER, [_line(one) for one in compared])
+    return Table.of_spec(spec, titles, groups, notes)
 
 
 def _compared(fitted, contrasts: Contrasts, spec: dict) -> list[Compared]:
@@ -101,29 +96,35 @@ def _share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | N
 
 def _row(own: list[Compared], columns, marks: dict[str, str], labels: dict) -> Row:
     """Return the line of a strategy: a cell for each column, and its price in % of the reference's on its tasks."""
-    line = Row({}, aggregate.row_name(own[0].row, labels), [None] * (len(columns) + 1))
+    name = aggregate.row_name(own[0].row, labels)
+    line = Row(name, [None] * (len(columns) + 1), [_record(one) for one in own])
     for one in own:
         at, value, share = aggregate.column_index(columns, one.row.task, one.row.split), one.difference, one.share
-        line.cells[at] = TextCell(
-            wording.number(value.value) + ",".join(marks[flag] for flag in one.flags),
+        line.cells[at] = Cell(
             value.value,
+            low=value.low,
+            high=value.high,
+            runs=one.seeds,
+            flags=one.flags,
+            marks=",".join(marks[flag] for flag in one.flags),
             best=value.answer != OPEN,
-            interval=wording.interval(value.low, value.high),
             link=row_anchor(one.row),
             below=f"{wording.number(share.value)} % {wording.interval(share.low, share.high)}" if share else "",
         )
     price, whole = (sum(prices) for prices in zip(*{one.row.task: one.prices for one in own}.values(), strict=True))
     if whole > 0:
-        line.cells[-1] = TextCell(f"{wording.number(100 * price / whole)} %", 100 * price / whole)
+        line.cells[-1] = Cell(100 * price / whole, "%")
     return line
 
 
-def _line(one: Compared) -> list:
-    row, (price, whole) = one.row, one.prices
-    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
-    way = plain(one.share) if one.share else [""] * 3
-    prices = [f"{price:.6g}", f"{100 * price / whole:.4f}" if whole > 0 else ""]
-    return [*cell, *plain(one.difference), one.difference.answer, one.seeds, ";".join(one.flags), *way, *prices]
+def _record(one: Compared) -> dict:
+    row, away, share, (price, whole) = one.row, one.difference, one.share, one.prices
+    record = {name: getattr(row, name) for name in (*aggregate.COLUMN, *aggregate.GROUP, "strategy", "variant")}
+    record |= {"metric": row.metric, "value": away.value, "low": away.low, "high": away.high, "answer": away.answer}
+    record |= {"seeds": one.seeds, "flags": ";".join(one.flags)}
+    ends = (share.value, share.low, share.high) if share else (None,) * 3
+    record |= dict(zip(("share", "share_low", "share_high"), ends, strict=True))
+    return record | {"price": price, "price_share": 100 * price / whole if whole > 0 else None}
 
 
 def _notes(spec: dict, count: int, fewest: int) -> list[str]:

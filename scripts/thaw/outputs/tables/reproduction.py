@@ -9,16 +9,12 @@ from thaw.outputs.frame.aggregate import ROW, Column
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, behind, said
 from thaw.outputs.tables import protocol_notes
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, linked_cell
 from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
 from thaw.statistics.bootstrap import interval, least_interval
 
 DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
-HEADER = (
-    "row column task encoder head strategy variant metric split scale printed ours low high by_rule difference seeds "
-    "marks reason"
-)
 ADDRESS = [*(name for name in CELL if name != "subset"), "metric", "split"]  # of a number that is reproduced
 
 
@@ -41,7 +37,7 @@ class Reproduced:
     behind: dict[str, tuple] = field(default_factory=dict)
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return the table of published and reproduced numbers.
 
     Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
@@ -53,16 +49,16 @@ def build(data, spec: dict) -> TextTable:
         Column("", "", column["label"], _metric(comparison, index, spec["labels"]), False)
         for index, column in enumerate(comparison["columns"])
     ]
-    groups, lines = [], []
+    groups = []
     for index, row in enumerate(comparison["rows"]):
         numbers = [reproduced.get((index, column)) for column in range(len(columns))]
-        groups.append(Group(row["label"], [], _rows(row, numbers, comparison, spec["labels"])))
-        lines += [
-            _line(row, entry, *both) for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
+        groups.append(Group(row["label"], _rows(row, numbers, comparison, spec["labels"])))
+        groups[-1].rows[0].records = [
+            _record(row, entry, *both)
+            for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
         ]
     notes = protocol_notes.notes(comparison, reproduced, spec) + protocol_notes.near_chance(measured.near_chance, spec)
-    base = (spec["id"], spec["caption"], columns, [], groups, [], notes)
-    return TextTable(*base, header=HEADER.split(), lines=lines)
+    return Table(spec["id"], spec["caption"], columns, groups, notes)
 
 
 class Measured:
@@ -199,7 +195,7 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels:
     """Return the lines of one row of the paper: published, reproduced, by the paper's rule, and the difference."""
     scales = [column["scale"] for column in comparison["columns"]]
     printed = [_printed(cell["printed"]) for cell in row["cells"]]
-    lines = {"published": [TextCell(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
+    lines = {"published": [said(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
     if rule := row.get("favours"):
         lines["published favours"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
     every = list(zip(numbers, row["cells"], scales, strict=True))
@@ -209,11 +205,11 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels:
             lines["reproduced favours"] = [_favoured(one.value if one else None, rule) for one in numbers]
     if any(numbers) and comparison["aggregation"] != "mean":
         lines["reproduced, by the paper's rule"] = [
-            _number(one.rule, one, scale, labels) if one else TextCell(wording.DASH) for one, _, scale in every
+            _number(one.rule, one, scale, labels) if one else said(wording.DASH) for one, _, scale in every
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
         lines["difference"] = [_difference(*entry, labels) for entry in every]
-    return [Row({}, name, cells) for name, cells in lines.items()]
+    return [Row(name, cells) for name, cells in lines.items()]
 
 
 def _printed(value: float | None) -> str:
@@ -221,42 +217,36 @@ def _printed(value: float | None) -> str:
     return wording.DASH if value is None else str(value).replace("-", "−")
 
 
-def _favoured(difference: float | None, rule: dict) -> TextCell:
+def _favoured(difference: float | None, rule: dict) -> Cell:
     """Return which side a difference favours by the paper's rule."""
     if difference is None:
-        return TextCell(wording.DASH)
+        return said(wording.DASH)
     if abs(difference) <= rule["beyond"]:
-        return TextCell("neither")
-    return TextCell(rule["above"] if difference > 0 else rule["below"])
+        return said("neither")
+    return said(rule["above"] if difference > 0 else rule["below"])
 
 
-def _reproduced(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> TextCell:
+def _reproduced(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> Cell:
     """Return a reproduced number with its 95 % CI, the marks of protocol differences, and the runs that it is from."""
     if one is None:
-        return TextCell(wording.DASH)
-    text = wording.number(one.value, DIGITS[scale])
-    if one.low is not None:
-        text += f" {wording.interval(one.low, one.high, DIGITS[scale])}"
-    text += "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", []))
-    return linked_cell(text, one.value, _named(one, labels))
+        return said(wording.DASH)
+    marks = "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", []))
+    return _number(one.value, one, scale, labels, low=one.low, high=one.high, marks=marks)
 
 
-def _named(one: Reproduced, labels: dict) -> list[tuple[str, str]]:
-    """Return name and anchor of the runs that a number is from."""
-    return [
+def _number(value: float, one: Reproduced, scale: str, labels: dict, **more) -> Cell:
+    """Return a number with the runs that it is from. Args: further fields of the cell."""
+    runs = [
         (f"{wording.task_name(labels, task)}: {wording.strategy_name(labels, *point)}", anchor)
         for anchor, (task, *point) in one.behind.items()
     ]
+    return behind(Cell(value, digits=DIGITS[scale], **more), runs)
 
 
-def _number(value: float, one: Reproduced, scale: str, labels: dict) -> TextCell:
-    return linked_cell(wording.number(value, DIGITS[scale]), value, _named(one, labels))
-
-
-def _difference(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> TextCell:
+def _difference(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> Cell:
     """Return the reproduced number, aggregated by the paper's rule, minus the published one."""
     if one is None or cell["printed"] is None:
-        return TextCell(wording.DASH)
+        return said(wording.DASH)
     return _number(one.rule - cell["printed"], one, scale, labels)
 
 
@@ -266,10 +256,15 @@ def _metric(comparison: dict, column: int, labels: dict) -> str:
     return f"error in {shown}" if shown and comparison["columns"][column]["scale"] == "error" else shown
 
 
-def _line(row: dict, cell: dict, one: Reproduced | None, column: dict) -> list:
-    at = cell.get("at") or [""] * 7
-    numbers = [cell["printed"], *((one.value, one.low, one.high, one.rule) if one else [None] * 4)]
-    numbers.append(one.rule - cell["printed"] if one and cell["printed"] is not None else None)
-    plain = ["" if value is None or value != value else f"{value:.4f}" for value in numbers]
-    cell_name = [row["label"], column["label"], *at, column["scale"]]
-    return [*cell_name, *plain, one.seeds if one else "", " ".join(cell.get("marks", [])), cell.get("reason", "")]
+def _record(row: dict, cell: dict, one: Reproduced | None, column: dict) -> dict:
+    record = {"row": row["label"], "column": column["label"]}
+    record |= dict(zip(ADDRESS, cell.get("at") or [""] * len(ADDRESS), strict=True))
+    record |= {"scale": column["scale"], "printed": cell["printed"]}
+    names = {"ours": "value", "low": "low", "high": "high", "by_rule": "rule"}
+    record |= {name: getattr(one, attribute, None) for name, attribute in names.items()}
+    record["difference"] = one.rule - cell["printed"] if one and cell["printed"] is not None else None
+    return record | {
+        "seeds": one.seeds if one else None,
+        "marks": " ".join(cell.get("marks", [])),
+        "reason": cell.get("reason", ""),
+    }

@@ -1,13 +1,28 @@
-"""A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others."""
+"""A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others, with their costs."""
 
+import numpy as np
+
+from thaw.decision.contrasts import OPEN
 from thaw.decision.record import TaskAnswer
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.result_links import row_anchor
+from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.frame.summary_rows import SummaryRows
 from thaw.outputs.frame.task_arms import answers
-from thaw.outputs.tables import cost_columns, footnotes, separable
-from thaw.outputs.tables.table_model import KEY, Cell, Group, Row, Table
+from thaw.outputs.render.typed_table import ALIKE, Cell, Group, Row, Table, said
+from thaw.outputs.tables import footnotes
+
+KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row of scores, in the order of its CSV
+COSTS = {  # option: column of a summary, label, what it is of, unit of its cells; means over the tasks of the table
+    "updates": ("updates", "Updates", "", "count"),
+    "seconds": ("price", "Price", "a run", "s"),
+    "memory": ("memory", "Memory", "peak", "MB"),
+    "parameters": ("parameters", "Parameters", "trainable", "short"),
+    "share": ("price", "Price", "% of full", ""),
+}
 
 
 def build(data, spec: dict) -> Table:
@@ -25,73 +40,158 @@ def build_transfer(data, spec: dict) -> Table:
 
 
 def _of_role(data, spec: dict, role: str) -> Table:
-    labels, runs = spec["labels"], data.runs
+    labels, runs, costs = spec["labels"], data.runs, spec.get("costs", [])
     contrasts = Contrasts(runs, role, data.predictions) if spec.get("intervals") else None
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
     names, summarised = aggregate.group_names(summary, labels), SummaryRows(summary)
-    validated, warned = aggregate.validation_means(runs), footnotes.warning_marks(summary)
+    validated, marks = aggregate.validation_means(runs), footnotes.warning_marks(summary)
     theirs = {group: {row.Index: row for row in summarised.baselines(group)} for group in names}
     common = set.intersection(*map(set, theirs.values()))
     by_group: dict[tuple, dict[str, TaskAnswer]] = {}
     for answer in answers(data, spec) if contrasts else ():
         by_group.setdefault((answer.subset, answer.encoder, answer.head), {})[answer.task] = answer
+
+    def rows_of(part: list) -> list[Row]:
+        return _rows(part, columns, labels, marks)
+
     groups = []
     for group, name in names.items():
-        own = [row for index, row in theirs[group].items() if index not in common]
-        rows = _rows(summarised.runs(group), columns, labels, warned)
+        rows = rows_of(summarised.runs(group))
         if contrasts:
-            separable.add_intervals(rows, columns, contrasts)
-            separable.mark(rows, columns, by_group.get(group, {}))
+            _add_intervals(rows, columns, contrasts)
+            _mark_answers(rows, columns, by_group.get(group, {}))
         else:
             _mark_best(rows, columns, validated)
-        groups.append(Group(name, _rows(own, columns, labels, warned), rows))
-    above = _rows([row for row in summarised.all if row.Index in common], columns, labels, warned)
-    below = _rows(summarised.external, columns, labels, warned)
+        own = [row for index, row in theirs[group].items() if index not in common]
+        groups.append(Group(name, rows, rows_of(own)))
     every = [row for group in groups for row in group.rows]
     fewest = int(summary.loc[summary["fitted"], "seeds"].min())
-    marks = separable.notes(every, fewest) if contrasts else []
-    notes, short = footnotes.notes(summary, runs, columns, spec, role, marks)
-    costs = spec.get("costs", [])
-    cost_columns.add(every, costs, summarised)
-    for row in [*above, *below, *(row for group in groups for row in group.baselines)]:
-        row.cells += [None] * len(costs)
-    columns = [*columns, *cost_columns.columns(costs)]
-    return Table(spec["id"], spec["caption"], columns, above, groups, below, notes, short)
-
-
-def cell(row, marks: dict[str, str]) -> Cell:
-    """Return the cell of a summary row. Args: the marks of warnings, see `footnotes.warning_marks`."""
-    undefined = row.mean != row.mean
-    silent = row.seeds < FEWEST_OF_INTERVAL or row.sd != row.sd or row.shared or not row.fitted
-    mean, sd = (None if undefined else row.mean), (None if silent else row.sd)
-    warnings = ",".join(marks[flag] for flag in row.flags.split(";") if flag in marks) if row.fitted else ""
-    return Cell(mean, sd, int(row.seeds), warnings=warnings, missing=int(row.missing))
+    notes, short = footnotes.notes(
+        summary, runs, columns, spec, role, _interval_notes(every, fewest) if contrasts else []
+    )
+    shown = [*columns, *(Column("", name, COSTS[name][1], COSTS[name][2], False) for name in costs)]
+    above = rows_of([row for row in summarised.all if row.Index in common])
+    table = Table(
+        spec["id"], spec["caption"], shown, groups, notes, above, rows_of(summarised.external), short_notes=short
+    )
+    fitted = {id(row) for row in every}
+    for row in table.rows:
+        row.cells += _costs(row, costs, summarised) if id(row) in fitted else [None] * len(costs)
+        row.records = [_record(row, shown)]
+    return table
 
 
 def _rows(part: list, columns, labels: dict, marks: dict[str, str]) -> list[Row]:
-    """Return table rows from summary rows, each key once, in the order of the strategies."""
+    """Return table rows from summary rows, each key once, in the order of the strategies. Args: marks of warnings."""
     rows: dict[tuple, Row] = {}
     indices = {(column.task, column.split): index for index, column in enumerate(columns)}
     for entry in sorted(part, key=lambda entry: entry.rank):
         key = {name: getattr(entry, name) for name in KEY}
-        row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
-        row.cells[indices[entry.task, entry.split]] = cell(entry, marks)
+        empty = Row(aggregate.row_name(entry, labels), [None] * len(columns), key=key)
+        row = rows.setdefault(tuple(key.values()), empty)
+        flags = [flag for flag in entry.flags.split(";") if flag in marks] if entry.fitted else []
+        row.cells[indices[entry.task, entry.split]] = Cell(
+            None if entry.mean != entry.mean else entry.mean,
+            sd=wording.shown_sd(entry.sd, entry.seeds) if entry.fitted and not entry.shared else None,
+            runs=int(entry.seeds),
+            missing=int(entry.missing),
+            flags=flags,
+            marks=",".join(marks[flag] for flag in flags),
+            link=row_anchor(entry),
+        )
     return list(rows.values())
+
+
+def _scored(rows: list[Row], index: int) -> list[tuple[Row, Cell]]:
+    """Return the rows that have a score in a column, with their cell."""
+    return [(row, cell) for row in rows if (cell := row.cells[index]) and cell.value is not None]
 
 
 def _mark_best(rows: list[Row], columns, validated: dict[tuple, float]) -> None:
     """Mark in each column the cells whose mean on validation is, as printed, the highest."""
     for index, column in enumerate(columns):
-        means = _means_on_validation(rows, index, column, validated)
-        printed = {place: round(mean, 1) for place, mean in means.items()}
-        top = max(printed.values(), default=None)
-        for place, mean in printed.items():
-            rows[place].cells[index].best = mean == top
+        keys = [((column.task, *(row.key[name] for name in aggregate.ROW)), cell) for row, cell in _scored(rows, index)]
+        known = [(round(validated[key], 1), cell) for key, cell in keys if key in validated]
+        for mean, cell in known:
+            cell.best = mean == max(mean for mean, _ in known)
 
 
-def _means_on_validation(rows: list[Row], index: int, column, validated: dict[tuple, float]) -> dict[int, float]:
-    """Return by place the mean on validation of the rows that have a score in a column. Args: see `mark`."""
-    keys = [(column.task, *(row.key[name] for name in aggregate.ROW)) for row in rows]
-    scored = [row.cells[index] is not None and row.cells[index].mean is not None for row in rows]
-    return {n: validated[key] for n, key in enumerate(keys) if scored[n] and key in validated}
+def _add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
+    """Give each cell of a run its 95 % CI. Args: rows of one group; its scores."""
+    for index, column in enumerate(columns):
+        for row, cell in _scored(rows, index):
+            (made,) = contrasts.sides([tuple((row.key | {"task": column.task})[name] for name in CELL)], column.split)
+            cell.low, cell.high = made.ci.low, made.ci.high
+
+
+def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> None:
+    """Mark in each column what the decision takes, and what is open against it. Args: rows of one group; by task."""
+    for index, column in enumerate(columns):
+        answer = known.get(column.task)
+        arms = {answer.points.get(arm.name): arm for arm in answer.decision.arms} if answer else {}
+        for row, cell in _scored(rows, index):
+            if arm := arms.get((row.key["strategy"], row.key["variant"])):
+                cell.best = arm.name == answer.decision.taken
+                cell.open = not cell.best and arm.difference.answer == OPEN
+
+
+def _interval_notes(rows: list[Row], fewest: int) -> list[str]:
+    """Return what brackets, bold and marks mean. Args: rows of all groups; the fewest seeds of a run."""
+    cells = [cell for row in rows for cell in row.cells if cell]
+    lines = [f"In brackets the 95 % CI ({wording.ci_over(fewest, max(cell.runs for cell in cells))})."]
+    if any(cell.best for cell in cells):
+        lines.append("Bold: what the decision takes by validation.")
+    if any(cell.open for cell in cells):
+        lines[-1] += (
+            f" {ALIKE}: open against it, since the 95 % interval of their difference on validation, one for "
+            "all, holds 0."
+        )
+    return lines
+
+
+def _costs(row: Row, names: list[str], summarised: SummaryRows) -> list[Cell]:
+    """Return the costs of a strategy over the tasks that it was run on; blank where a run did not note them.
+
+    Its share is of full fine-tuning's price there.
+    """
+    runs = [run for run in summarised.runs(tuple(row.key[name] for name in aggregate.GROUP)) if run.seeds > 0]
+    own = _by_task(run for run in runs if (run.strategy, run.variant) == (row.key["strategy"], row.key["variant"]))
+    rank = min((run.rank for run in runs if run.embeddings), default=None)
+    full = _by_task(run for run in runs if run.embeddings and run.rank == rank)
+    cells = []
+    for name in names:
+        column, _, _, unit = COSTS[name]
+        value = _mean([getattr(run, column) for run in own.values()])
+        if name == "share":
+            whole = _mean([getattr(run, column) for task, run in full.items() if task in own])
+            value = 100 * value / whole if whole else float("nan")
+        cells.append(said("") if value != value else Cell(value, unit))
+    return cells
+
+
+def _by_task(runs) -> dict:
+    """Return the first of some runs on each task: one that is tested on several splits is as costly in each."""
+    return {run.task: run for run in reversed(list(runs))}
+
+
+def _mean(values: list[float]) -> float:
+    """Return the mean of the values that were noted, NaN where none was."""
+    noted = [value for value in values if value == value]
+    return float(np.mean(noted)) if noted else float("nan")
+
+
+def _record(row: Row, columns) -> dict:
+    """Return what the CSV says of a row: of scores all that a cell has, of costs their value."""
+    record = {name: row.key[name] for name in KEY}
+    for column, cell in zip(columns, row.cells, strict=True):
+        if not column.task:
+            record[column.split] = cell and cell.value
+            continue
+        flagged = {"flagged": int(bool(cell.flags)), "missing": cell.missing} if cell else {}
+        mark = ("taken" if cell.best else OPEN if cell.open else "") if cell else None
+        parts = {"mean": cell and cell.value, "sd": cell and cell.sd, "seeds": cell and cell.runs}
+        parts |= {name: flagged.get(name) for name in ("flagged", "missing")}
+        parts |= {"low": cell and cell.low, "high": cell and cell.high, "mark": mark}
+        record |= {f"{column.task}.{column.split}.{name}": value for name, value in parts.items()}
+    return record

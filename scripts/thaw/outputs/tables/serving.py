@@ -12,9 +12,7 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
-
-HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def executed(thawed: list[int], layers: int) -> int:
     return branch_counts.executed(branch_counts.top_k(k, layers) for k in thawed)
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return the score and the executed layers of each choice of thawed layers, over all tasks with the sweep.
 
     Args: spec with `sweep` and `whole`, the ids of the sweep and of the full model, `margin` in points, and `layers`,
@@ -44,7 +42,7 @@ def build(data, spec: dict) -> TextTable:
     """
     labels = spec["labels"]
     both = [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")]
-    groups, lines, tasks = [], [], []
+    groups, tasks = [], []
     for group, name in aggregate.group_names(both[1], labels).items():
         by_task = _points(*(aggregate.runs_of(part, group) for part in both), spec)
         if not by_task:
@@ -54,19 +52,16 @@ def build(data, spec: dict) -> TextTable:
         rows = []
         for choice, chosen in _choices(by_task, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
-            rows.append(text_row(choice, _cells(chosen, numbers)))
-            for cell, point in zip(rows[-1].cells[: len(chosen)], chosen, strict=True):
-                cell.link = point.anchor
-            thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
-            plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
-            counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
-            lines.append([group[1], group[2], group[0], choice, " ".join(tasks), thawed, *plain, *counts])
-        groups.append(Group(name, [], rows))
+            record = {"encoder": group[1], "head": group[2], "subset": group[0], "choice": choice}
+            record["tasks"] = " ".join(tasks)
+            record["thawed"] = " ".join(str(point.k) if point.shared else "all" for point in chosen)
+            rows.append(Row(choice, _cells(chosen, numbers), [record | numbers]))
+        groups.append(Group(name, rows))
     if not groups:
         raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['reference']} on a task")
     names = [wording.task_name(labels, task) for task in tasks]
     titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
-    return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
+    return Table.of_spec(spec, titles, groups, _notes(spec["margin"]), of="Choice")
 
 
 def _points(validation, test, spec: dict) -> dict[str, list[Point]]:
@@ -106,12 +101,14 @@ def _numbers(chosen: list[Point], whole: list[Point], layers: int) -> dict:
     return {"mean": mean, "relative": relative, "layers": count, "of": of, "overhead": 100 * count / of}
 
 
-def _cells(chosen: list[Point], numbers: dict) -> list[str]:
+def _cells(chosen: list[Point], numbers: dict) -> list[Cell]:
     """Return the cells of a choice: each task's score with its k, then the numbers over tasks."""
-    scores = [wording.number(point.test) + f" ({point.k})" * point.shared for point in chosen]
-    layers = f"{numbers['layers']} of {numbers['of']}"
-    mean, relative, overhead = (wording.number(numbers[key]) for key in ("mean", "relative", "overhead"))
-    return [*scores, mean, relative, layers, overhead]
+    scores = [
+        said(wording.number(point.test) + f" ({point.k})" * point.shared, point.test, link=point.anchor)
+        for point in chosen
+    ]
+    mean, relative, overhead = (Cell(numbers[key]) for key in ("mean", "relative", "overhead"))
+    return [*scores, mean, relative, said(f"{numbers['layers']} of {numbers['of']}", numbers["layers"]), overhead]
 
 
 def _notes(margin: float) -> list[str]:

@@ -6,13 +6,10 @@ from thaw.encoders.parameter_counts import parameter_counts
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-
-HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept price"
-HEADER += " mflops"
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return a line for the full model and for each student: score and share kept by task, layers and costs.
 
     Args: spec with `reference`, the strategy that trains everything, and `students`, the points that are one: encoder,
@@ -21,7 +18,7 @@ def build(data, spec: dict) -> TextTable:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     labels, columns = spec["labels"], aggregate.columns(summary, spec["labels"])
-    groups, lines = [], []
+    groups = []
     for group, name in aggregate.group_names(summary, labels).items():
         mine = aggregate.runs_of(summary, group)
         sizes = parameter_counts(data.results / layout.folder("fetch", {"encoder": group[1]}))
@@ -33,21 +30,24 @@ def build(data, spec: dict) -> TextTable:
             if own.empty:
                 continue
             size = 4 * (sizes.embeddings + point["layers"] * sizes.in_layers / max(1, sizes.layers))
-            rows.append(
-                Row({}, aggregate.row_name(next(own.itertuples()), labels), _cells(own, columns, full, size, point))
-            )
-            for row in own.itertuples():
-                whole = full.get((row.task, row.split))
-                facts = [strategy, variant, point["taught_by"], point["layers"], round(size)]
-                values = row.mean, whole, _kept(row.mean, whole), row.price, row.inference / 1e6
-                numbers = ["" if value is None or value != value else f"{value:.4f}" for value in values]
-                lines.append([*group, *facts, row.task, row.split, row.metric, row.seeds, *numbers])
-        groups += [Group(name, [], rows)] if len(rows) > 1 else []
+            shown = aggregate.row_name(next(own.itertuples()), labels)
+            records = [_record(row, point, size, full.get((row.task, row.split))) for row in own.itertuples()]
+            rows.append(Row(shown, _cells(own, columns, full, size, point), records))
+        groups += [Group(name, rows)] if len(rows) > 1 else []
     if not groups:
         raise UserError("a student_table needs results of the full model and of a student")
     titles = [*(column.title for column in columns), "Taught", "Layers", "Price", "MB", "MFLOPs"]
     whole = wording.label(labels, "strategies", spec["reference"])
-    return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
+    return Table.of_spec(spec, titles, groups, _notes(whole))
+
+
+def _record(row, point: dict, size: float, whole: float | None) -> dict:
+    """Return what the CSV says of a point on a task. Args: bytes of its encoder; the full model's score."""
+    record = {name: getattr(row, name) for name in (*aggregate.GROUP, "strategy", "variant")}
+    record |= {"taught_by": point["taught_by"], "layers": point["layers"], "bytes": round(size)}
+    record |= {name: getattr(row, name) for name in (*aggregate.COLUMN, "metric", "seeds")}
+    record |= {"score": row.mean, "full": whole, "kept": _kept(row.mean, whole)}
+    return record | {"price": row.price, "mflops": row.inference / 1e6}
 
 
 def _points(spec: dict, encoder: str, layers: int) -> dict[tuple[str, str], dict]:
@@ -58,19 +58,18 @@ def _points(spec: dict, encoder: str, layers: int) -> dict[tuple[str, str], dict
     return {(spec["reference"], "base"): {"layers": layers, "taught_by": ""}} | students
 
 
-def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell | None]:
+def _cells(rows, columns, full: dict, size: float, point: dict) -> list[Cell | None]:
     """Return the cells of a line: score with the share kept by task; whether it was taught, layers, and three costs."""
-    cells: list[TextCell | None] = [None] * len(columns)
+    cells: list[Cell | None] = [None] * len(columns)
     for row in rows.itertuples():
         kept = _kept(row.mean, full.get((row.task, row.split)))
         share = "" if kept is None else f" ({kept:.1f} %)"
-        cells[aggregate.column_index(columns, row.task, row.split)] = TextCell(
-            wording.number(row.mean) + share, row.mean, link=row_anchor(row)
-        )
-    facts = ["yes" if point["taught_by"] else wording.DASH, str(point["layers"])]
+        at = aggregate.column_index(columns, row.task, row.split)
+        cells[at] = said(wording.number(row.mean) + share, row.mean, runs=int(row.seeds), link=row_anchor(row))
+    facts = [said("yes" if point["taught_by"] else wording.DASH), Cell(point["layers"], digits=0)]
     costs = rows.drop_duplicates("task")[["price", "inference"]].mean()  # a task with two test splits counts once
-    numbers = [wording.seconds(costs["price"]), f"{size / 1e6:.1f}", wording.number(costs["inference"] / 1e6, 0)]
-    return cells + [TextCell(text) for text in [*facts, *numbers]]
+    numbers = [Cell(costs["price"], "s"), Cell(size / 1e6), Cell(costs["inference"] / 1e6, digits=0)]
+    return cells + facts + numbers
 
 
 def _kept(score: float, full: float | None) -> float | None:

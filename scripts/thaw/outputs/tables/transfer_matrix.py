@@ -4,13 +4,13 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.result_links import cell_anchor
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 from thaw.outputs.tables import footnotes
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 OF_GROUP = ["subset", "encoder", "head", "strategy", "variant"]
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return a row for each task that was trained on, a column for each that is tested, a group for each strategy.
 
     Where a task is tested on itself the cell is bold. Raises UserError where no two tasks are scored on one test.
@@ -20,12 +20,11 @@ def build(data, spec: dict) -> TextTable:
     tested += [task for task in dict.fromkeys(frame["tested"]) if task not in tested]
     names = Names(spec, frame)
     groups = [
-        Group(_group(names, part.iloc[0]), [], [_row(names, task, rows, tested) for task, rows in _by_task(part)])
+        Group(_group(names, part.iloc[0]), [_row(names, task, rows, tested) for task, rows in _by_task(part)])
         for _, part in frame.groupby(OF_GROUP, sort=False)
     ]
     titles = [names.of("task", task) for task in tested]
-    lines = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
-    return text_table(spec, titles, groups, _notes(frame, spec["labels"]), " ".join(frame), lines, of="Trained on")
+    return Table.of_spec(spec, titles, groups, _notes(frame, spec["labels"]), of="Trained on")
 
 
 def _notes(frame, labels: dict) -> list[str]:
@@ -63,13 +62,13 @@ def _by_task(part):
 
 def _row(names: Names, task: str, rows, tested: list[str]) -> Row:
     by_test = {row.tested: row for row in rows.itertuples()}
-    return Row({}, names.of("task", task), [_cell(by_test.get(other), task == other) for other in tested])
+    cells = [_cell(by_test.get(other), task == other) for other in tested]
+    return Row(names.of("task", task), cells, rows.to_dict("records"))
 
 
-def _cell(one, own: bool) -> TextCell | None:
+def _cell(one, own: bool) -> Cell | None:
     if one is None:
         return None
     key = {"kind": "run", **{name: getattr(one, name) for name in OF_GROUP}}
-    return TextCell(
-        wording.number(one.mean) + wording.spread(one.sd, one.seeds), one.mean, own, link=cell_anchor(one.task, key)
-    )
+    sd = wording.shown_sd(one.sd, one.seeds)
+    return Cell(one.mean, sd=sd, runs=one.seeds, best=own, link=cell_anchor(one.task, key))

@@ -6,17 +6,16 @@ from math import prod, sqrt
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, linked_cell, text_table
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table, behind, said
 from thaw.statistics import variance_components
 from thaw.statistics.variance_components import Component
 
 FACTORS = {"initialisation": "Initialisation", "order": "Order", "seed": "Seed (both)", "subset": "Subset"}
-HEADER = "task split encoder head strategy variant train_rows factor levels variance low high share runs"
 RUNS = ["task", "split", "encoder", "head", "train_rows", "strategy", "point"]
 BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order of the rows
 
 
-def build(data, spec: dict) -> TextTable:
+def build(data, spec: dict) -> Table:
     """Return the standard deviation of each factor, a line for each task and strategy with a varying factor.
 
     The seed of a run decides initialisation, dropout and the order of the rows; where a strategy sweeps the order
@@ -26,21 +25,23 @@ def build(data, spec: dict) -> TextTable:
     components, uneven = _split(data.runs, spec)
     if not components:
         raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
-    labels, groups, lines = spec["labels"], {}, []
-    for key, (factors, parts, behind) in components.items():
+    labels, groups = spec["labels"], {}
+    for key, (factors, parts, runs) in components.items():
         at, shares = dict(zip(RUNS, key, strict=True)), _shares(factors, parts)
         group = (at["encoder"], at["head"], at["train_rows"])
-        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts, shares, behind)))
+        row = Row(_name(at, labels), _cells(factors, parts, shares, runs))
+        groups.setdefault(group, []).append(row)
+        place = {name: at[name] for name in ("task", "split", "encoder", "head", "strategy")}
+        place |= {"variant": at["point"], "train_rows": at["train_rows"]}
         for factor, part in parts.items():
-            cell = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
-            ends = [f"{part.low:.6f}", f"{part.high:.6f}"] if factor in factors else ["", ""]
-            share = f"{shares[factor]:.4f}" if factor in shares else ""
-            variance = f"{max(0.0, part.variance):.6f}"
-            lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
+            record = place | {"factor": factor, "levels": factors.get(factor), "variance": max(0.0, part.variance)}
+            low, high = (part.low, part.high) if factor in factors else (None, None)
+            record |= {"low": low, "high": high, "share": shares.get(factor), "runs": prod(factors.values())}
+            row.records.append(record)
     titles = [*FACTORS.values(), "Rest", "Runs"]
-    made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
+    made = [Group(_group_name(group, groups, labels), rows) for group, rows in groups.items()]
     unshared = not all(_has_shares(factors) for factors, *_ in components.values())
-    return text_table(spec, titles, made, _notes(unshared, uneven), HEADER, lines, of="Task and strategy")
+    return Table.of_spec(spec, titles, made, _notes(unshared, uneven), of="Task and strategy")
 
 
 def _split(runs, spec: dict) -> tuple[dict, int]:
@@ -105,18 +106,18 @@ def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, f
     return {name: max(0.0, part.variance) / total for name, part in parts.items()}
 
 
-def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[str, float], behind) -> list[TextCell]:
+def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[str, float], runs) -> list[Cell]:
     """Return the standard deviation of each factor in points with its share of the variance, the rest, and the runs.
 
-    Args: behind, the names and anchors of the runs.
+    Args: runs, the names and anchors of the runs.
     """
     cells = []
     for name in [*FACTORS, "rest"]:
         value = max(0.0, parts[name].variance) if name in parts else None
         share = f" ({100 * shares[name]:.0f} %)" if name in shares else ""
-        cells.append(TextCell(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
+        cells.append(said(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
     size = " × ".join(str(size) for size in factors.values())
-    return [*cells, linked_cell(size, None, behind)]
+    return [*cells, behind(said(size), runs)]
 
 
 def _notes(unshared: bool, uneven: int) -> list[str]:

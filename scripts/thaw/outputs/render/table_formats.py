@@ -1,21 +1,15 @@
-"""A table in its four formats: CSV, LaTeX (see `latex`), Markdown and HTML."""
-
-import csv
-import io
-from pathlib import Path
+"""The formats of a table: CSV, LaTeX (see `latex`), Markdown and HTML, all from its JSON."""
 
 from thaw.core.files import write_text
-from thaw.decision import record
 from thaw.outputs import templates, wording
-from thaw.outputs.tables.latex import to_tex
-from thaw.outputs.tables.table_model import Table, caption
+from thaw.outputs.render import values
+from thaw.outputs.render.latex import to_tex
+from thaw.outputs.render.typed_table import Table
 
 
 def to_csv(table: Table) -> str:
     """Return the plain numbers behind a table."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(table.records())
-    return file.getvalue()
+    return values.to_csv(table.records())
 
 
 def to_markdown(table: Table) -> str:
@@ -25,7 +19,7 @@ def to_markdown(table: Table) -> str:
         for column in table.columns
     ]
     width, side = len(heads), ":--|" if table.sentences else "--:|"
-    lines = [f"**{wording.markdown(caption(table))}**", "", f"| | {' | '.join(heads)} |", "|:--|" + side * width]
+    lines = [f"**{wording.markdown(table.title)}**", "", f"| | {' | '.join(heads)} |", "|:--|" + side * width]
     lines += [_markdown_row(row, "*") for row in table.baselines]
     for group in table.groups:
         lines += [f"| **{wording.markdown(group.name)}** |" + " |" * width] if group.name else []
@@ -46,23 +40,16 @@ def _markdown_cell(cell) -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return a whole small page, of which the report takes the body."""
-    return templates.render("table.html.j2", table=table, caption=caption(table))
-
-
-def html_body(page: str) -> str:
-    """Return table and notes of a page that `to_html` wrote, without the caption; nothing of another page."""
-    return page.partition("</figcaption>")[2].rpartition("</figure>")[0]
+    """Return a whole small page."""
+    return templates.render("table.html.j2", table=table)
 
 
 FORMATS = {"csv": to_csv, "tex": to_tex, "md": to_markdown, "html": to_html}
 
 
 def write(table: Table, prefix) -> None:
-    """Write a table in all formats under a path prefix, its answers as JSON where it has any; the HTML last."""
-    values = Path(f"{prefix}.json")
-    values.unlink(missing_ok=True)
-    if answers := getattr(table, "answers", ()):
-        record.write(values, answers)
-    for ending, written in FORMATS.items():
-        write_text(f"{prefix}.{ending}", written(table))
+    """Write a table as JSON under a path prefix, and from that in all formats; the HTML last."""
+    values.write_output(f"{prefix}.json", table.content)
+    written = Table.read(f"{prefix}.json")
+    for ending, form in FORMATS.items():
+        write_text(f"{prefix}.{ending}", form(written))

@@ -7,7 +7,7 @@ their own below the scores.
 """
 
 from thaw.outputs import wording
-from thaw.outputs.tables.table_model import Cell, Row, Table, caption
+from thaw.outputs.render.typed_table import Row, Table
 
 NARROW = 3  # columns of scores that fit one of two columns of text
 END = r" \\"
@@ -45,7 +45,7 @@ def _float(table: Table) -> str:
 
 
 def _opening(table: Table) -> list[str]:
-    named = [f"\\caption{{{wording.tex(caption(table))}}}", f"\\label{{tab:{table.id}}}"]
+    named = [f"\\caption{{{wording.tex(table.title)}}}", f"\\label{{tab:{table.id}}}"]
     if not table.sentences:
         return [
             f"% table {table.id}; in the preamble: \\usepackage{{booktabs,threeparttable}}",
@@ -99,17 +99,16 @@ def _need(column: tuple[str, ...]) -> float:
 
 def _widest(table: Table) -> list[str]:
     """Return the longest standard deviation of each column, as printed; empty where it has none."""
-    inner = [row for group in table.groups for row in group.baselines + group.rows]
-    rows = [*table.baselines, *table.external, *inner]
-    return [max((_sd(row.cells[index]) for row in rows), key=len, default="") for index in range(len(table.columns))]
+    cells = ([row.cells[index] for row in table.rows] for index in range(len(table.columns)))
+    return [max((_sd(cell) for cell in column if cell), key=len, default="") for column in cells]
 
 
 def _sd(cell) -> str:
-    return wording.number(cell.sd) if isinstance(cell, Cell) and cell.sd is not None and cell.seeds else ""
+    return "" if cell.written is not None or cell.runs == 0 else cell.spread
 
 
 def _row(row: Row, widest: list[str]) -> str:
-    cells = (_cell(cell, wide) for cell, wide in zip(row.cells, widest, strict=True))
+    cells = (_cell(cell, wide) if cell else "" for cell, wide in zip(row.cells, widest, strict=True))
     line = " & ".join([wording.tex(row.name), *cells]) + END
     below = [[wording.tex(getattr(cell, part)) if cell else "" for cell in row.cells] for part in ("interval", "below")]
     small = [
@@ -119,16 +118,14 @@ def _row(row: Row, widest: list[str]) -> str:
 
 
 def _cell(cell, widest: str) -> str:
-    """Return a cell; of a score with the longest standard deviation of its column."""
-    if not isinstance(cell, Cell):
-        text = wording.tex(cell.text) if cell else ""
-        return f"\\textbf{{{text}}}" if cell and cell.best else text
-    if not cell.seeds:
-        return wording.tex(cell.marks)
-    mean, sd = wording.tex(wording.number(cell.mean)), _sd(cell)
-    text = f"\\textbf{{{mean}}}" if cell.best else mean
+    """Return a cell; of a number with the longest standard deviation of its column."""
+    if cell.runs == 0:
+        return wording.tex(cell.signs)
+    sd, given = _sd(cell), cell.written is not None
+    text = wording.tex(cell.written if given else cell.number)
+    text = f"\\textbf{{{text}}}" if cell.best else text
     if sd:
         pad = f"\\phantom{{{'0' * (len(widest) - len(sd))}}}" if len(sd) < len(widest) else ""
         text += rf" $\pm$ {pad}{sd}"
-    text += f"\\rlap{{{wording.tex(cell.marks)}}}" if cell.marks else ""
-    return text + (rf"\phantom{{ $\pm$ {widest}}}" if widest and not sd else "")
+    text += f"\\rlap{{{wording.tex(cell.signs)}}}" if cell.signs else ""
+    return text + (rf"\phantom{{ $\pm$ {widest}}}" if widest and not sd and not given else "")
