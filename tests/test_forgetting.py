@@ -37,7 +37,7 @@ def test_losses_before_and_after_by_strategy(tmp_path):
     table = forgetting.build(data, invented.shown("f", "forgetting_table"))
     (group,) = table.groups
     cells = {row.name: [cell.text if cell else "" for cell in row.cells] for row in group.rows}
-    assert cells == {"Full": ["2.0", "3.50 ± 0.50", "0.5", "0.75"], "top": ["2.0", "2.25", "", ""]}
+    assert cells == {"Full": ["2.00", "3.50 ± 0.50", "0.50", "0.75"], "top": ["2.00", "2.25", "", ""]}
     lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
     assert [(line["run"], line["seed"], line["after"]) for line in lines if line["probe"] == "my_masked_loss"] == [
         ("linear.full.base", "1", "3.0"),
