@@ -20,7 +20,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.cli.byte_sizes import readable
+from thaw.cli.plan_command import readable
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.runtime import run_step

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from thaw.exporting.checking import checked, compare, examples, passes
 from thaw.exporting.finished_run import FinishedRun
-from thaw.merging.fresh_process import FreshProcess
+from thaw.merging.proof import FreshProcess
 
 
 @functools.cache

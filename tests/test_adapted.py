@@ -11,8 +11,7 @@ import torch
 from thaw.core import boundaries
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
-from thaw.core.locks import try_lock
+from thaw.core.files import read_json, try_lock
 from thaw.data.corpus import rows_outside, subset_rows
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder

@@ -5,9 +5,8 @@ import random
 
 import pytest
 
-from thaw.core import branch_counts
-from thaw.core.branch_choice import RULES, Offer, choose
-from thaw.core.branch_counts import BranchSize, EncoderSize, executed, top_k
+from thaw.core import branch_choice
+from thaw.core.branch_choice import RULES, BranchSize, EncoderSize, Offer, choose, executed, top_k
 from thaw.core.errors import UserError
 
 # Frozen and own layers as Wei et al. 2022 state them for RTE (7 + 5), CoLA (4 + 8), MNLI (4 + 3) and QQP (2 + 1); those
@@ -36,20 +35,20 @@ def test_the_papers_overhead_is_33_of_96_layers():
 
 def test_stored_parameters_of_the_papers_choice():
     poolers = [590_592] * 8
-    merged, separate = branch_counts.stored_merged(WEI, BERT, poolers), branch_counts.stored_separate(BERT, poolers)
+    merged, separate = branch_choice.stored_merged(WEI, BERT, poolers), branch_choice.stored_separate(BERT, poolers)
     assert (merged, separate) == (262_461_696, 875_857_920)
     assert merged / separate == pytest.approx(0.300, abs=5e-4)
 
 
 def test_seven_tasks_of_minilm_with_one_layer_each():
     branches = [BranchSize(3, 1)] * 7
-    share = branch_counts.stored_merged(branches, MINILM, [0] * 7) / branch_counts.stored_separate(MINILM, [0] * 7)
+    share = branch_choice.stored_merged(branches, MINILM, [0] * 7) / branch_choice.stored_separate(MINILM, [0] * 7)
     assert executed(branches) == 10 and share == pytest.approx(0.188, abs=5e-4)
 
 
 def test_lora_stores_little_and_is_no_branch():
     size = EncoderSize(100, 10, 4)
-    assert branch_counts.stored_inserted(size, [3, 3], [2, 2]) == 100 + 40 + 6 + 4
+    assert branch_choice.stored_inserted(size, [3, 3], [2, 2]) == 100 + 40 + 6 + 4
 
 
 @pytest.mark.parametrize("k, expected", [(0, BranchSize(6, 0)), (6, BranchSize(0, 6)), (2, BranchSize(4, 2))])
@@ -59,7 +58,7 @@ def test_top_k_as_a_branch(k, expected):
 
 def test_only_tasks_that_read_the_same_input_share_a_pass():
     branches = {"sick_e": BranchSize(4, 2), "sick_r": BranchSize(3, 2), "trec6": BranchSize(5, 1)}
-    counted = branch_counts.executed_by_input(branches, {"sick_e": "pair", "sick_r": "pair", "trec6": "text"})
+    counted = branch_choice.executed_by_input(branches, {"sick_e": "pair", "sick_r": "pair", "trec6": "text"})
     assert counted == {"pair": 8, "text": 6}
     assert sum(counted.values()) > executed(branches.values())
 

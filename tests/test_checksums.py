@@ -8,14 +8,14 @@ import time
 import pytest
 
 from thaw.core.digests import file_sha256
-from thaw.features import checksums
-from thaw.features.checksums import checksum
+from thaw.features import payload
+from thaw.features.payload import checksum
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A file that is old enough to be noted: files here count as such after a moment."""
-    monkeypatch.setattr(checksums, "YOUNG", 0.05)
+    monkeypatch.setattr(payload, "YOUNG", 0.05)
     path = tmp_path / "b1.safetensors"
     path.write_bytes(b"states" * 100)
     time.sleep(0.1)
@@ -26,7 +26,7 @@ def file(tmp_path, monkeypatch):
 def hashed(monkeypatch):
     """The names of the files that are hashed, in turn."""
     found = []
-    monkeypatch.setattr(checksums, "file_sha256", lambda path: found.append(path.name) or file_sha256(path))
+    monkeypatch.setattr(payload, "file_sha256", lambda path: found.append(path.name) or file_sha256(path))
     return found
 
 
@@ -81,7 +81,7 @@ def test_a_note_that_was_damaged_or_is_of_another_form_is_made_again(file, hashe
 
 
 def test_a_file_that_changed_a_moment_ago_is_not_noted(file, hashed, monkeypatch):
-    monkeypatch.setattr(checksums, "YOUNG", 1000.0)
+    monkeypatch.setattr(payload, "YOUNG", 1000.0)
     assert checksum(file) == checksum(file) and len(hashed) == 2 and [file] == list(file.parent.iterdir())
 
 
@@ -89,5 +89,5 @@ def test_a_folder_that_may_not_be_written_to_is_no_error(file, hashed, monkeypat
     def refused(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(checksums, "write_json", refused)
+    monkeypatch.setattr(payload, "write_json", refused)
     assert checksum(file) == checksum(file) and len(hashed) == 2

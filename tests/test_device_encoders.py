@@ -14,8 +14,7 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.encoders.parity import check_resume
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import StatesFormat, extract
-from thaw.features.later_payloads import remake
+from thaw.features.extract import StatesFormat, extract, remake
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.insert import InsertConfig

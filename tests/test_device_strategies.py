@@ -16,8 +16,8 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
-from thaw.features.excerpt import write_excerpt
 from thaw.features.extract import StatesFormat
+from thaw.features.store import write_excerpt
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig

@@ -25,7 +25,7 @@ from thaw.core.devices import (
     unsupported,
 )
 from thaw.core.errors import UserError
-from thaw.core.locks import locked, try_lock
+from thaw.core.files import locked, try_lock
 from thaw.core.runtime import driver, set_threads
 
 # What torch's wheels for Linux have code for, by its own table.

@@ -16,9 +16,8 @@ from thaw.core.files import read_json, write_json
 from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.features.excerpt import write_excerpt
 from thaw.features.extract import StatesFormat
-from thaw.features.store import FeatureStore
+from thaw.features.store import FeatureStore, write_excerpt
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
 from thaw.training import progress

@@ -9,7 +9,7 @@ import pytest
 from corpora import prepared
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.evaluation.ensembling import combined
+from thaw.evaluation.external_predictions import combined
 from thaw.evaluation.result_files import scored_rows, task_with_defaults
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan

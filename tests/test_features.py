@@ -20,7 +20,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
-from thaw.features.later_payloads import remake
+from thaw.features.extract import remake
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise

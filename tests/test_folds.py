@@ -27,10 +27,9 @@ from thaw.data import carving
 from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
 from thaw.evaluation.metrics import score
 from thaw.exporting import formats
-from thaw.exporting.all_rows import _write_dataset
+from thaw.exporting.all_rows import _write_dataset, last_fit
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.model_card import card
-from thaw.exporting.refit import last_fit
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
 from thaw.schema.phases import PhaseConfig

@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from thaw.core.errors import UserError
 from thaw.data.grammar import CORPORA, acceptability, similarity_pairs, write
-from thaw.data.grammar import vocabulary_lists as lists
+from thaw.data.grammar import morphology as lists
+from thaw.data.grammar.assemble_corpus import part
 from thaw.data.grammar.morphology import ing, participle, past, plural, with_s
-from thaw.data.grammar.sampler import part
 
 FRAMES = {name: write(name) for name in CORPORA}
 LABELS = {

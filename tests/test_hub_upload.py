@@ -11,8 +11,8 @@ import pytest
 from huggingface_hub import ModelCard
 
 from thaw.core.errors import UserError
-from thaw.exporting.card_metadata import Stated, metadata
-from thaw.exporting.hub_upload import push
+from thaw.exporting.export import push
+from thaw.exporting.model_card import Stated, metadata
 
 COMMIT = "0" * 40
 

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from thaw.encoders.transformers import Encoder
-from thaw.exporting.cutting import cut
+from thaw.exporting.formats import cut
 from thaw.features.batch import Batch
 from thaw.schema.head import HeadConfig
 from thaw.training.context import TaskContext

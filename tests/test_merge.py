@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from thaw.core.branch_counts import BranchSize
+from thaw.core.branch_choice import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json

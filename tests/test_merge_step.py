@@ -16,7 +16,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.merging.call_times import fits, summary
-from thaw.merging.fresh_process import FreshProcess
+from thaw.merging.proof import FreshProcess
 from thaw.merging.served_runs import select
 from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData

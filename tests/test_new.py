@@ -8,7 +8,7 @@ import pytest
 
 from corpora import spec_for
 from thaw.cli import new_command
-from thaw.cli.experiment_file import add_entries, strategies, write_experiment
+from thaw.cli.new_command import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub, label_slips
 from thaw.data.corpus import Corpus

@@ -11,7 +11,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.onnx_graph import require_onnx
-from thaw.merging.onnx_folder import write_onnx
+from thaw.merging.merge_runs import write_onnx
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus, rows_outside, scored_part, subset_rows
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.features.excerpt import write_excerpt
 from thaw.features.payload import Payload
-from thaw.features.store import FeatureStore
+from thaw.features.store import FeatureStore, write_excerpt
 from thaw.schema.corpora import SubsetConfig, TaskConfig
 from thaw.training.context import read_rows
 from thaw.training.head_fitting import HeadFit

@@ -15,7 +15,7 @@ import forked
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.features.later_payloads import remake
+from thaw.features.extract import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_costs

@@ -334,7 +334,7 @@ def test_baselines(benches):
 
 
 def test_the_lexical_baseline_answers_near_the_questions_words():
-    from thaw.evaluation.nearby_words import NearbyWords
+    from thaw.evaluation.baselines import NearbyWords
 
     known = NearbyWords([FERRY, KILN])
     assert known.answer("When does the ferry to Lindholm leave?", FERRY, 1, 3).text == "leaves"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import record
-from thaw.cli.experiment_file import strategies
+from thaw.cli.new_command import strategies
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.run_plan import named_points

@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.features.payload import Payload
 from thaw.features.row_sets import TOKENS_PER_BATCH, batches
-from thaw.features.spellings import read_spellings, write_spellings
+from thaw.features.sequences import read_spellings, write_spellings
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import schema
 

@@ -10,7 +10,7 @@ import yaml
 from thaw.core.errors import UserError
 from thaw.encoders.shortening import compact, starting_tensors
 from thaw.encoders.transformers import Encoder
-from thaw.exporting.cutting import cut
+from thaw.exporting.formats import cut
 from thaw.features.batch import Batch
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.tables import students

@@ -7,8 +7,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_tokenizer
 from thaw.features.batch import Batch
-from thaw.features.tokens import tokenise
-from thaw.features.windows import in_windows
+from thaw.features.tokens import in_windows, tokenise
 from thaw.heads.registry import build
 from thaw.heads.start_end import answer_tokens, best_answers
 from thaw.schema.corpora import ViewConfig

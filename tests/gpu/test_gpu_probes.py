@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 import test_device_probes as probes
 from thaw.core.files import read_json, write_json
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import StatesFormat, extract
-from thaw.features.later_payloads import remake
+from thaw.features.extract import StatesFormat, extract, remake
 from thaw.features.store import FeatureStore
 from thaw.probes.registry import run
 from tiny_corpus import Bench, rows, tiny_corpus

@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.cli.byte_sizes import readable
+from thaw.cli.plan_command import readable
 from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core import devices
 from thaw.core.home import HOME, release

@@ -42,14 +42,14 @@ def main(words: list[str]) -> None:
         raise UserError(f"--push {arguments.push}: expected owner/name, as me/my-model")
     if arguments.push and not arguments.license:
         raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
-    from thaw.exporting.card_metadata import Stated
     from thaw.exporting.export import export, export_summary
+    from thaw.exporting.model_card import Stated
 
     stated = Stated(arguments.license, tuple(arguments.language))
     report = export(arguments.run, arguments.folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues)
     print(export_summary(report))
     print(f"written to {arguments.folder}")
     if arguments.push:
-        from thaw.exporting.hub_upload import push
+        from thaw.exporting.export import push
 
         print(f"uploaded to {push(arguments.folder, arguments.push, arguments.private)}")

@@ -29,8 +29,7 @@ def main(words: list[str]) -> None:
     if bool(arguments.runs) == bool(changes):
         raise UserError("name runs for a new folder, or what changes in one that is there: --add RUN, --remove TASK")
     from thaw.exporting.onnx_graph import require_onnx
-    from thaw.merging.merge_runs import change, merge, merge_summary
-    from thaw.merging.onnx_folder import write_onnx
+    from thaw.merging.merge_runs import change, merge, merge_summary, write_onnx
 
     if arguments.onnx:
         require_onnx()

@@ -13,7 +13,6 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from thaw.cli.byte_sizes import readable
 from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
@@ -29,6 +28,16 @@ from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.run_progress import duration
+
+
+def readable(size: float) -> str:
+    """Return bytes in the unit that suits them."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if unit in ("B", "KiB") else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError
+
 
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 

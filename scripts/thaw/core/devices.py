@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 
 from thaw.core.errors import UserError
-from thaw.core.locks import try_lock, unlock
+from thaw.core.files import try_lock, unlock
 from thaw.core.runtime import log
 
 SLOTS = 4  # jobs that train heads alone on one device at a time: each has a CUDA context of about half a GB

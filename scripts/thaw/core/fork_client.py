@@ -134,7 +134,7 @@ def _why_it_ended(status: bytes, sent: list[int]) -> str | None:
         return None  # `run_step` says so
     if sent:
         return f"the job was interrupted by {signal.Signals(sent[-1]).name}"
-    from thaw.core.process_ends import USUALLY, killed_by
+    from thaw.core.processes import USUALLY, killed_by
     from thaw.core.runtime import LESS_MEMORY
 
     if not status:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.digests import canonical, file_sha256
-from thaw.core.locks import locked
+from thaw.core.files import locked
 from thaw.encoders import names
 from thaw.encoders.loading import longest
 from thaw.encoders.parity import MARKER, compare, write_marker

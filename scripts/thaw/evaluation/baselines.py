@@ -4,22 +4,71 @@
 labels that more than half of the rows have. `bag_of_words` is a linear model on words, without their order: logistic
 regression (one for each label of a set) or ridge, its strength by validation. For pairs of texts it reads both, their
 product and their difference; for tags each word with its neighbours. Where a question has an answer in a context,
-`majority` gives none, and `bag_of_words` is `thaw.evaluation.nearby_words`.
+`majority` gives none, and `bag_of_words` compares words near the question's.
 
 N rows or words, F features.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, TARGET_OF_TYPE
+from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import score
-from thaw.evaluation.nearby_words import SETTINGS, NearbyWords
 from thaw.evaluation.result_files import Predictions, decided, select_rows
 from thaw.evaluation.target_kinds import target_of
+
+WORD = re.compile(r"\w+")
+LENGTHS, REACHES = (1, 2, 3, 4), (5, 10, 20)
+SETTINGS = [dict(zip(("words", "reach"), point, strict=True)) for point in product(LENGTHS, REACHES)]
+
+
+class NearbyWords:
+    """How rare words are among some contexts."""
+
+    def __init__(self, contexts: list[str]):
+        """Count the contexts that have each word; equal ones count once."""
+        known = set(contexts)
+        self.count = len(known)
+        self.holding = Counter(word for context in known for word in set(_words(context)))
+
+    def weight(self, word: str) -> float:
+        """Return how much a word counts."""
+        return float(np.log(1 + self.count / (1 + self.holding[word])))
+
+    def answer(self, question: str, context: str, words: int, reach: int) -> Answer:
+        """Return the first of the best runs of words, as the context writes it; no run is no answer."""
+        places = [match.span() for match in WORD.finditer(context)]
+        asked, there = dict.fromkeys(_words(question)), _words(context)
+        starts = len(there) - words + 1
+        if starts < 1 or not asked:
+            return Answer("", np.inf)
+        weights = np.array([self.weight(word) for word in asked])
+        equal = np.array([[word == other for other in there] for word in asked])
+        free = self._within(equal, starts, 0, words) == 0
+        shares = (weights @ self._within(equal, starts, reach, words + reach)) / weights.sum()
+        scores = np.where(free.all(0), shares, -1.0)
+        best = int(scores.argmax())
+        return Answer(context[places[best][0] : places[best + words - 1][1]], -float(scores[best]))
+
+    @staticmethod
+    def _within(equal: np.ndarray, starts: int, before: int, after: int) -> np.ndarray:
+        """Return which words [Q] occur within so many positions of each start, 0 or 1, [Q, starts]."""
+        summed = np.concatenate([np.zeros((len(equal), 1), int), equal.cumsum(1)], axis=1)
+        at = np.arange(starts)
+        low, high = np.clip(at - before, 0, None), np.clip(at + after, None, equal.shape[1])
+        return (summed[:, high] > summed[:, low]).astype(int)
+
+
+def _words(text: str) -> list[str]:
+    return [match.group().lower() for match in WORD.finditer(text)]
+
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
 EDGE = "</s>"  # the neighbour of a sentence's first and last word

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import UserError, suggestion, wrap_corruption
 from thaw.data.checks import VALUES, split_labels
 from thaw.data.corpus import Corpus
 from thaw.data.readers import read, split_quoted
@@ -135,3 +135,31 @@ def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split:
     if len(value) != words:
         raise table.mistake(i, "prediction", f"{len(value)} tags for {words} words; expected one tag a word")
     return target_of(task).encoded(value, labels)
+
+
+def combined(
+    files: list[Path], by: str, task: dict, corpus: Corpus, rows: dict[str, np.ndarray]
+) -> dict[str, Predictions]:
+    """Return the predictions of an ensemble for validation and test.
+
+    Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
+    each word's tags; of equally many the first member's that is among them). A whole task; its corpus; by split the
+    rows that are scored.
+    """
+    import pandas
+
+    frames = []
+    for file in files:
+        with wrap_corruption(file, f"{file.parent}/metrics.json"):
+            frames.append(pandas.read_parquet(file))
+    labels, predictions = corpus.labels(task["target"]), {}
+    for split, asked in rows.items():
+        expected = corpus.column(split, "row").to_numpy()[asked]
+        parts = [frame[frame["split"] == split] for frame in frames]
+        for file, part in zip(files, parts, strict=True):
+            if not np.array_equal(part["row"].to_numpy(), expected):
+                raise UserError(
+                    f"{file} does not hold the {len(expected)} rows of {split}; delete its run and run again"
+                )
+        predictions[split] = Predictions(asked, *target_of(task).combined(parts, by, labels))
+    return predictions

@@ -15,9 +15,9 @@ from thaw.evaluation.metrics import (
     as_metric_wants,
     ratio,
     score,
+    varies,
     weighted_average_precision,
 )
-from thaw.evaluation.numeric_metrics import varies
 
 CANCELLED = 1e-12  # a variance that is less than this share of its terms is what rounding left of 0
 

@@ -17,16 +17,19 @@ from thaw.core import layout
 from thaw.core.boundaries import stored_parts_read
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json, write_parquet
+from thaw.core.files import read_json, save_tensors, write_json, write_parquet
+from thaw.core.runtime import set_threads
 from thaw.core.steps import STEPS
 from thaw.data.corpus import Corpus, joint_groups
 from thaw.declarations.needs import NEEDS, stated_needs
-from thaw.evaluation.result_files import task_with_defaults
-from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run
+from thaw.evaluation.result_files import predictions_frame, task_with_defaults
+from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run, result_with
 from thaw.exporting.keeping import command_of
-from thaw.exporting.results_by_digest import result_with
+from thaw.schema.experiment import threads_of
 from thaw.schema.phases import PhaseConfig
+from thaw.training.head_fitting import HeadFit
 from thaw.training.rows_read import read_rows
+from thaw.training.run_inputs import Inputs, open_store
 
 
 def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> FinishedRun:
@@ -119,3 +122,29 @@ def _extract(results: Path, folder: Path, spec: dict) -> str:
 def _run(command: list[str], what: Path) -> None:
     if subprocess.run(command, check=False).returncode:
         raise UserError(f"{what}: training on all rows failed, see above; nothing was written")
+
+
+def last_fit(run: Path, folder: Path, all_rows: bool = False, catalogues: Sequence[Path] = ()) -> FinishedRun:
+    """Return a run as it is exported: its head fitted once more where it was fitted to convergence.
+
+    Args: its folder; an empty folder for what is made; whether a run that trained layers trains once more too; folders
+    of catalogues with plug-ins that it uses. Where validation is a test split too a head stays: test rows never train.
+    """
+    *_, metrics = finished(run)
+    if metrics["spec"]["phases"][0].get("optimizer") != "lbfgs":
+        return trained_on_all_rows(run, folder, catalogues) if all_rows else open_run(run)
+    source = open_run(run)
+    return source if source.task["validation"] in source.task["test"] else _refitted(source, folder)
+
+
+def _refitted(source: FinishedRun, folder: Path) -> FinishedRun:
+    """Return a run with its head fitted once more, from the cached states."""
+    spec, task = source.spec, source.task
+    set_threads(threads_of(spec))
+    expected, rows = read_json(source.features / "tokens.json")["digest"], read_rows(spec, source.corpus)
+    store = open_store(source.features, expected, spec, source.encoder, rows)
+    fit = HeadFit(spec, Inputs(source.corpus, store, source.encoder))
+    head, predictions = fit.refit(source.metrics["chosen"])
+    save_tensors(folder / "head.safetensors", head.state_dict())
+    write_parquet(folder / "predictions.parquet", predictions_frame(task, source.corpus, predictions))
+    return replace(source, refit=Refit(folder, {split: len(rows) for split, rows in fit.context.joint_rows.items()}))

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from thaw.core.errors import UserError
 from thaw.core.plugins import is_plugin
-from thaw.core.process_ends import why_it_ended
+from thaw.core.processes import why_it_ended
 from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import NO_TAG, score

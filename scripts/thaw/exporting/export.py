@@ -8,13 +8,35 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log
 from thaw.exporting import formats
-from thaw.exporting.card_metadata import Stated
+from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
-from thaw.exporting.finished_run import refit_text
-from thaw.exporting.model_card import card
-from thaw.exporting.new_folder import replaced, require_new
+from thaw.exporting.finished_run import refit_text, replaced, require_new
+from thaw.exporting.model_card import Stated, card
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
-from thaw.exporting.refit import last_fit
+
+
+def push(folder: Path, repository: str, private: bool, endpoint: str | None = None) -> str:
+    """Upload a folder that `export` wrote, as one commit, and return the address of the repository.
+
+    Args: folder; owner/name, made where it is not there; whether it is made private; address of the Hub, by default
+    that of HF_ENDPOINT or huggingface.co. Raises UserError where the Hub refuses it or cannot be reached.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
+    api = HfApi(endpoint=endpoint)
+    try:
+        address = api.create_repo(repository, private=private, exist_ok=True)
+        api.upload_folder(repo_id=str(address.repo_id), folder_path=folder, commit_message="Upload by thaw export")
+    except HFValidationError as error:
+        raise UserError(f"--push {repository}: expected owner/name, as me/my-model") from error
+    except Exception as error:  # of many kinds: no token, no right, no network
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"--push {repository}: {folder} is written, but not uploaded ({reason}); set HF_TOKEN to a token that may "
+            "write there, or log in with `hf auth login`, and upload the folder"
+        ) from error
+    return str(address)
 
 
 def export(

@@ -1,5 +1,10 @@
 """A finished run as its folder shows it, and all that it was made from, located by the digests in its spec."""
 
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +21,17 @@ from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.exporting.results_by_digest import result_with
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig, boundaries_read
+
+
+def result_with(results: Path, step: str, digest: str, what: str) -> Path:
+    """Return the file of a step's result that carries a digest; none is a UserError. Args: what, for its message."""
+    pattern = layout.pattern(step)
+    for file in sorted(results.glob(pattern)):
+        if read_json(file).get("digest") == digest:
+            return file
+    raise UserError(f"{results}/{pattern}: none has digest {digest}, the {what} of this run; run the workflow again")
 
 
 @dataclass(frozen=True)
@@ -197,3 +210,30 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
             "step again, by the command in its log"
         )
     return folder, card
+
+
+def require_new(target: Path, hint: str = "name a folder that is new or empty") -> None:
+    """Raise UserError where a file, or a folder with something in it, is there. Args: hint, what would be right."""
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        raise UserError(f"{target} is there already; {hint}")
+
+
+@contextlib.contextmanager
+def replaced(target: Path) -> Iterator[Path]:
+    """Give a temporary folder next to the target; it takes the target's place on success, and goes on any error."""
+    target = target.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield folder
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        if target.is_dir():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            os.replace(target, old)  # a folder with files can not be replaced in one step
+            os.replace(folder, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

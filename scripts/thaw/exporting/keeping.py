@@ -18,8 +18,7 @@ from thaw.core.runtime import log
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.exporting.finished_run import finished
-from thaw.exporting.results_by_digest import result_with
+from thaw.exporting.finished_run import finished, result_with
 
 
 def keep(run: Path, catalogues: list[Path]) -> str:

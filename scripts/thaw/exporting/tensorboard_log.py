@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.exporting.new_folder import require_new
+from thaw.exporting.finished_run import require_new
 
 PLACES = ("phase", "epoch", "step")  # columns that say where in the training a line is
 

@@ -12,25 +12,52 @@ B examples, S sequences (B, 2B, or all windows), T tokens of the longest, W word
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from thaw.core import layout
+from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
-from thaw.core.locks import locked
+from thaw.core.files import atomic_write, locked, read_json, write_json
 from thaw.declarations.splits import stored_split
 from thaw.features.batch import Batch
-from thaw.features.boundary_states import Boundary
-from thaw.features.checksums import checksum
 from thaw.features.parts import part_of
-from thaw.features.payload import Payload
+from thaw.features.payload import Payload, checksum, floats
 from thaw.features.row_sets import RowMasks, masks_of, of_card, without
-from thaw.features.sequences import Ragged
-from thaw.features.spellings import read_spellings
-from thaw.features.token_file import read_tokens
+from thaw.features.sequences import Ragged, Sequences, read_spellings, read_tokens
+
+
+class Boundary:
+    """The hidden states of one boundary and split."""
+
+    def __init__(self, payload: Payload, split: str, tokens: Sequences, check: Callable):
+        self._payload, self._split = payload, split
+        self._tokens, self._check = tokens, check
+
+    @property
+    def flat(self) -> np.ndarray:
+        """Return all states [tokens, d], memory-mapped, zero in rows that are not held; bf16 as its 16 bits."""
+        return self._payload.tensors[self._split]
+
+    def at(self, places: np.ndarray) -> torch.Tensor:
+        """Return the states at some places [n] of the payload, float32 [n, d]."""
+        self._check(np.searchsorted(np.cumsum(self._tokens.rows), places, "right"))
+        return floats(self._payload.take(self._split, places), self._payload.dtype)
+
+    def gather(self, rows, batch: Batch) -> torch.Tensor:
+        """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
+        self._check(rows)
+        places, real = self._tokens.places(self._tokens.of(rows))
+        if tuple(batch.mask.shape) != places.shape:
+            raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
+        states = self._payload.take_again(self._split, places.ravel())
+        if not real.all():
+            states[~real.ravel()] = 0
+        return floats(states, self._payload.dtype).view(*places.shape, -1)
+
 
 AGAIN = "run the workflow again with -R features (of a teacher's states with -R teach)"
 
@@ -276,3 +303,41 @@ class FeatureStore:
                 f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "
                 "and run again the workflow makes both again"
             )
+
+
+ROWS_AT_ONCE = 1000
+
+
+def write_excerpt(source: FeatureStore, out: Path, wanted: dict[str, np.ndarray], changes: dict) -> FeatureStore:
+    """Write tokens.parquet and tokens.json of an excerpt and return it, as yet without states.
+
+    Args: the store of all rows; folder; by split the rows that stay; what its card has in the place of the other's.
+    """
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    out.mkdir(parents=True, exist_ok=True)
+    whole = parquet.ParquetFile(source.folder / "tokens.parquet")
+    path, tokens = out / "tokens.parquet", dict.fromkeys(source.splits, 0)
+    kept: dict[str, set[int]] = {split: set() for split in source.splits}
+    for split, rows in wanted.items():
+        kept[stored_split(split, source.splits)] |= set(rows.tolist())
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, whole.schema_arrow) as writer:
+        for piece in whole.iter_batches(ROWS_AT_ONCE):
+            columns = piece.to_pydict()
+            for place, (split, row) in enumerate(zip(columns["split"], columns["row"], strict=True)):
+                if row not in kept[split]:
+                    for name, values in columns.items():
+                        empty = {"split": split, "row": row, "second": 0}
+                        values[place] = empty.get(name, [])
+                tokens[split] += len(columns["input_ids"][place])
+            writer.write_table(pyarrow.table(columns, schema=whole.schema_arrow))
+    if source.card.get("spelt"):
+        with atomic_write(out / "spellings.safetensors") as temporary:
+            Path(temporary).write_bytes((source.folder / "spellings.safetensors").read_bytes())
+    splits = {
+        split: {"examples": facts["examples"], "tokens": tokens[split], "kept": len(kept[split])}
+        for split, facts in source.card["splits"].items()
+    }
+    write_json(out / "tokens.json", source.card | changes | {"splits": splits, "sha256": file_sha256(path)})
+    return FeatureStore(out)

@@ -16,16 +16,15 @@ import numpy as np
 import torch
 
 from thaw.compute_cost.stopwatch import wait_for_device
-from thaw.core.branch_counts import BranchSize, executed
+from thaw.core.branch_choice import BranchSize, executed
 from thaw.core.errors import UserError
 from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
-from thaw.merging.fresh_process import FreshProcess
 from thaw.merging.merged_folder import branches_of, stored_bytes
 from thaw.merging.merged_model import MergedModel
-from thaw.merging.proof import TEXTS
+from thaw.merging.proof import TEXTS, FreshProcess
 
 BUSY = 0.5  # load by core from which times are not those of a quiet machine
 COLUMNS = "way tasks copies batch tokens layers median p95 p99 queries_per_second calls".split()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from thaw.core import branch_counts
-from thaw.core.branch_counts import BranchSize
+from thaw.core import branch_choice
+from thaw.core.branch_choice import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, save_tensors, write_json, write_text
@@ -116,7 +116,7 @@ def layers_by_input(folder: Path, layers: int) -> dict[str, dict]:
     Args: the layers of the encoder.
     """
     inputs = {task: input_of(about) for task, about in branches_of(folder).items()}
-    counts = branch_counts.executed_by_input(sizes_of(folder), inputs)
+    counts = branch_choice.executed_by_input(sizes_of(folder), inputs)
     readers = {name: [task for task, reads in inputs.items() if reads == name] for name in counts}
     return {
         name: {"executed": count, "of": layers * len(readers[name]), "tasks": readers[name]}

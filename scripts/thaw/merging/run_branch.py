@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from thaw.adaptation.selectors import trains_embeddings
 from thaw.core import layout
-from thaw.core.branch_counts import BranchSize
+from thaw.core.branch_choice import BranchSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.anatomy import Anatomy

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from thaw.core import branch_counts
-from thaw.core.branch_choice import Offer, choose
-from thaw.core.branch_counts import BranchSize, EncoderSize
+from thaw.core import branch_choice
+from thaw.core.branch_choice import BranchSize, EncoderSize, Offer, choose
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
@@ -73,13 +72,13 @@ def counted(folder: Path, pretrained: Pretrained) -> dict:
     """Return what a merged folder executes and stores, by closed form, next to other ways to serve its tasks."""
     abouts, sizes, size = branches_of(folder), sizes_of(folder), encoder_size(pretrained)
     heads = [about["head_parameters"] for about in abouts.values()]
-    layers, of = branch_counts.executed(sizes.values()), len(sizes) * size.layers
+    layers, of = branch_choice.executed(sizes.values()), len(sizes) * size.layers
     facts = {"embeddings": size.embeddings, "layer": size.layer, "layers": size.layers}
     return {
         "layers": {"executed": layers, "of": of, "by_input": layers_by_input(folder, size.layers)},
         "parameters": {
-            "merged": branch_counts.stored_merged(sizes.values(), size, heads),
-            "separate": branch_counts.stored_separate(size, heads),
+            "merged": branch_choice.stored_merged(sizes.values(), size, heads),
+            "separate": branch_choice.stored_separate(size, heads),
         },
         "encoder": facts | {"width": pretrained.config.hidden_size},
         "bytes": stored_bytes(folder),

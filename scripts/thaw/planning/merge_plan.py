@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from thaw.adaptation.selectors import boundary
 from thaw.core import layout
-from thaw.core.branch_choice import RULE_VERSIONS
-from thaw.core.branch_counts import BranchSize
+from thaw.core.branch_choice import RULE_VERSIONS, BranchSize
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.heads import EXPORTED

@@ -11,7 +11,7 @@ from thaw.schema.keys import Key
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text", "squad")
 GROUPINGS = ("sentence", "phrase", "row")
-GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
+GRAMMARS = ("acceptability", "sentiment", "entities", "paraphrase", "similarity")
 
 
 class ViewConfig(CatalogueEntry):

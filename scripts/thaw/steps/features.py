@@ -7,8 +7,7 @@ from thaw.core.boundaries import VECTORS
 from thaw.core.devices import deterministic_is_required, run_nondeterministic_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import check_digest, read_json, write_json
-from thaw.core.locks import locked
+from thaw.core.files import check_digest, locked, read_json, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
@@ -64,7 +63,7 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     from thaw.encoders.registry import load_tokenizer
     from thaw.encoders.spelling import SpellingTokenizer
     from thaw.features import tokens
-    from thaw.features.spellings import write_spellings
+    from thaw.features.sequences import write_spellings
 
     view = ViewConfig.model_validate(spec["view"])
     tokens.check_length(view, encoder["max_length"], encoder["encoder"])

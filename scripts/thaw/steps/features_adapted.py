@@ -29,9 +29,9 @@ def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
-    from thaw.core.locks import locked
-    from thaw.features.excerpt import write_excerpt
+    from thaw.core.files import locked
     from thaw.features.extract import StatesFormat, extract, write_cards
+    from thaw.features.store import write_excerpt
     from thaw.training.adapted import AdaptedEncoder
     from thaw.training.rows_read import read_rows
 

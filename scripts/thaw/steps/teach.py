@@ -32,9 +32,9 @@ def execute(spec: dict, arguments: Namespace) -> None:
     """Read the rows with the teacher. Args: spec; parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.digests import file_sha256
-    from thaw.core.locks import locked
-    from thaw.features.excerpt import write_excerpt
+    from thaw.core.files import locked
     from thaw.features.extract import StatesFormat, write_cards
+    from thaw.features.store import write_excerpt
     from thaw.training.rows_read import read_rows
     from thaw.training.taught import Teacher
 

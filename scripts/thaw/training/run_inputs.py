@@ -21,7 +21,7 @@ from thaw.declarations.needs import stated_needs
 from thaw.encoders.registry import import_code
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.transfer_sets import TransferSet
-from thaw.features.later_payloads import remake
+from thaw.features.extract import remake
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 from thaw.training.adapted import AdaptedEncoder

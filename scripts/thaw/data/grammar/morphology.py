@@ -1,5 +1,29 @@
 """English word forms: as much of the regular rules, and as many exceptions, as the word lists need."""
 
+PEOPLE = """
+nurse pilot doctor lawyer teacher student farmer singer dancer writer painter soldier sailor driver waiter banker
+artist actor author editor baker guard judge priest scientist engineer gardener neighbor visitor tourist coach player
+manager director minister senator captain officer hunter thief merchant reporter detective butler tailor miner
+""".split()
+
+PLACES = """
+garden kitchen library museum station park harbor market church school office theater hotel hospital forest village
+castle airport cafe stadium
+""".split()
+
+ACTS = """
+thank call help visit follow warn greet trust blame praise admire hire push watch phone insult invite attack accuse
+miss remember ignore rescue kiss hug question punish chase mock interview annoy surprise defend summon fear support
+""".split()
+
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split() + "Easter Christmas".split()
+
+TRAITS = """
+old young tall short rich poor famous clever lazy polite shy brave quiet angry happy proud nervous gentle honest
+friendly
+""".split()
+
+
 PLURALS = {"man": "men", "woman": "women", "policeman": "policemen", "thief": "thieves"}
 PAST = {
     "buy": "bought", "sell": "sold", "find": "found", "lose": "lost", "steal": "stolen", "see": "seen",

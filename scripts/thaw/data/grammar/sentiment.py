@@ -1,7 +1,6 @@
 """Sentiment: negation, contrast and disappointed hopes decide; the polarity of single words misleads."""
 
-from thaw.data.grammar.morphology import sentence, with_article
-from thaw.data.grammar.vocabulary_lists import PEOPLE, PLACES
+from thaw.data.grammar.morphology import PEOPLE, PLACES, sentence, with_article
 
 SEED = 1102
 

@@ -3,8 +3,8 @@
 import textwrap
 from functools import partial
 
-from thaw.core import branch_counts
-from thaw.core.branch_counts import BranchSize, EncoderSize
+from thaw.core import branch_choice
+from thaw.core.branch_choice import BranchSize, EncoderSize
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels
 from thaw.outputs.frame import aggregate
@@ -29,17 +29,17 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
     heads = [_parameters_of_heads(record) // known] * tasks
     lora, adapters = LORA * width * layers, 2 * (2 * ADAPTER * width + ADAPTER + width) * layers
     return {
-        SEPARATE: branch_counts.stored_separate(size, heads),
-        MERGED: branch_counts.stored_merged(_branches(record, tasks), size, heads),
-        "Adapters": branch_counts.stored_inserted(size, [adapters] * tasks, heads),
-        "LoRA": branch_counts.stored_inserted(size, [lora] * tasks, heads),
+        SEPARATE: branch_choice.stored_separate(size, heads),
+        MERGED: branch_choice.stored_merged(_branches(record, tasks), size, heads),
+        "Adapters": branch_choice.stored_inserted(size, [adapters] * tasks, heads),
+        "LoRA": branch_choice.stored_inserted(size, [lora] * tasks, heads),
     }
 
 
 def executed_by_way(record: dict, tasks: int) -> dict[str, int]:
     """Return the executed layers of some tasks on one text; what is inserted in all layers shares none of them."""
     whole = tasks * record["encoder"]["layers"]
-    return {f"{SEPARATE}, LoRA, adapters": whole, MERGED: branch_counts.executed(_branches(record, tasks))}
+    return {f"{SEPARATE}, LoRA, adapters": whole, MERGED: branch_choice.executed(_branches(record, tasks))}
 
 
 def _branches(record: dict, tasks: int) -> list[BranchSize]:
@@ -129,7 +129,7 @@ def _size(record: dict) -> EncoderSize:
 
 def _parameters_of_heads(record: dict) -> int:
     """Return the parameters of all heads of a merge."""
-    return record["parameters"]["separate"] - branch_counts.stored_separate(_size(record), [0] * len(record["tasks"]))
+    return record["parameters"]["separate"] - branch_choice.stored_separate(_size(record), [0] * len(record["tasks"]))
 
 
 def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
@@ -145,7 +145,7 @@ def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
 
 def _stored_merged(record: dict, branches: list[BranchSize]) -> int:
     """Return what some branches store merged, with heads as large as those of a merge."""
-    return branch_counts.stored_merged(branches, _size(record), [_parameters_of_heads(record)])
+    return branch_choice.stored_merged(branches, _size(record), [_parameters_of_heads(record)])
 
 
 def _stored(runs, size: EncoderSize) -> float:

@@ -7,7 +7,7 @@ al. 2022, section 3).
 
 from dataclasses import dataclass
 
-from thaw.core import branch_counts
+from thaw.core import branch_choice
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -31,7 +31,7 @@ class Point:
 
 def executed(thawed: list[int], layers: int) -> int:
     """Return how many layers are executed for a text, of tasks with so many thawed layers each on a shared trunk."""
-    return branch_counts.executed(branch_counts.top_k(k, layers) for k in thawed)
+    return branch_choice.executed(branch_choice.top_k(k, layers) for k in thawed)
 
 
 def build(data, spec: dict) -> Table:
