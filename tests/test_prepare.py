@@ -257,7 +257,7 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
 
 
 def test_a_synthetic_corpus_is_the_same_bytes_each_time(tmp_path, catalogue):
-    entry = spec_of(catalogue.get("corpora", "inference", "test"))
+    entry = spec_of(catalogue.get("corpora", "sentiment", "test"))
     cards = [prepare(spec_for(entry, tmp_path, ["synthetic"]), tmp_path, tmp_path / out) for out in "ab"]
     assert cards[0] == cards[1] and cards[0]["synthetic"]
     for split in cards[0]["splits"]:
