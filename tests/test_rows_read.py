@@ -165,7 +165,7 @@ def test_two_jobs_that_need_new_rows_read_them_once(bench, tmp_path, capsys):
 KILLED = """
 import os, signal, sys
 from thaw.core.files import write_json
-from thaw.features import extract, later_payloads
+from thaw.features import extract
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.planning.config_files import read_config
@@ -179,10 +179,10 @@ CPU = torch.device("cpu")
 if sys.argv[3] == "pass":
     extract.Pass.check_against_second = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 else:  # the payload is in its place, its card is not
-    later_payloads.write_json = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+    extract.write_json = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
 store = FeatureStore(sys.argv[1])
 rows = {"train": numpy.arange(200)}
-store.require([3], lambda missing, masks: later_payloads.remake(store, sys.argv[2], missing, CPU, masks), rows)
+store.require([3], lambda missing, masks: extract.remake(store, sys.argv[2], missing, CPU, masks), rows)
 """
 
 
