@@ -7,7 +7,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu test-tools slurm fuzz fuzz-guided mutants \
-    mutants-heads bench bench-quick site clean
+    mutants-heads bench bench-quick reference site clean
 
 CORES ?= all
 EXPERIMENT ?= demo
@@ -94,7 +94,11 @@ bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, 
 bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
 	@PYTHONPATH=scripts python -m benchmarks all --quick --peers $(VENV)/bench/bin/python $(ARGS)
 
-site: $(SITE)  ## the documentation as a site with search, in site/; a broken link is an error
+reference: $(INSTALLED)  ## the pages of all keys and all commands, in docs/reference, and JSON schemas for editors
+	@python scripts/reference_pages.py
+	@echo "The pages are docs/reference/configuration.md and docs/reference/command-line.md"
+
+site: $(SITE) reference  ## the documentation as a site with search, in site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
 	@echo "The site is in site/index.html"
 
@@ -114,6 +118,7 @@ $(INSTALLED): requirements.txt
 	    "Collecting (from -r"*|"Processing (from -r"*) echo "  $${name##*/}";; \
 	    "Installing"*) echo "unpacking them all";; esac; done
 	@$(VENV)/bin/python -m pip install --quiet --progress-bar off --no-deps --no-build-isolation -e .
+	@$(VENV)/bin/python scripts/reference_pages.py
 	@touch $@
 
 # What the benchmark compares with has environments of its own, so that it cannot change ours.
@@ -124,7 +129,7 @@ $(PEERS) $(SETFIT): $(INSTALLED)
 	@$(@D)/bin/python -m pip install --quiet --progress-bar off -r $(filter %.txt,$^)
 	@touch $@
 
-# The site is built in an environment of its own too, from the extra `docs`; Thaw itself is not needed for it.
+# The site is built in an environment of its own too, from the extra `docs`.
 $(SITE): pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: make site needs Python 3.11" >&2; exit 1; }
 	@python3 -m venv $(@D)

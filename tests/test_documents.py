@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import record
-from thaw.cli.help_page import SNAKEMAKE
+from thaw.cli.help_page import SNAKEMAKE, command_line_page
 from thaw.cli.main import COMMANDS
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import note_failure
@@ -116,7 +116,7 @@ TUTORIALS = sorted((record.HOME / "docs").glob("tutorials/*.md")) + [record.HOME
 def test_a_tutorial_names_commands_and_options_that_exist(page):
     commands = [match.split() for match in COMMAND.findall(page.read_text(encoding="utf-8"))]
     assert commands
-    reference = (record.HOME / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    reference = command_line_page()
     for _, name, *words in commands:
         if name.startswith("-"):
             continue

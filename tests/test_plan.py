@@ -171,20 +171,6 @@ def test_a_configuration_that_is_changed_leaves_the_next_one_as_the_files_have_i
     assert read_config([tmp_path / "a.yaml"]) == {"seeds": [1, 2], "store": {"dtype": "fp32"}}
 
 
-def test_schemas_are_those_of_the_settings(home):
-    from thaw.schema.json_schema import schemas
-
-    for name, schema in schemas().items():
-        assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, "run: python scripts/schemas.py"
-
-
-def test_the_comment_of_outputs_is_that_of_their_declarations(home):
-    from thaw.schema.key_comments import outputs_comment
-
-    text = (home / "config/outputs.yaml").read_text(encoding="utf-8")
-    assert text.startswith(outputs_comment()), "run: python scripts/schemas.py"
-
-
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     printed = forked.run(["thaw.cli.main", "plan", home / "tests/base.yaml", "--runs", "--config", "seeds=[1]"]).stdout
     counted = "runs 26: linear_probe: 3, linear_probe_all_layers: 3, ladder: 3, top_k: 6, full: 3, frozen_sgd: 3, "

@@ -9,7 +9,7 @@ from thaw.cli import main as thaw
 
 INTRODUCTION = """# The command line
 
-<!-- Written by `python scripts/schemas.py` from the commands in scripts/thaw/cli; a test compares it. -->
+<!-- Made by `make reference` from the commands in scripts/thaw/cli. -->
 
 `thaw COMMAND --help` prints the same. The exit code is 0, 1 after a mistake that one sentence names, and 2 where the
 command line is wrong; that of `thaw run`, `thaw demo` and `thaw budget` is Snakemake's.

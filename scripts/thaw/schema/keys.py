@@ -33,7 +33,7 @@ class ConfigModel(BaseModel):
     """Settings that people write: unknown keys are errors, aliases are stored under the field's own name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    # names that others would write here, with the key that says it; without one where none does
+    # names that others would write here, with the key that says it; without one where none does, or with a sentence
     hints: ClassVar[dict[str, str]] = {}
     inner: ClassVar[Inner | None] = None
 
@@ -139,9 +139,9 @@ def unknown_key(model: type[BaseModel], word: str) -> str:
 
 
 def _what_says_it(model: type[BaseModel], name: str) -> str:
-    """Return what to write in the place of a key of another library. Args: the key that says it; empty for none."""
-    if not name:
-        return "no key here sets it; leave it out"
+    """Return what to write in the place of another library's key. Args: the key that says it; none, or a sentence."""
+    if not name or " " in name:
+        return name or "no key here sets it; leave it out"
     field = model.model_fields[fields_by_name(model)[name]]
     if get_origin(field.annotation) is Literal:
         return f"write {name}: {', '.join(map(str, get_args(field.annotation)))}"

@@ -1,4 +1,4 @@
-"""What users of Hugging Face and PyTorch write that is no key here: for each name the key that says it, or none.
+"""What users of Hugging Face and PyTorch write that is no key here: for each name its key, none, or a sentence.
 
 Names with exactly the same meaning as a key of Thaw are aliases of its field (`thaw.schema.keys.Key`) and are accepted.
 What to write follows from the field itself (`thaw.schema.keys.unknown_key`).
@@ -33,7 +33,9 @@ OF_AN_EXPERIMENT = {
     **dict.fromkeys(("output_dir", "run_name"), "experiment"),
     "max_train_samples": "subsets",
     **dict.fromkeys(("num_workers", "dataloader_num_workers"), "compute"),
-    **dict.fromkeys(("cores", "jobs", "device"), NOT_HERE),
+    "cores": "is an option and no key; write --cores N after thaw run",
+    "jobs": "is an option and no key; write --jobs N after thaw run",
+    "device": "is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before the command hides them",
 }
 OF_AN_INSERT = {
     "peft_type": "kind",

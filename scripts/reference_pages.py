@@ -1,19 +1,30 @@
-"""docs/reference/configuration.md: every key of catalogue entries and experiments, made from the models' fields."""
+#!/usr/bin/env python3
+"""Write what follows from the code, for the site and for editors: pages of docs/reference, and workflow/schemas.
+
+docs/reference/configuration.md has every key of catalogue entries and experiments, docs/reference/command-line.md every
+command. workflow/schemas has the JSON schemas that the first line of each catalogue names. None of them is committed:
+`make reference` makes them, as do the installation and `make site`.
+"""
 
 import re
+from pathlib import Path
 
 from pydantic import BaseModel
 
+from thaw.cli.help_page import command_line_page
 from thaw.core import phrases
+from thaw.core.files import write_json, write_text
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.schema.by_kind import ByKind
 from thaw.schema.catalogue import BLOCKS
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.keys import documented, key_of, models_within
+from thaw.schema.reference import Reference
 
+HOME = Path(__file__).resolve().parents[1]
 INTRODUCTION = """# Reference of the configuration
 
-<!-- Written by `python scripts/schemas.py` from the fields in scripts/thaw/schema; a test compares it. -->
+<!-- Made by `make reference` from the fields in scripts/thaw/schema. -->
 
 Catalogues (`config/*.yaml`, or files of the same names in a folder of your own) say what exists; an experiment
 (`config/experiments/*.yaml`) says which of it is wanted. An entry of a catalogue may have `base:`, the id of an entry
@@ -160,3 +171,46 @@ def _link(name: str) -> str:
 def _about(model: type[BaseModel]) -> str:
     """Return the first sentence of a model's docstring."""
     return (model.__doc__ or "").partition("\n")[0]
+
+
+# what every entry may have besides the keys of its model; the catalogue itself reads these
+OF_ANY_ENTRY = {
+    "base": {"type": "string", "description": "the entry whose keys are taken over"},
+    "aliases": {"type": "array", "items": {"type": "string"}, "description": "further names of the entry"},
+    "override": {"type": "boolean", "description": "true: use this entry instead of the one of the same id"},
+}
+
+
+def schemas() -> dict[str, dict]:
+    """Return every schema by its file name in workflow/schemas."""
+    files = sorted({file for file, _ in BLOCKS.values()})
+    schemas = {file.replace(".yaml", ".schema.json"): _catalogue(file) for file in files}
+    whole = {"experiment": ExperimentConfig, "reference": Reference}
+    return schemas | {f"{name}.schema.json": model.model_json_schema() for name, model in whole.items()}
+
+
+def _catalogue(file: str) -> dict:
+    """Return the schema of one catalogue file: blocks of entries, which may have a `base:`."""
+    properties, definitions = {}, {}
+    for block, (name, model) in BLOCKS.items():
+        if name == file:
+            entry = model.model_json_schema()
+            definitions |= entry.pop("$defs", {})
+            kinds = [choice["$ref"].rpartition("/")[2] for choice in entry.get("anyOf", [])]
+            for shape in [definitions[kind] for kind in kinds] or [entry]:
+                shape["properties"] |= OF_ANY_ENTRY
+                shape.pop("required", None)  # a key may come from the base
+            properties[block] = {"type": "object", "additionalProperties": entry}
+    return {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}
+
+
+def main() -> None:
+    """Write the pages and the schemas."""
+    for name, schema in schemas().items():
+        write_json(HOME / "workflow/schemas" / name, schema)
+    write_text(HOME / "docs/reference/configuration.md", reference_page())
+    write_text(HOME / "docs/reference/command-line.md", command_line_page())
+
+
+if __name__ == "__main__":
+    main()
