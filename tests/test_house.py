@@ -379,7 +379,8 @@ _MADE = {"docs/reference/configuration.md", "docs/reference/command-line.md"}
 
 def test_what_the_documents_point_to_exists():
     missing = []
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("config/*.md")]:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("config/*.md")]
+    for path in (page for page in pages if shown(page) not in _MADE):
         text = path.read_text(encoding="utf-8")
         links = [path.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
         named = re.findall(
