@@ -53,7 +53,7 @@ def _opening(table: Table) -> list[str]:
             r"\centering\small\setlength{\tabcolsep}{4pt}",
             r"\begin{threeparttable}",
             *named,
-            f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            f"\\begin{{tabular}}{{l{''.join('l' if words else 'r' for words in table.texts)}}}",
             r"\toprule",
         ]
     return [

@@ -18,8 +18,8 @@ def to_markdown(table: Table) -> str:
         wording.markdown(column.title) + f"<br>{wording.markdown(column.metric)}" * bool(column.metric)
         for column in table.columns
     ]
-    width, side = len(heads), ":--|" if table.sentences else "--:|"
-    lines = [f"**{wording.markdown(table.title)}**", "", f"| | {' | '.join(heads)} |", "|:--|" + side * width]
+    width, sides = len(heads), (":--|" if words or table.sentences else "--:|" for words in table.texts)
+    lines = [f"**{wording.markdown(table.title)}**", "", f"| | {' | '.join(heads)} |", "|:--|" + "".join(sides)]
     lines += [_markdown_row(row, "*") for row in table.baselines]
     for group in table.groups:
         lines += [f"| **{wording.markdown(group.name)}** |" + " |" * width] if group.name else []

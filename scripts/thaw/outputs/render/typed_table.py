@@ -182,6 +182,12 @@ class Table:
         return [*self.baselines, *inner, *self.external]
 
     @property
+    def texts(self) -> list[bool]:
+        """Of each column whether its cells are words, not numbers."""
+        columns = ([cell for row in self.rows if (cell := row.cells[place])] for place in range(len(self.columns)))
+        return [any(cell.written for cell in cells) and all(cell.value is None for cell in cells) for cells in columns]
+
+    @property
     def synthetic(self) -> bool:
         """Whether any column is about synthetic data."""
         return any(column.synthetic for column in self.columns)

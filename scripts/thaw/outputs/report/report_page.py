@@ -43,11 +43,9 @@ from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
-from thaw.outputs.report import dataset_facts, methods, provenance
+from thaw.outputs.report import dataset_facts, methods, page_tables, provenance
 from thaw.outputs.report.shown_outputs import numbered
 from thaw.words import answer_text, settings
-
-SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 
 
 def page(content: dict, command: str) -> str:
@@ -84,12 +82,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "synthetic_tasks": synthetic,
         "counts": (counts := _counts(summary, fitted, present, spec)),
         "draws": draws.notes(each_run, first),
-        "missing": provenance.missing(each_run, labels_of_runs),
+        "missing": (missing := provenance.missing(each_run, labels_of_runs)),
+        "missing_table": page_tables.missing(missing),
         "differences": provenance.differences(made_with),
         "tasks": (tasks := dataset_facts.tasks(spec, results)),
         "choices": methods.choices(tasks),
         "subsets": methods.subsets(spec),
-        "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
+        "cuts": {"table": page_tables.cuts(cuts), "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
@@ -108,8 +107,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "cell_files": cell_files(each_run, results, first),
         "unseen": bool((runs["role"] == "unseen").any()),
         "scored_training_rows": SCORED_TRAINING_ROWS,
-        "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels)],
-        "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
+        "splits": [{**t, "number": next(tables)} for t in page_tables.by_split(runs, summary, columns, labels)],
+        "cost": {"table": page_tables.costs(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
@@ -209,52 +208,6 @@ def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:
         cell = row._asdict() | {"subset": first.get(row.subset, row.subset)}
         files.setdefault(cell_anchor(row.task, cell), []).append(f"{results}/{row.folder}/metrics.json")
     return {anchor: shlex.join(paths) for anchor, paths in files.items()}
-
-
-def split_tables(runs, summary, columns, labels: dict) -> list[dict]:
-    """Return per task the main metric on every scored split: mean over seeds, x 100."""
-    tables, groups = [], aggregate.group_names(summary, labels)
-    for task in dict.fromkeys(column.task for column in columns):
-        scores = runs[(runs["task"] == task) & runs["main"].astype(bool)]
-        split_roles = scores[["split", "role"]].drop_duplicates().itertuples()
-        splits = [row.split for row in sorted(split_roles, key=lambda row: SPLITS[row.role])]
-        sizes = {split: int(scores.loc[scores["split"] == split, "n"].max()) for split in splits}
-        scores = scores.assign(value=100 * scores["value"])
-        means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
-        rows = []
-        for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
-            cells = [means.get((*aggregate.row_key(row), split)) for split in splits]
-            link = {"row": row, "anchor": cell_anchor(task, row._asdict())}
-            rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds, **link})
-        first = next(column for column in columns if column.task == task)
-        label = wording.task_name(labels, task)
-        about = {"task": task, "label": label, "synthetic": first.synthetic, "metric": first.metric}
-        tables.append({**about, "sizes": sizes, "rows": rows})
-    return tables
-
-
-def _in_group(row, groups: dict, labels: dict) -> str:
-    """Return a row's name, with its group if there are several."""
-    group = groups.get((row.subset, row.encoder, row.head))
-    return aggregate.row_name(row, labels) + (f"; {group}" if group else "")
-
-
-def cost_rows(summary, columns, labels: dict) -> list[dict]:
-    """Return per strategy its trained parameters, largest memory in bytes, and by task the seconds and FLOPs."""
-    rows, groups, tasks = [], aggregate.group_names(summary, labels), dict.fromkeys(column.task for column in columns)
-    fitted = summary[summary["fitted"]].sort_values("rank", kind="stable")
-    parts = fitted.groupby(aggregate.ROW, sort=False)
-    memory, parameters = parts["memory"].max() * 1e6, parts["parameters"].mean()
-    by_row: dict[tuple, list] = {}
-    for row in fitted.itertuples():
-        by_row.setdefault(aggregate.row_key(row), []).append(row)
-    for key, part in by_row.items():
-        by_task = {row.task: row for row in part}
-        cells = [by_task.get(task) for task in tasks]
-        anchors = [cell and cell_anchor(cell.task, cell._asdict()) for cell in cells]
-        costs = {"parameters": parameters[key], "memory": memory[key], "cells": cells, "anchors": anchors}
-        rows.append({"name": _in_group(part[0], groups, labels), "row": part[0], **costs})
-    return rows
 
 
 def _extraction(present) -> dict:
