@@ -78,7 +78,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "spec": spec,
         "labels": labels,
         "words": wording,
-        "columns": columns,
         "synthetic_tasks": synthetic,
         "counts": (counts := _counts(summary, fitted, present, spec)),
         "draws": draws.notes(each_run, first),
