@@ -1,8 +1,8 @@
 """The benchmark's command line: `PYTHONPATH=scripts python -m benchmarks table --rows 500`, or `all`, or `report`.
 
 Each part writes results/bench/parts/<part>.json, and the report puts together what is there. With `record` nothing is
-measured: `record table` keeps what was measured of that part in docs/results/benchmark. A part that fails is told and
-the others go on.
+measured: `record table` keeps what was measured of that part in docs/results/benchmark.json. A failing part is
+reported, and the others go on.
 """
 
 import argparse

@@ -1,28 +1,25 @@
-"""What was measured, kept in docs/results/benchmark: the parts as they are, and their tables, which pages show.
+"""What was measured, kept in docs/results/benchmark.json: the parts as they are; and their tables.
 
 `PYTHONPATH=scripts python -m benchmarks record table table_fp32` measures nothing: it keeps what was last measured of
 the parts that it names, and of no others, since results/bench/parts may also hold those of trials and of earlier code.
-It says with what each was measured. Without a part it writes the tables of what is kept again.
-
-scripts/record.py puts the tables into the pages that name them, as it does with those of experiments.
+It says with what each was measured. `python scripts/record.py` then writes the tables into docs/results/performance.md.
 """
 
 import re
 import sys
-from pathlib import Path
 
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core.files import read_json, write_json
 
 from . import report
 from .options import HOME, Options
 
-RECORD = HOME / "docs/results/benchmark"
+RECORD = HOME / "docs/results/benchmark.json"
 NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "memory": ("memory", "sentences")}
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 
 
 def keep(names: list[str], options: Options) -> None:
-    """Copy some parts as they were last measured, and write the tables of all parts that are kept.
+    """Keep some parts as they were last measured.
 
     A part that is kept with another number of rows, or from a processor of another maker, stays, and this one is kept
     next to it, as table_1000 or table_amd. Prints with what they were measured. Exits with a message, and keeps
@@ -34,20 +31,19 @@ def keep(names: list[str], options: Options) -> None:
     for name, part in parts.items():
         if "-dirty" in part["machine"].get("thaw", ""):
             sys.exit(f"{name} was measured by {part['machine']['thaw']}; commit the changes and measure it again")
+    kept = read_json(RECORD)
     for name, part in parts.items():
-        write_json(_place(name, part), part)
+        kept[_place(name, part, kept)] = part
+    write_json(RECORD, kept)
     for line in report.machines(parts):
         print(line)
-    for name, text in tables().items():
-        write_text(RECORD / "tables" / f"{name}.md", text)
 
 
-def _place(name: str, part: dict) -> Path:
+def _place(name: str, part: dict, kept: dict) -> str:
     """Return where a part is kept: by its name, with its rows and processor where another one has that name."""
-    first = RECORD / "parts" / f"{name}.json"
-    known = read_json(first) if first.exists() else part
+    known = kept.get(name, part)
     rows = [str(part["options"]["rows"])] if part["options"]["rows"] != known["options"]["rows"] else []
-    return first.with_stem("_".join([name, *rows, *([_maker(part)] if _maker(part) != _maker(known) else [])]))
+    return "_".join([name, *rows, *([_maker(part)] if _maker(part) != _maker(known) else [])])
 
 
 def _maker(part: dict) -> str:
@@ -58,7 +54,7 @@ def _maker(part: dict) -> str:
 
 def tables() -> dict[str, str]:
     """Return the tables of the parts that are kept, with what they were measured on as their notes."""
-    parts = {path.stem: read_json(path) for path in sorted((RECORD / "parts").glob("*.json"))}
+    parts = read_json(RECORD)
     others = {name: parts.pop(name) for name in list(parts) if name.rpartition("_")[2] == _maker(parts[name])}
     notes = report.machines(parts)
     found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}

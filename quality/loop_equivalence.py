@@ -4,8 +4,8 @@ thaw run config/experiments/loop_equivalence.yaml --config data_dir=path/to/data
 PYTHONPATH=.:scripts:tests python quality/loop_equivalence.py
 
 What the plain loop has scored is kept in results/plain_loop: a second call goes on where the first one stopped. With
---finished nothing is trained, and the seeds that both loops have are recorded. The record is
-docs/results/loop_equivalence, its page docs/results/loop_equivalence.md.
+--finished nothing is trained, and the seeds that both loops have are recorded. `python scripts/record.py` then writes
+the page docs/results/loop_equivalence.md.
 """
 
 import argparse
@@ -15,18 +15,19 @@ import numpy as np
 import pandas as pd
 
 import record
-from benchmarks.quality import equivalence
+import record_tables
 from plain_loop import fine_tune
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core import layout
+from thaw.core.files import read_json, write_json
 from thaw.core.runtime import log, run_step
 from thaw.data.corpus import Corpus
+from thaw.outputs.frame.runs_frame import read_runs
 from thaw.training.rows_read import read_rows
 
 HOME = Path(__file__).parents[1]
-NAME, MARGIN = "loop_equivalence", 0.5  # points
+NAME = "loop_equivalence"
 RUNS = "*/n1000_wide/minilm/linear_mean/loop_top_k/k02/seed*/metrics.json"
-SPLITS = ("test", "reserved")
-LABELS = {"trec6": "TREC-6", "sst2_sentences": "SST-2, sentences", "sick_e": "SICK-E"}
+SPLITS = record_tables.LOOP_SPLITS
 
 
 def plain_scores(metrics: Path, results: Path) -> dict[str, float]:
@@ -72,60 +73,14 @@ def scores(results: Path, finished: bool = False) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def pooled(frame: pd.DataFrame) -> dict[str, tuple[list[float], list[float]]]:
-    """Return by task the scores of Thaw and of the plain loop in points, over the rows of all splits together."""
-    rows = sum(frame[f"{split}_rows"] for split in SPLITS)
-    points = 100 * sum(frame[split] * frame[f"{split}_rows"] for split in SPLITS) / rows
-    return {
-        task: tuple(points[(frame["task"] == task) & (frame["loop"] == loop)].tolist() for loop in ("thaw", "plain"))
-        for task in LABELS
-        if (frame["task"] == task).any()
-    }
-
-
-def table(frame: pd.DataFrame) -> str:
-    """Return the record's table in Markdown. Args: what `scores` returns."""
-    by_task = pooled(frame)
-    lines = [
-        "**Accuracy of Thaw's loop and of a plain loop of torch, top two layers of MiniLM, 200 updates of 16.**\n",
-        "| | Rows scored | Seeds | Thaw | Plain loop | Difference [90 % CI] | Within half a point |",
-        "|:--|--:|--:|--:|--:|--:|:--|",
-    ]
-    for task, pair in by_task.items():
-        scored = int(sum(frame.loc[frame["task"] == task, f"{split}_rows"].iloc[0] for split in SPLITS))
-        lines.append(_line(LABELS[task], f"{scored:,}", len(pair[0]), [pair]))
-    if len(by_task) > 1 and len({len(ours) for ours, _ in by_task.values()}) == 1:
-        lines.append(_line("Mean of the tasks", "", "", list(by_task.values())))
-    lines += [
-        "",
-        "- After ±: the standard deviation over seeds. Two one-sided tests at 5 %: the loops are equivalent",
-        "",
-    ]
-    lines[-2] += " where the whole 90 % interval (Welch's t) is within half a point."
-    return "\n".join(lines)
-
-
-def _line(label: str, rows: str, seeds: int | str, pairs: list[tuple[list[float], list[float]]]) -> str:
-    found, sides = equivalence(pairs), []
-    for side in (0, 1):
-        spread = f" ± {np.std(pairs[0][side], ddof=1):.2f}" if len(pairs) == 1 else ""
-        sides.append(f"{np.mean([np.mean(pair[side]) for pair in pairs]):.2f}{spread}")
-    shown = f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
-    verdict = "yes" if found.within(MARGIN) else "not shown"
-    return f"| {label} | {rows} | {seeds} | {' | '.join(sides)} | {shown} | {verdict} |"
-
-
 def main() -> None:
-    """Train what is missing, and write the record and the page."""
+    """Train what is missing, and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--finished", action="store_true", help="record what both loops have, and train nothing")
-    frame = scores(HOME / "results", parser.parse_args().finished)
-    record.record(NAME)
-    kept = record.RECORDS / NAME
-    write_text(kept / "scores.csv", frame.to_csv(index=False))
-    write_text(kept / "tables/equivalence.md", table(pd.read_csv(kept / "scores.csv")))
-    page = record.RECORDS / f"{NAME}.md"
-    write_text(page, record.with_records(page.read_text(encoding="utf-8")))
+    results = HOME / "results"
+    frame = scores(results, parser.parse_args().finished)
+    runs = read_runs(results / layout.file("collect", {"experiment": NAME}))
+    record.write(record.RECORDS / f"{NAME}.parquet", frame, record.circumstances(runs, results))
 
 
 if __name__ == "__main__":

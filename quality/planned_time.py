@@ -2,8 +2,8 @@
 
 PYTHONPATH=.:scripts:tests python quality/planned_time.py config/experiments/first.yaml --config data_dir=path/to/data
 
-The experiment should not have been run, or nothing is left to be timed. The record is docs/results/planned_time, to
-which each measurement is added; docs/results/performance.md shows its table.
+The experiment should not have been run, or nothing is left to be timed. Each measurement is
+added to docs/results/planned_time.json; `python scripts/record.py` writes its table into docs/results/performance.md.
 """
 
 import os
@@ -13,10 +13,10 @@ import sys
 import time
 
 import record
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step
 
-KEPT = record.RECORDS / "planned_time"
+KEPT = record.RECORDS / "planned_time.json"
 TIME = re.compile(r"^time, roughly, with all cores busy: (.+?)(?: \(|$)", re.MULTILINE)
 RUNS = re.compile(r"^experiment (\w+)[^\n]*\nruns (\d+)", re.MULTILINE)
 
@@ -32,24 +32,9 @@ def measured(arguments: list[str]) -> dict:
     return facts | {"cores": os.cpu_count(), "load": round(load, 1), "date": time.strftime("%Y-%m-%d")}
 
 
-def table(rows: list[dict]) -> str:
-    """Return the record's table in Markdown."""
-    lines = ["| experiment | runs | planned | taken | load of the machine before |", "|:--|--:|--:|--:|--:|"]
-    for row in rows:
-        taken = f"{row['taken']} s" if row["taken"] < 100 else f"{row['taken'] / 60:.0f} min"
-        lines.append(f"| {row['experiment']} | {row['runs']} | {row['planned']} | {taken} | {row['load']} |")
-    cores = ", ".join(sorted({str(row["cores"]) for row in rows}))
-    dates = ", ".join(sorted({row["date"] for row in rows}))
-    note = f"- With all of {cores} cores, {dates}. Runs: with trials of searches."
-    return "\n".join([*lines, "", note, ""])
-
-
 def main() -> None:
     """Measure, and add to the record."""
-    path = KEPT / "measured.json"
-    rows = [*(read_json(path) if path.is_file() else []), measured(sys.argv[1:])]
-    write_json(path, rows)
-    write_text(KEPT / "tables/planned.md", table(rows))
+    write_json(KEPT, [*(read_json(KEPT) if KEPT.is_file() else []), measured(sys.argv[1:])])
 
 
 if __name__ == "__main__":

@@ -1,58 +1,50 @@
-#!/usr/bin/env python3
-"""Keep every row's answer of an experiment in one file, from which its decisions are made again without its results.
+"""Every row's answer of an experiment, from which its decisions and tables are made again without its results.
 
-    python scripts/answers.py grid path/to/results    from its outputs/grid/runs.csv, with the runs and prepared data
-
-docs/results/<experiment>/answers.parquet has a line for each run or baseline and scored split:
+A record of docs/results (record.py) has a line for each run or baseline and scored split:
 
   type, corpus   of the task
   one_fit        all seeds share one convex fit
   train          seconds of training, with the runs that it started from and the trials of its search
   extraction     seconds of the encoder's passes over the rows that training and validation read
   first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
-                 for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths
+                 for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths; of other
+                 metrics nothing
   group          by row which rows are drawn together
 
-and KEYS as runs.csv has them. No text of a dataset is in it.
+and KEYS and COSTS as runs.csv has them. No text of a dataset is in it. Records from before 28 November 2026 have
+answers of the grid alone.
 """
 
-import sys
 from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from thaw.core import layout
-from thaw.core.errors import UserError
-from thaw.core.files import atomic_write, read_json
-from thaw.core.runtime import run_step
+from thaw.core.files import read_json
 from thaw.decision.arms import Arm
 from thaw.declarations.splits import HELD_OUT, RESERVED
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import read_runs
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws
 
 HOME = Path(__file__).resolve().parents[1]
-RECORDS = HOME / "docs/results"
 KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "variant", "thawed", "seed", "split", "role"]
 KEYS += ["value", "flags"]
+COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 ROLES = ("test", RESERVED)
 PROBES, TOP_2, FULL = ("linear_probe", "linear_probe_all_layers"), "top_k k02", "full"
 KIND = {"classification": "texts", "tagging": "words", "spans": "words"}  # of types of task that have a prior
 
 
 def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
-    """Return the lines of answers.parquet. Args: runs as `read_runs` returns them; the folder of runs and data."""
+    """Return the lines of a record. Args: runs as `read_runs` returns them; the folder of runs and data."""
     scored = runs[runs["main"].astype(bool) & (runs["missing"] == "")]
     scored = scored[scored["role"].isin(["validation", "test", RESERVED])]
     tasks = {folder: read_json(results / folder / "metrics.json")["spec"]["task"] for folder in set(scored["folder"])}
-    lines = scored[KEYS].reset_index(drop=True)
+    lines = scored[KEYS + [cost for cost in COSTS if cost in scored]].reset_index(drop=True)
     for name in ("type", "corpus"):
         lines[name] = [tasks[folder][name] for folder in scored["folder"]]
     lines["one_fit"] = (scored["optimizer"] == "lbfgs").to_numpy()
@@ -82,12 +74,12 @@ def _numbers(files: PredictionFiles, folder: str, metric: str, split: str) -> tu
     elif counts is not None and len(counts) == 2:
         pair = counts
     else:
-        raise UserError(f"{folder}: {metric} is not made of two numbers a row; leave its task out")
+        return None, None, None
     return pair[0].astype(np.int16), pair[1].astype(np.int16), files.groups(folder, split).astype(np.int32)
 
 
 def scorer_of(line, rows=slice(None)) -> Scorer:
-    """Return a run's score as a function of weights. Args: its line of answers.parquet; which of its rows."""
+    """Return a run's score as a function of weights. Args: its line of a record; which of its rows."""
     first, second = (np.asarray(side, float)[rows] for side in (line.first, line.second))
     if line.metric in ("mcc", "pearson"):
         return scorer({}, line.metric, second, first, ["0", "1"])
@@ -95,7 +87,7 @@ def scorer_of(line, rows=slice(None)) -> Scorer:
 
 
 class Record:
-    """What answers.parquet holds of runs: scores by strategy, prices, and arms of a decision."""
+    """What a record with answers holds of runs: scores by strategy, prices, and arms of a decision."""
 
     def __init__(self, path: Path):
         runs = pd.read_parquet(path)
@@ -178,15 +170,3 @@ def score(line, rows=slice(None)) -> float:
     """Return a run's score x 100 on some rows; an undefined one counts as 0."""
     of = scorer_of(line, rows)
     return 100 * float(np.nan_to_num(of(np.ones((1, of.counts.shape[1]))))[0])
-
-
-def write(experiment: str, results: Path) -> None:
-    """Write answers.parquet of an experiment."""
-    lines = answers(read_runs(results / layout.file("collect", {"experiment": experiment})), results)
-    with atomic_write(RECORDS / experiment / "answers.parquet") as path:  # whole columns as one page: rows repeat
-        whole = {"use_dictionary": False, "data_page_size": 1 << 30, "compression": "zstd", "compression_level": 19}
-        lines.to_parquet(path, index=False, **whole)
-
-
-if __name__ == "__main__":
-    run_step(lambda: write(sys.argv[1], Path(sys.argv[2])))

@@ -33,7 +33,7 @@ from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue, shipped
 
 HOME = Path(__file__).resolve().parents[1]
-PAGES = {"needs": HOME / "docs/howto/cluster.md", "coverage": HOME / "docs/results/papers.md"}
+PAGES = {"needs": HOME / "docs/howto/cluster.md", "coverage": HOME / "docs/results/index.md"}
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "kovaleva2019"]
 PAPERS += ["sun2019", "xu2020", "sanh2019"]
 PAPERS += ["tenney2019", "tenney2019_edge", "jiao2020", "wang_minilm2020", "sung2022"]  # without any address

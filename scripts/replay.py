@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Replay the decision on the record of the grid: what it loses, and whether what it says of losses is what comes.
 
-    python scripts/replay.py     from docs/results/grid/answers.parquet, which scripts/answers.py writes
+    python scripts/replay.py     from docs/results/grid.parquet
 
 It decides by the validation rows of one draw, with one seed, and is scored on the other draws: on the official test and
 on reserved rows. The best strategy is selected in half of those draws and scored in the other half, and the reverse: of
 all draws it would be the luckiest. What the prior expects are means over other datasets. In docs/results/grid it writes
 
-  tables/replay.csv .md        by rule what it loses, and its price in units of one full fine-tuning; .csv by task
-  tables/calibration.csv .md   expected losses against those that came, by number of validation rows
-  tables/answer.md             the answer on one task, as `thaw advise` prints it
-  figures/calibration.csv .png the same in groups of the expected loss, and the chance to be the best
+  calibration.csv .png   expected losses against those that came, by number of validation rows; and in groups
+  answer.txt             the answer on one task, as `thaw advise` prints it
 
-and config/replay.csv: the rules over all tasks, which `thaw advise` reads.
+and config/replay.csv: by rule what it loses over all tasks, and its price in full fine-tunings; `thaw advise` reads it.
 """
 
 import sys
@@ -42,6 +40,7 @@ from thaw.words.numbers import number
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.csv"
 FOUR = (*PROBES, TOP_2, FULL)
+RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
 OFF = 1.0  # points below the best from which on a choice counts as off
@@ -49,23 +48,6 @@ GAIN = 0.1  # points that further draws have to be able to bring
 BINS = (0.05, 0.2, 0.5, 0.8)  # between groups of the chance to be the best
 TICKS = (0, 1, 3, 10, 20)
 NAMED = {"test": "official test", RESERVED: "reserved rows"}
-REPLAY_NOTES = [
-    "In sample: rules and constants of the decision were found on these tasks. A strategy is chosen by the 200 "
-    "validation rows of one draw and scored on the other draws; means over eight tasks and eight draws.",
-    "Test, Reserved: points below the best of all strategies. That one is selected in half of the other draws and "
-    "scored in the other half. Off: share of choices more than a point below it.",
-    "Price: median seconds of training, and of extracting training and validation rows once, in units of one full "
-    "fine-tuning; of the strategy that is taken, and of all that were tried.",
-    "Decision: the least expected loss; within: the cheapest strategy with an expected loss of so many points at most. "
-    "Prior: what training layers gains on the other datasets with texts, or with words.",
-    "Further draws: they join as seeds, four at most, while one may gain 0.1 points.",
-]
-CALIBRATION_NOTES = [
-    "Expected / realised: the expected loss that the decision prints, and the loss on the other draws, in points. They "
-    "are means over eight tasks and eight draws. Slope: of the realised loss on the expected one.",
-    "Four: both probes, top 2, full. Cheaper: than the strategy that is taken. 1,000 validation rows are the reserved "
-    "ones; fewer than 200 are drawn from them.",
-]
 
 
 @dataclass(frozen=True)
@@ -219,12 +201,6 @@ def draw(points: pd.DataFrame, path: Path) -> None:
         figure.savefig(path, metadata={"Software": None})
 
 
-def markdown(rows: list[list[str]], notes: list[str]) -> str:
-    """Return a table as scripts/record.py reads it: rows, the first one titles, then notes."""
-    lines = [rows[0], [":--", *["--:"] * (len(rows[0]) - 1)], *rows[1:]]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n" + "".join(f"- {note}\n" for note in notes)
-
-
 def replay_rows(made: pd.DataFrame) -> list[list[str]]:
     """Return the rules as cells. Args: what `summary` returns."""
     titles = ["", "Test", "Worst task", "Off", "Reserved", "Worst task", "Off", "Price, taken", "Price, tried"]
@@ -270,19 +246,14 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
 
 
 def main() -> None:
-    """Write tables, figure, summary, and the answer that the README shows."""
-    record = Record(GRID / "answers.parquet")
-    lines, entries = replay(record), cases(record)
-    made, calibrated, points = summary(lines), calibration(entries), groups(entries)
-    for path, frame in ((GRID / "tables/replay.csv", lines), (SUMMARY, made)):
-        write_text(path, frame.to_csv(index=False, float_format="%.4f"))
-    write_text(GRID / "tables/calibration.csv", calibrated.to_csv(index=False, float_format="%.4f"))
-    write_text(GRID / "figures/calibration.csv", points.to_csv(index=False, float_format="%.4f"))
-    write_text(GRID / "tables/replay.md", markdown(replay_rows(made), REPLAY_NOTES))
-    write_text(GRID / "tables/calibration.md", markdown(calibration_rows(calibrated), CALIBRATION_NOTES))
-    draw(points, GRID / "figures/calibration.png")
+    """Write summary, calibration, figure, and the answer that the README shows."""
+    record = Record(RECORD)
+    entries = cases(record)
+    write_text(SUMMARY, summary(replay(record)).to_csv(index=False, float_format="%.4f"))
+    write_text(GRID / "calibration.csv", calibration(entries).to_csv(index=False, float_format="%.4f"))
+    draw(groups(entries), GRID / "calibration.png")
     shown = answer_text.in_terminal(answer(record, *SHOWN)).splitlines()
-    write_text(GRID / "tables/answer.md", "".join(f"    {line}\n" for line in shown))
+    write_text(GRID / "answer.txt", "".join(f"    {line}\n" for line in shown))
 
 
 if __name__ == "__main__":

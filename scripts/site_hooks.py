@@ -1,16 +1,24 @@
 """What the site needs beyond docs/: a file of the repository that a page links to becomes a page, shown as it is.
 
-mkdocs loads it (mkdocs.yml), in an environment without Thaw's packages. A link to a file above docs/ is rewritten to
-files/<path>.html, a link to a folder to a page that lists its files; a link to nothing stays, and the build fails.
+mkdocs loads it (mkdocs.yml), in an environment without Thaw's packages. Pages of GENERATED are made here, and are not
+committed. A link to a file above docs/ is rewritten to files/<path>.html, a link to a folder to a page that lists its
+files. A link to nothing stays, and the build fails.
 """
 
 import os
 import posixpath
 import re
 import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# By page in docs/ the module and the function that write it.
+GENERATED = {
+    "verified.md": ("verified", "page"),
+}
 LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?(\))")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".smk": "python", ".cff": "yaml"}
 
@@ -19,11 +27,12 @@ def on_files(files, config):
     """Add a page for each file and folder outside docs/ that some page links to, and for what these link to."""
     from mkdocs.structure.files import File
 
-    waiting = {
-        target
-        for page in files.documentation_pages()
-        for target in outside(Path(page.abs_src_path).read_text(encoding="utf-8"), posixpath.join("docs", page.src_uri))
-    }
+    texts = {name: generated(name) for name in GENERATED}
+    for name, text in texts.items():
+        files.append(File.generated(config, name, content=text))
+    committed = [page for page in files.documentation_pages() if page.abs_src_path]
+    texts |= {page.src_uri: Path(page.abs_src_path).read_text(encoding="utf-8") for page in committed}
+    waiting = {target for name, text in texts.items() for target in outside(text, posixpath.join("docs", name))}
     shown = set()
     while waiting:
         path = waiting.pop()
@@ -36,10 +45,18 @@ def on_files(files, config):
     return files
 
 
+def generated(name: str) -> str:
+    """Return a page of GENERATED as Markdown."""
+    module, function = GENERATED[name]
+    if (scripts := str(ROOT / "scripts")) not in sys.path:  # mkdocs takes away what a hook adds when it is loaded
+        sys.path.insert(0, scripts)
+    return getattr(import_module(module), function)()
+
+
 def on_page_markdown(markdown, page, **_):
     """Point the links of a page to the pages that `on_files` made."""
     place = page.file.src_uri
-    source = posixpath.join("docs", place) if page.file.abs_src_path else original(place)
+    source = original(place) if place.startswith("files/") else posixpath.join("docs", place)
     return LINK.sub(lambda link: link[1] + rewritten(link[2], source, place) + (link[3] or "") + link[4], markdown)
 
 
@@ -67,9 +84,8 @@ def address(path: str) -> str:
 
 
 def original(place: str) -> str:
-    """Return the file or folder that a page of files/ shows."""
-    path = place.removeprefix("files/").removesuffix(".md")
-    return path.removesuffix("/index") if path.endswith("/index") else path
+    """Return the file that a page of files/ shows; of a folder's page a file in it."""
+    return place.removeprefix("files/").removesuffix(".md")
 
 
 def listed(folder: str) -> list[str]:

@@ -1,34 +1,22 @@
-#!/usr/bin/env python3
-"""Write docs/verified.md, what speaks for each method, from tests/verified.yaml; tests/test_verified.py compares."""
+"""The page of what speaks for each method, made from tests/verified.yaml when the site is built (site_hooks.py)."""
 
-import sys
 from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from thaw.core.files import write_text
-
 HOME = Path(__file__).resolve().parents[1]
-PAGE = HOME / "docs/verified.md"
 HEAD = """# What is verified, method by method
 
-For each method of the papers: tests that compare it with something that is not its own code, and the page with numbers
-on real text. **{holding} of {all} are complete**: they have both, and nothing is known to be missing; of the others
-the last column says what is. `python scripts/verified.py` makes this page from
-[verified.yaml](../tests/verified.yaml), which names each test; a test finds out whether all that it names exists. To
-repeat a row, run its experiment, or its tests:
+For each method of the papers, tests compare it with something that is not its own code. **{holding} of {all} lack
+nothing**;
+for the others the last column says what is missing. [verified.yaml](../tests/verified.yaml) names each test. To
+repeat a row, run its experiment or its tests:
 
     thaw run config/experiments/layer_combinations.yaml --config data_dir=path/to/data
     pytest tests/test_layers.py -k test_layers_are_combined
 
-Pages say with which options their numbers were made, where not with an experiment as it is; all are with MiniLM-L6
-unless they say otherwise. Which mistakes in formulas the tests of heads notice:
-[testing.md](testing.md#formulas-of-heads).
-
-|  | method | compared with, and the tests | experiment | numbers on real text | missing |
-|--:|:--|:--|:--|:--|:--|
+|  | method | compared with, and the tests | experiment | missing |
+|--:|:--|:--|:--|:--|
 """
 
 
@@ -38,8 +26,8 @@ def entries() -> list[dict]:
 
 
 def holds(entry: dict) -> bool:
-    """Return whether an entry has an oracle and numbers on real text, and lacks nothing."""
-    return bool(entry.get("oracle") and entry.get("shown") and not entry.get("lacks"))
+    """Return whether an entry has an oracle and lacks nothing."""
+    return bool(entry.get("oracle") and not entry.get("lacks"))
 
 
 def page() -> str:
@@ -52,16 +40,10 @@ def page() -> str:
 def _cells(entry: dict) -> list[str]:
     files = dict.fromkeys(test.partition("::")[0] for test in entry.get("oracle", []))
     named = ", ".join(f"[{Path(file).stem}](../tests/{file})" for file in files)
-    experiment, shown = entry.get("experiment"), entry.get("shown")
+    experiment = entry.get("experiment")
     return [
         entry["what"],
         f"{entry['against']}: {named}" if named else "–",
         f"[{experiment}](../config/experiments/{experiment}.yaml)" if experiment else "–",
-        f"[{Path(shown.partition('#')[0]).stem}]({shown})" if shown else "–",
         entry.get("lacks", ""),
     ]
-
-
-if __name__ == "__main__":
-    write_text(PAGE, page())
-    print(f"wrote {PAGE.relative_to(HOME)}")

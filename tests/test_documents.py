@@ -1,4 +1,4 @@
-"""The pages show what docs/results holds, and every record is whole."""
+"""The pages show what the records say, drawn by today's code."""
 
 import re
 
@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 import record
+import record_tables
 from thaw.cli.help_page import SNAKEMAKE, command_line_page
 from thaw.cli.main import COMMANDS
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import note_failure
-from thaw.core.files import read_json
 
 PAGES = {str(page.relative_to(record.HOME)): page for page in record.PAGES}
 
@@ -21,44 +21,43 @@ def test_a_page_shows_its_records_as_they_are(page):
     assert record.with_records(text) == text, "run scripts/record.py"
 
 
-def test_a_page_with_an_old_table_is_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "RECORDS", tmp_path)
-    (tmp_path / "first/tables").mkdir(parents=True)
-    (tmp_path / "first/tables/main.md").write_text("**Caption.**\n\n| a |\n|--:|\n| 1 |\n\n- a note\n")
-    page = "\n".join(["Before", "<!-- table: first/main -->", "| a |", "|--:|", "| 0 |", "<!-- end -->", "after", ""])
-    assert record.with_records(page) == page.replace("| a |", "\n| a |").replace("| 0 |\n", "| 1 |\n\n")
-    notes = "<!-- notes: first/main -->\n"
-    assert record.with_records(f"{notes}<!-- end -->") == f"{notes}\n- a note\n\n<!-- end -->"
-    again = f"{notes}<!-- end -->\n{notes}<!-- end -->"
-    assert record.with_records(again).count("- a note") == 1, "a page has a note once"
+def test_a_page_with_an_old_table_is_written_again(monkeypatch):
+    monkeypatch.setitem(record_tables.OTHERS, "first", lambda: [["a"], ["1"]])
+    page = "Before\n<!-- table: first -->\n| a |\n|--:|\n| 0 |\n<!-- end -->\nafter\n"
+    assert record.with_records(page) == (
+        "Before\n<!-- table: first -->\n\n| a |\n| :-- |\n| 1 |\n\n<!-- end -->\nafter\n"
+    )
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_mark_of_a_table_is_explained_below_it(page):
-    text = PAGES[page].read_text(encoding="utf-8")
-    shown = [(match[2], match[3], match[4], set(match[0]) & record.MARKS) for match in record.SHOWN.finditer(text)]
-    for kind, *of, marks in shown:
-        if kind == "table" and marks:
-            explained = set().union(*(found for other, *same, found in shown if other == "notes" and same == of))
-            assert marks <= explained, f"{'/'.join(of)}: {sorted(marks - explained)} without a note"
+KEPT = sorted({layout.record for layout in record_tables.LAYOUTS.values()} | {"read_before_thaw_cost", "grid_seeds"})
 
 
-OF_NO_EXPERIMENT = {"benchmark", "planned_time", "resumed_states"}  # records of measurements
-KEPT = sorted(path for path in record.RECORDS.iterdir() if path.is_dir() and path.name not in OF_NO_EXPERIMENT)
-
-
-@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
-def test_a_record_says_what_made_it(folder):
-    about = read_json(folder / "record.json")
+@pytest.mark.parametrize("name", KEPT)
+def test_a_record_says_what_made_it(name):
+    about = record_tables.about(name)
     assert about["runs"] > 0 and {"torch", "machine", "precision"} <= set(about["facts"])
     assert all(sum(counts.values()) == about["runs"] for counts in about["facts"].values())
-    assert (folder / "runs.csv").exists() and any([*folder.glob("tables/*.md"), *folder.glob("figures/*.csv")])
+
+
+def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path):
+    points = record_tables.draw_sizes(tmp_path / "sizes.svg")
+    assert (tmp_path / "sizes.svg").read_bytes() == (record.RECORDS / "grid/sizes.svg").read_bytes()
+    assert len(points) == 3 * 4 * 4, "tasks, strategies, numbers of rows"
+
+
+def test_scores_of_the_grid_follow_from_the_answers_of_its_rows():
+    """Answers and scores are one record: a difference of a table is that of the means of another."""
+    lines = {line[0]: line[1:] for line in record_tables.grid_differences("test")}
+    scores = {line[0]: line[1:] for line in record_tables.by_layout(record_tables.LAYOUTS["grid"])}
+    shown = [float(lines["Linear probe"][2].strip("*").split()[0].replace("−", "-"))]
+    means = [float(scores[name][2].split()[0]) for name in ("Linear probe", "Full fine-tuning")]
+    assert shown[0] == pytest.approx(means[0] - means[1], abs=0.11)
 
 
 def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "HOME", tmp_path)
     monkeypatch.setattr(record, "RECORDS", tmp_path / "records")
-    made, kept = tmp_path / "results/outputs/first", tmp_path / "records/first/tables/main.md"
+    made, kept = tmp_path / "results/outputs/first", tmp_path / "records/first.parquet"
     for path in (made / "report.html", made / "figures/layers.csv", kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("old\n")
@@ -68,37 +67,23 @@ def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
     assert kept.read_text() == "old\n"
 
 
-def test_a_small_table_has_means_with_their_deviation_and_median_costs(tmp_path, monkeypatch):
-    """60, 62 and 67 have the mean 63 and the deviation √13. Costs are 1, 2 and 9 s on one task, 10 s on the other."""
-    monkeypatch.setattr(record, "RECORDS", tmp_path)
-    (tmp_path / "first").mkdir()
-    columns = [*record.COLUMNS, *record.COSTS, "role", "main", "digest"]
-    draws = [("0.60", "1.0", "700"), ("0.62", "9.0", "900"), ("0.67", "2.0", "800")]
-    other = {"task": "two", "train_seconds": "10.0", "peak_memory_mb": "1000"}
+def test_a_written_record_is_read_again(tmp_path, monkeypatch):
+    """60, 62 and 67 have the mean 63 and the deviation √13; less 59, 63 and 64 the mean is 1."""
+    monkeypatch.setattr(record_tables, "RECORDS", tmp_path)
+    alike = {"task": "trec6", "subset": "n", "split": "test", "role": "test", "variant": "base"}
+    alike |= {"trained_parameters": 1000.0, "train_seconds": 2.0, "peak_memory_mb": 800.0}
+    values = {"full": (0.60, 0.62, 0.67), "linear_probe": (0.59, 0.63, 0.64)}
     rows = [
-        *({"strategy": "full", "value": v, "train_seconds": s, "peak_memory_mb": m} for v, s, m in draws),
-        *({"strategy": "full", "value": value} | other for value in ("0.1", "0.2", "0.3")),
-        {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "role": "validation"},
-        {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "main": "False"},
-        {"strategy": "majority", "value": "0.30", "trained_parameters": ""},
-        {"strategy": "top_k", "variant": "k01", "value": "0.10", "train_seconds": "1.0"},
-        *({"strategy": "top_k", "variant": "k02", "value": value} for value in ("0.50", "0.52", "0.54")),
+        alike | {"strategy": name, "seed": seed, "value": value}
+        for name, scores in values.items()
+        for seed, value in enumerate(scores, start=1)
     ]
-    alike = dict.fromkeys(columns, "") | {
-        "variant": "base",
-        "task": "one",
-        "role": "test",
-        "main": "True",
-        "trained_parameters": "1000",
-    }
-    kept = record.main_scores(pd.DataFrame([alike | row for row in rows]))
-    kept.to_csv(tmp_path / "first/runs.csv", index=False)
-    shown = {"majority": "Majority", "full": "Full", "top_k k02": "Top 2"}
-    table = record.small("first", {"one": "One"}, shown).splitlines()
-    assert table[2:4] == ["| Majority | – | – | – | – |", "| Full | 63.0 ± 3.6 | 1,000 | 2.0 | 800 |"]
-    assert table[4].startswith("| Top 2 | 52.0 ± 2.0 |"), "a point of a sweep alone"
-    both = record.small("first", {"one": "One", "two": "Two"}, shown).splitlines()
-    assert both[3] == "| Full | 63.0 ± 3.6 | 20.0 ± 10.0 | 1,000 | 6.0 | 900 |", "a mean over tasks of medians"
+    record.write(tmp_path / "written.parquet", pd.DataFrame(rows), {"runs": 6})
+    layout = record_tables.Layout("written", ("trec6",), ("full",), costs=True)
+    assert record_tables.about("written") == {"runs": 6}
+    assert record_tables.by_layout(layout)[1] == ["Full fine-tuning", "63.0 ± 3.6", "1,000", "2.0", "800"]
+    paired = record_tables.Layout("written", ("trec6",), ("full",), to="linear_probe")
+    assert record_tables.by_layout(paired)[1][1] == "1.0 [−4.0, 6.0]", "differences 1, -1 and 3, t of 2 degrees"
 
 
 def test_the_readme_fits_two_screens_and_has_the_words_that_people_search_for():

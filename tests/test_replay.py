@@ -8,22 +8,20 @@ import replay
 from test_advice import runs_of
 from thaw.decision.decide import SPREAD
 from thaw.decision.prior import GAINS
+from thaw.words import answer_text
 
 
 @pytest.fixture(scope="module")
 def record() -> answers.Record:
-    return answers.Record(replay.GRID / "answers.parquet")
+    return answers.Record(replay.RECORD)
 
 
 @pytest.fixture(scope="module")
 def made(record) -> dict[str, pd.DataFrame]:
-    lines, found = replay.replay(record), replay.cases(record)
-    tables, figures = replay.GRID / "tables", replay.GRID / "figures"
+    found = replay.cases(record)
     return {
-        tables / "replay.csv": lines,
-        replay.SUMMARY: replay.summary(lines),
-        tables / "calibration.csv": replay.calibration(found),
-        figures / "calibration.csv": replay.groups(found),
+        replay.SUMMARY: replay.summary(replay.replay(record)),
+        replay.GRID / "calibration.csv": replay.calibration(found),
     }
 
 
@@ -36,13 +34,9 @@ def test_the_committed_tables_and_points_are_worked_out_again(made):
             assert same, f"{path.name}: {name} differs; run scripts/replay.py"
 
 
-def test_the_pages_tables_are_of_those_numbers():
-    made, calibrated = pd.read_csv(replay.SUMMARY), pd.read_csv(replay.GRID / "tables/calibration.csv")
-    for name, rows, notes in (
-        ("replay", replay.replay_rows(made), replay.REPLAY_NOTES),
-        ("calibration", replay.calibration_rows(calibrated), replay.CALIBRATION_NOTES),
-    ):
-        assert (replay.GRID / f"tables/{name}.md").read_text(encoding="utf-8") == replay.markdown(rows, notes)
+def test_the_answer_of_the_readme_is_that_of_the_record(record):
+    shown = answer_text.in_terminal(replay.answer(record, *replay.SHOWN)).splitlines()
+    assert (replay.GRID / "answer.txt").read_text("utf-8") == "".join(f"    {line}\n" for line in shown)
 
 
 def test_every_score_of_the_record_follows_from_its_rows(record):
@@ -52,7 +46,7 @@ def test_every_score_of_the_record_follows_from_its_rows(record):
 
 
 def test_the_expected_loss_is_what_comes(made):
-    calibrated = made[replay.GRID / "tables/calibration.csv"]
+    calibrated = made[replay.GRID / "calibration.csv"]
     usual = calibrated[calibrated["rows"] == 200]
     assert len(usual) == 4
     for name in ("all_slope", "cheaper_slope"):

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-import record
+import record_tables
 from thaw.cli.new_command import strategies
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -48,7 +48,7 @@ def test_what_is_shown_names_the_standard_set_with_its_settings(name, home, name
 
 
 def test_the_readmes_rows_are_of_the_set():
-    (shown,) = (one["strategies"] for one in record.SMALL.values())
+    shown = record_tables.LAYOUTS["small"].points
     assert {point.split()[0] for point in shown} - {"bag_of_words"} == TEXTS - {"lora"}
 
 

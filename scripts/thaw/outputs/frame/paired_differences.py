@@ -66,8 +66,8 @@ def combined(terms: list[tuple[float, object]], predictions: PredictionFiles) ->
 
 def flags_of(sides: list) -> list[str]:
     """Return those of `FLAGS` that are true of a side. Args: rows of runs.csv of each side."""
-    found = {flag for rows in sides for flag in usual_flags(rows["flags"])}
-    return [flag for flag in FLAGS if flag in found]
+    flagged = {flag for rows in sides for flag in usual_flags(rows["flags"])}
+    return [flag for flag in FLAGS if flag in flagged]
 
 
 def usual_flags(flags) -> tuple[str, ...]:

@@ -1,0 +1,399 @@
+"""Tables and the figure that pages show, each made from the records in docs/results by today's code.
+
+A record is a Parquet file with a row for each run and scored split; its metadata say when and with what it was made.
+Scores are × 100. The grid's record also has every row's answer (scripts/answers.py).
+"""
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as parquet
+from scipy import stats
+
+import replay
+from answers import COSTS, FULL, Record, scorer_of
+from thaw.core.files import read_json
+from thaw.declarations.splits import RESERVED
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style
+from thaw.outputs.frame.paired_differences import jointly, printed
+from thaw.schema.catalogue import Catalogue, shipped
+from thaw.statistics.bootstrap import PartDraws, resampled
+from thaw.words.numbers import number
+
+HOME = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HOME))  # for benchmarks/
+RECORDS = HOME / "docs/results"
+EIGHT = ("sick_e", "stsb", "sst2_sentences", "cola", "trec6", "trec50", "conll2003", "ud_ewt_upos")
+LOOP_SPLITS = ("test", RESERVED)
+THREE = ("trec6", "sst2_sentences", "conll2003")
+PROBE, ALL, TOP = "linear_probe", "linear_probe_all_layers", "top_k k02"
+OF_GRID = (PROBE, ALL, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
+LABELS = {
+    "bag_of_words": "*Bag of words*",
+    "majority": "*Majority class*",
+    "budget_ulmfit": "Gradual unfreezing",
+    "frozen_lowest_layer": "Linear probe, lowest sufficient layer",
+    "ladder": "Ladder side network",
+    "frozen_sgd": "Frozen encoder (AdamW, 3 epochs)",
+    "full_one_rate": "Full fine-tuning, one learning rate",
+    "full_5_epochs": "Full fine-tuning, 5 epochs",
+    "stack_1_epoch": "Stack for 1 epoch, then fine-tune",
+    "stack_then_finetune": "Stack, then fine-tune",
+    "stack_by_gap": "Stack until a gap, then fine-tune",
+    "stack_converged": "Stack to convergence, then fine-tune",
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Strategies by tasks of a record. Args: points, id and variant; to, the strategy whose scores are taken off.
+
+    subsets: how the names of the training rows begin. costs: whether columns of costs follow.
+    """
+
+    record: str
+    tasks: tuple[str, ...]
+    points: tuple[str, ...]
+    to: str = ""
+    subsets: str = ""
+    costs: bool = False
+
+
+LAYOUTS = {
+    "small": Layout(
+        "grid", ("sst2_sentences", "trec6", "conll2003", "stsb"), ("bag_of_words", PROBE, ALL, TOP, FULL), costs=True
+    ),
+    "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID)),
+    "all_rows": Layout("grid_all", ("sst2_sentences", "conll2003"), (PROBE, ALL, TOP), to=FULL),
+    "updates": Layout(
+        "updates",
+        ("trec6", "conll2003"),
+        tuple(f"{name} updates{n}" for name in ("updates_top_2", "updates_full") for n in (50, 100, 200, 400, 800)),
+    ),
+    "more_updates": Layout("grid_updates", ("trec6", "sst2_sentences"), (TOP, "long_top_k k02", FULL, "long_full")),
+    "read": Layout(
+        "read_before_thaw", EIGHT, (PROBE, ALL, "frozen_lowest_layer", "ladder", "grid_top_k k02", "grid_full")
+    ),
+    "students": Layout(
+        "students_small",
+        ("trec6", "sick_e"),
+        (
+            *("majority", "brief_full", "brief_drop_top n03", "brief_hinton n03", "brief_pkd n03", "brief_kd_1 k03"),
+            *("brief_kd_1_labels k03", "brief_cut_1 k03"),
+        ),
+        costs=True,
+    ),
+    "merges": Layout(
+        "merge_small",
+        ("sick_e", "sick_r", "trec6", "trec50", "sst2_sentences", "mrpc"),
+        ("brief_top_k k01", "brief_top_k k02", "brief_top_k k04", "brief_full"),
+        costs=True,
+    ),
+    "stacking": Layout(
+        "stacking",
+        ("trec6",),
+        (
+            *(PROBE, "frozen_sgd", "full", "full_one_rate", "full_5_epochs", "stack_1_epoch", "stack_then_finetune"),
+            *("stack_by_gap", "stack_converged"),
+        ),
+        costs=True,
+    ),
+}
+
+
+def table(name: str) -> str:
+    """Return a table as Markdown. Raises KeyError where there is none of that name."""
+    if name.startswith("benchmark_"):
+        from benchmarks.record import tables
+
+        lines = tables()[name.removeprefix("benchmark_")].splitlines(keepends=True)
+        return "".join(line for line in lines if line.startswith("|"))
+    made = OTHERS[name]() if name in OTHERS else by_layout(LAYOUTS[name])
+    return markdown(made)
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """Return lines of cells, of which the first has the titles, as Markdown."""
+    rows = [lines[0], [":--", *["--:"] * (len(lines[0]) - 1)], *lines[1:]]
+    return "".join(f"| {' | '.join(line)} |\n" for line in rows)
+
+
+@cache
+def recorded(name: str) -> pd.DataFrame:
+    """Return a record's runs, with `point`, id of today and variant."""
+    frame = pd.read_parquet(RECORDS / f"{name}.parquet")
+    today = {one: catalogue().id_of("strategies", one) for one in frame["strategy"].unique()}
+    points = frame["variant"].where(frame["variant"] != "base", "")
+    return frame.assign(point=(frame["strategy"].map(today) + " " + points).str.strip())
+
+
+def about(name: str) -> dict:
+    """Return what a record says of its making."""
+    return json.loads(parquet.read_schema(RECORDS / f"{name}.parquet").metadata[b"record"])
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the shipped catalogue."""
+    return Catalogue(shipped(HOME))
+
+
+def label(point: str) -> str:
+    """Return the name of a strategy at a point of its sweep, as tables print it."""
+    name, _, variant = point.partition(" ")
+    shown = LABELS.get(name) or catalogue().get("strategies", name, "record").label
+    swept = re.fullmatch(r"([a-z]+?)0*(\d+)", variant)
+    return f"{shown} ({swept[1]} = {swept[2]})" if swept else shown
+
+
+def title(task: str, split: str = "test") -> str:
+    """Return a task's name and metric, and its split where that has a name of its own."""
+    entry = catalogue().get("tasks", task, "record")
+    place = "" if split in ("test", RESERVED) else f", {split.replace('_', ' ')}"
+    return f"{entry.label}{place}<br>{wording.metric_name({}, entry.metrics[0])}"
+
+
+def columns(frame: pd.DataFrame, tasks: tuple[str, ...], role: str = "test") -> list[tuple[str, str]]:
+    """Return task and split of each column."""
+    splits = frame[frame["role"] == role].groupby("task")["split"].unique()
+    return [(task, split) for task in tasks for split in sorted(splits[task])]
+
+
+def by_layout(layout: Layout) -> list[list[str]]:
+    """Return means over runs ± their standard deviation; or paired differences with their 95 % CI."""
+    frame = recorded(layout.record)
+    frame = frame[(frame["role"] == "test") & frame["subset"].str.startswith(layout.subsets)]
+    of = columns(frame, layout.tasks)
+    lines = [["", *(title(*one) for one in of)]]
+    lines[0] += ["trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"] if layout.costs else []
+    for point in layout.points:
+        mine = frame[(frame["point"] == point) & frame["task"].isin(layout.tasks)]
+        cells = [_cell(frame, point, layout.to, *one) for one in of]
+        if layout.costs:
+            costs = mine.groupby("task")[COSTS].median().mean()
+            cells += ["–" if pd.isna(one) else f"{one:.1f}" if one < 10 else f"{one:,.0f}" for one in costs]
+        lines.append([label(point), *cells])
+    return lines
+
+
+def _cell(frame: pd.DataFrame, point: str, to: str, task: str, split: str) -> str:
+    place = frame[(frame["task"] == task) & (frame["split"] == split)]
+    of = {name: place[place["point"] == name].set_index(["subset", "seed"])["value"] * 100 for name in (point, to)}
+    values = of[point] - of[to] if to else of[point]
+    if values.empty or values.isna().any():
+        return "–"
+    if not to:
+        return (
+            f"{values.mean():.1f} ± {values.std():.1f}"
+            if len(values) > 2 and values.std() > 0
+            else f"{values.mean():.1f}"
+        )
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std() / len(values) ** 0.5
+    return f"{number(values.mean())} {wording.interval(values.mean() - half, values.mean() + half)}"
+
+
+@cache
+def answered() -> Record:
+    """Return every row's answer on the grid."""
+    return Record(RECORDS / "grid.parquet")
+
+
+def sizes() -> list[list[str]]:
+    """Return strategies less full fine-tuning by the number of labelled rows."""
+    lines = []
+    for rows in (100, 300, 1000, 3500):
+        layout = Layout("grid_sizes", THREE, (PROBE, ALL, TOP), to=FULL, subsets=f"n{rows}_")
+        titles, *own = by_layout(layout)
+        lines += [[f"{name}, {rows:,} rows", *cells] for name, *cells in own]
+    return [titles, *lines]
+
+
+def curve() -> list[list[str]]:
+    """Return scores on TREC-6 with two epochs, by the number of labelled rows."""
+    lines = [["TREC-6, accuracy"]]
+    for rows in (100, 250, 500, 1000):
+        layout = Layout("learning_curve", ("trec6",), ("bag_of_words", PROBE, TOP, FULL), subsets=f"n{rows}_")
+        lines[0].append(f"{rows:,} rows")
+        made = by_layout(layout)[1:]
+        lines = [
+            lines[0],
+            *([*old, cell] for old, (_, cell) in zip(lines[1:] or [[n] for n, _ in made], made, strict=True)),
+        ]
+    return lines
+
+
+def grid_differences(role: str) -> list[list[str]]:
+    """Return strategies less full fine-tuning on the grid, all with one 95 % interval: draws and rows together."""
+    record, points = answered(), [point for point in OF_GRID if point != FULL]
+    of = columns(recorded("grid"), EIGHT, role)
+    drawn = {}
+    for task, split in of:
+        lines = [record.lines[task, draw, FULL, split] for draw in record.draws]
+        rows = PartDraws(lines[0].group)
+        scores = {FULL: _drawn(rows, lines)}
+        for point in points:
+            scores[point] = _drawn(rows, [record.lines[task, draw, point, split] for draw in record.draws])
+        for point in points:
+            values, by_row = (scores[point][side] - scores[FULL][side] for side in (0, 1))
+            drawn[task, split, point] = resampled(values, by_row, len(lines[0].group), paired=True)
+    tested = dict(zip(drawn, jointly(list(drawn.values())), strict=True))
+    cells = {
+        key: f"**{printed(one)}**" if one.answer in ("higher", "lower") else printed(one) for key, one in tested.items()
+    }
+    return [["", *(title(*one) for one in of)], *([label(p), *(cells[*one, p] for one in of)] for p in points)]
+
+
+def _drawn(rows: PartDraws, lines: list) -> tuple[np.ndarray, np.ndarray]:
+    by_row = 100 * rows.scores([scorer_of(line) for line in lines])
+    return np.array([100 * line.value for line in lines]), np.nan_to_num(by_row)
+
+
+def seeds() -> list[list[str]]:
+    """Return how far scores of TREC-6 spread by seed, in one draw, and by draw, with one seed."""
+    frame = recorded("grid_seeds")
+    frame = frame[frame["role"] == "test"].assign(value=100 * frame["value"])
+    lines = [["TREC-6, standard deviation in points", "three seeds of one draw", "eight draws of one seed"]]
+    for point, mine in frame.groupby("point"):
+        spread = [mine.groupby(by)["value"].var().mean() ** 0.5 for by in ("subset", "seed")]
+        lines.append([label(point), *(number(one, 2) for one in spread)])
+    return lines
+
+
+def way() -> list[list[str]]:
+    """Return how much of the way from the probe to full fine-tuning strategies go on single texts and words, in %."""
+    frame = recorded("read_before_thaw")
+    tasks = [task for task in EIGHT if task not in ("sick_e", "stsb", "cola")]
+    means = 100 * frame.groupby(["point", "task"])["value"].mean().unstack()[tasks]
+    lines = [["% of the way", *(catalogue().get("tasks", task, "record").label for task in tasks), "median"]]
+    for point in (ALL, "frozen_lowest_layer", "ladder", "grid_top_k k02"):
+        share = 100 * (means.loc[point] - means.loc[PROBE]) / (means.loc["grid_full"] - means.loc[PROBE])
+        lines.append([label(point), *(number(one, 0) for one in [*share, share.median()])])
+    return lines
+
+
+def times() -> list[list[str]]:
+    """Return how many times as much full fine-tuning takes as the probe on all layers, on an idle machine."""
+    frame = recorded("read_before_thaw_cost").drop_duplicates(["task", "point"])
+    of = frame.pivot(index="task", columns="point", values=COSTS)
+    lines = [["Full fine-tuning takes so many times as much", "training, seconds", "peak memory"]]
+    for task in EIGHT:
+        parts = [of.loc[task, (what, "grid_full")] / of.loc[task, (what, ALL)] for what in COSTS[1:]]
+        lines.append([catalogue().get("tasks", task, "record").label, *(number(one, 1) for one in parts)])
+    return lines
+
+
+def pooled(frame: pd.DataFrame) -> dict[str, tuple[list[float], list[float]]]:
+    """Return by task the scores of Thaw's loop and of the plain loop in points, over the rows of all splits together.
+
+    Args: a line for each run of either loop: task, seed, loop, and accuracy and rows of each split.
+    """
+    rows = sum(frame[f"{split}_rows"] for split in LOOP_SPLITS)
+    points = 100 * sum(frame[split] * frame[f"{split}_rows"] for split in LOOP_SPLITS) / rows
+    return {
+        task: tuple(points[(frame["task"] == task) & (frame["loop"] == loop)].tolist() for loop in ("thaw", "plain"))
+        for task in ("trec6", "sst2_sentences", "sick_e")
+        if (frame["task"] == task).any()
+    }
+
+
+def loops() -> list[list[str]]:
+    """Return accuracies of both loops with two one-sided tests: equivalent where the 90 % CI is within half a point."""
+    from benchmarks.quality import equivalence
+
+    by_task = pooled(pd.read_parquet(RECORDS / "loop_equivalence.parquet"))
+    lines = [["", "seeds", "Thaw", "plain loop", "difference [90 % CI]", "within half a point"]]
+    for task, pairs in [*((task, [pair]) for task, pair in by_task.items()), ("", list(by_task.values()))]:
+        tested, sides = equivalence(pairs), []
+        for side in (0, 1):
+            spread = f" ± {np.std(pairs[0][side], ddof=1):.2f}" if task else ""
+            sides.append(f"{np.mean([np.mean(pair[side]) for pair in pairs]):.2f}{spread}")
+        name = catalogue().get("tasks", task, "record").label if task else "mean of the tasks"
+        shown = f"{number(tested.difference, 2)} {wording.interval(tested.low, tested.high, 2)}"
+        verdict = "yes" if tested.within(0.5) else "not shown"
+        lines.append([name, str(len(pairs[0][0])) if task else "", *sides, shown, verdict])
+    return lines
+
+
+def merge_times() -> list[list[str]]:
+    """Return milliseconds of one text through all tasks: merged, and as one model a task."""
+    frame = pd.read_parquet(RECORDS / "merge_times.parquet")
+    frame = frame[(frame["merge"] == "near") & (frame["batch"] == 1)].pivot(index="tasks", columns="way")
+    lines = [["tasks", "layers, merged", "layers, separate", "merged, ms", "separate, ms"]]
+    for tasks, one in frame.iterrows():
+        layers = [f"{one['layers', way]:.0f}" for way in ("merged", "separate")]
+        lines.append([str(tasks), *layers, *(number(1000 * one["median", way]) for way in ("merged", "separate"))])
+    return lines
+
+
+def planned() -> list[list[str]]:
+    """Return what `thaw plan` said and what the runs took."""
+    lines = [["experiment", "runs", "planned", "taken", "load before"]]
+    for row in read_json(RECORDS / "planned_time.json"):
+        taken = f"{row['taken']} s" if row["taken"] < 100 else f"{row['taken'] / 60:.0f} min"
+        lines.append([row["experiment"], str(row["runs"]), row["planned"], taken, str(row["load"])])
+    return lines
+
+
+def records() -> list[list[str]]:
+    """Return what each record was made of: runs, days, commits of Thaw and processors."""
+    lines = [["record", "runs", "made", "code", "processor"]]
+    for path in sorted(RECORDS.glob("*.parquet")):
+        made = about(path.stem)
+        if "runs" not in made:
+            continue
+        facts = {what: made["facts"].get(what, {"–": 0}) for what in ("thaw", "machine")}
+        code = ["`{}`".format(version.partition("(")[2].rstrip(")") or version) for version in facts["thaw"]]
+        processors = [machine.replace("(R)", "").removeprefix("cpu; ") for machine in facts["machine"]]
+        days = " to ".join(dict.fromkeys((made["from"], made["to"])))
+        row = [f"[{path.stem}]({path.name})", str(made["runs"]), days, ", ".join(code), ", ".join(processors)]
+        lines.append(row)
+    return lines
+
+
+def draw_sizes(path: Path) -> pd.DataFrame:
+    """Draw scores by the number of labelled rows, and return the points. Args: where the SVG goes."""
+    frame = recorded("grid_sizes")
+    frame = frame[(frame["role"] == "test") & frame["point"].isin([PROBE, ALL, TOP, FULL])]
+    frame = frame.assign(rows=frame["subset"].str.extract(r"n(\d+)_")[0].astype(int), value=100 * frame["value"])
+    points = frame.groupby(["task", "point", "rows"])["value"].agg(["mean", "std"]).reset_index()
+    with figure_style.style():
+        figure, axes = figure_style.grid([catalogue().get("tasks", task, "record").label for task in THREE])
+        marks = figure_style.marks([label(point) for point in (PROBE, ALL, TOP, FULL)])
+        for axis, task in zip(axes, THREE, strict=True):
+            axis.set(xlabel="labelled rows", ylabel="score × 100", xscale="log")
+            axis.set_xticks([100, 300, 1000, 3500], ["100", "300", "1,000", "3,500"])
+            handles = []
+            for point in (PROBE, ALL, TOP, FULL):
+                mine = points[(points["task"] == task) & (points["point"] == point)]
+                colour, marker = marks[label(point)]
+                shown = axis.errorbar(mine["rows"], mine["mean"], mine["std"], color=colour, marker=marker, capsize=2)
+                shown.set_label(label(point))
+                handles.append(shown)
+        figure_style.legend(figure, handles)
+        figure_style.freeze_layout(figure)
+        figure.savefig(path, metadata={"Date": None})
+    return points
+
+
+OTHERS = {
+    "rules": lambda: replay.replay_rows(pd.read_csv(replay.SUMMARY)),
+    "calibration": lambda: replay.calibration_rows(pd.read_csv(replay.GRID / "calibration.csv")),
+    "sizes": sizes,
+    "curve": curve,
+    "grid_test": lambda: grid_differences("test"),
+    "grid_reserved": lambda: grid_differences(RESERVED),
+    "seeds": seeds,
+    "way": way,
+    "times": times,
+    "loops": loops,
+    "merge_times": merge_times,
+    "planned": planned,
+    "records": records,
+}
