@@ -26,6 +26,7 @@ DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried
 def pytest_addoption(parser):
     """Let `thaw check` name the part that it tries, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
+    parser.addoption("--update-messages", action="store_true", help="write tests/messages.json anew; needs -n 0")
     # absolute, since tests run in a folder of their own
     parser.addoption("--catalogues", nargs="*", type=os.path.abspath, default=[], help="folders in which it lies")
 
@@ -99,6 +100,22 @@ def card():
     if DRY:
         pytest.skip("needs a card, also in a dry run")
     return torch.device("cuda", 0)
+
+
+@pytest.fixture
+def recorded(request):
+    """A function that compares a message with the one in tests/messages.json, or puts it there (--update-messages)."""
+    file = HOME / "tests/messages.json"
+
+    def same(name: str, message: str) -> None:
+        known = json.loads(file.read_text(encoding="utf-8"))
+        if request.config.getoption("--update-messages"):
+            text = json.dumps(known | {name: message}, indent=1, ensure_ascii=False)
+            file.write_text(f"{text}\n", encoding="utf-8")
+        else:
+            assert message == known.get(name), "if it is meant: pytest --update-messages, and read the difference"
+
+    return same
 
 
 @pytest.fixture(scope="session")
