@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import HOME
+from test_device_strategies import SHIPPED
 from thaw.core.digests import digest
 from thaw.core.files import read_json
 from thaw.schema.catalogue import Catalogue
@@ -24,7 +25,11 @@ from tiny_students import teach, with_parts, with_transfer_set
 from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
-STRATEGIES = list(read_yaml(HOME / "config" / "strategies.yaml").content["strategies"])
+# of those that differ in numbers alone the first; the others when asked for
+STRATEGIES = [
+    name if name in SHIPPED else pytest.param(name, marks=pytest.mark.slow)
+    for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]
+]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ import yaml
 
 import forked
 from test_papers import PAPERS
+from thaw.core.steps import STEPS
 from thaw.outputs import wording
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers
 
@@ -373,13 +376,22 @@ def test_a_wrong_key_is_one_sentence_with_its_place(place):
 
 
 OVERLAY = "config/experiments/offline.yaml"
-SELECTIONS = sorted({str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml")} - {OVERLAY})
-# of the papers' experiments one; tests/test_papers.py plans them all, which Snakemake needs minutes for
-LEFT = {f"config/experiments/{name}.yaml" for name in [*PAPERS, "papers"]} - {"config/experiments/wang2019.yaml"}
-EXPERIMENTS = ["config/config.yaml", *sorted(set(SELECTIONS) - LEFT), f"config/experiments/first.yaml {OVERLAY}"]
+# each has jobs of a rule that those before it lack, or another form of them; tests/test_specs.py plans all experiments
+EACH = "merge_small forgetting further_pretraining edge_probing head_ensemble intermediate_task students_small wang2019"
+RUN_HERE = {"external", "search_heads"}  # by experiments of the workplace above
+OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "papers", "offline"}
+EXPERIMENTS = ["config/config.yaml", f"config/experiments/first.yaml {OVERLAY}"]
+EXPERIMENTS += [f"config/experiments/{name}.yaml" for name in EACH.split()]
+SLOW = [pytest.param(f"config/experiments/{name}.yaml", marks=pytest.mark.slow) for name in sorted(OTHERS)]
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_these_experiments_have_jobs_of_every_rule(named_files, home):
+    files = [[str(home / name) for name in experiment.split()] for experiment in EXPERIMENTS]
+    plans = [load_plan(read_config(names, {"data_dir": str(named_files)}), home) for names in files]
+    assert {rule for plan in plans for rule, jobs in plan.jobs.items() if jobs} == set(STEPS) - RUN_HERE
+
+
+@pytest.mark.parametrize("experiment", [*EXPERIMENTS, *SLOW])
 def test_every_experiment_counts_its_jobs(experiment, tmp_path, named_files):
     data = named_files if "experiments/" in experiment else tmp_path
     files = [HOME / name for name in experiment.split()]
