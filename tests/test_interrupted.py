@@ -44,10 +44,15 @@ def started(folder, *command: str, environment: dict | None = None) -> subproces
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks /proc which processes run")
-@pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["as a terminal does", "to the command alone"])
 @pytest.mark.parametrize(
-    ("signals", "status"),
-    [([signal.SIGINT], 1), ([signal.SIGINT] * 3, -signal.SIGINT), ([signal.SIGTERM], 143), ([signal.SIGHUP], 129)],
+    ("send", "signals", "status"),
+    [
+        pytest.param(os.killpg, [signal.SIGINT], 1, id="ctrl-c, as a terminal does"),
+        pytest.param(os.killpg, [signal.SIGINT] * 3, -signal.SIGINT, id="ctrl-c three times"),
+        pytest.param(os.kill, [signal.SIGINT], 1, id="to the command alone"),
+        pytest.param(os.kill, [signal.SIGTERM], 143, id="terminated"),
+        pytest.param(os.killpg, [signal.SIGHUP], 129, id="hung up"),
+    ],
 )
 def test_what_ends_a_command_ends_snakemake_and_its_jobs_first(tmp_path, send, signals, status):
     (tmp_path / "snakemake.py").write_text(SNAKEMAKE)
