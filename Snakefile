@@ -13,7 +13,7 @@ Paths of results (all below results/):
     ensembles/<task>/<subset>/<id>/                      combined predictions of several runs
     merges/<subset>/<encoder>/<id>/                      several tasks on one trunk, as a folder that serves
     latency/<subset>/<encoder>/<id>/                     how fast that is, against one model for each task
-    outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
+    outputs/<experiment>/                                runs.csv, runs.json, tables/, figures/, report.html
     advice.md                                            which strategy to take, task by task
 
 Snakemake's DAG is computed by load_plan (scripts/thaw/planning/). It reads the configuration and says which jobs there are,
@@ -55,6 +55,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.cli.workflow_events import WorkflowEvents, one_sentence
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
@@ -64,6 +65,7 @@ if not {"experiment", "experiments"} & set(config):
 
 with one_sentence():
     PLAN = load_plan(config, HOME, files=workflow.configfiles)
+ASK = Questions(PLAN)  # what the rules look up
 
 
 EVENTS = WorkflowEvents(PLAN, workflow, logger, CODE)
@@ -126,8 +128,8 @@ rule all:
             for page in ("report", "examples")
         ],
         # Named with the report, so that one which the experiment got since is made though Snakemake's own notes are gone.
-        [file for name in PLAN.jobs["report"] for file in PLAN.report_files(name)],
-        f"{PLAN.results}/advice.md" if PLAN.advice() else [],
-        [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
-        lambda _: PLAN.deleted,
-        [f"{folder}/freed" for folder in PLAN.freed()],
+        [file for name in PLAN.jobs["report"] for file in ASK.report_files(name)],
+        f"{PLAN.results}/advice.md" if ASK.advice() else [],
+        [file for name in PLAN.jobs["report"] for file in PLAN.status.merged(name)],
+        lambda _: PLAN.status.deleted,
+        [f"{folder}/freed" for folder in ASK.freed()],

@@ -4,11 +4,14 @@ Two tasks: `entities` (spans, SYNTHETIC), and `odd`, on pairs, whose validation 
 dev. Five points of four strategies, all kinds of baselines, one result from elsewhere, two seeds.
 """
 
+from itertools import product
 from pathlib import Path
 
 import pandas
 
+from thaw.core import layout
 from thaw.core.files import write_json, write_text
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
@@ -152,7 +155,7 @@ def collect_spec(**changes) -> dict:
     ]
     views = {"entities": {"joint": "joint", "separate": "joint"}, "odd": {"joint": "joint", "separate": "separate"}}
     keys = ("corpus", "type", "metrics", "validation", "test")
-    return {
+    spec = {
         "version": 1,
         "experiment": "invented",
         "tasks": {id: {key: getattr(task, key) for key in keys} | {"views": views[id]} for id, task in TASKS.items()},
@@ -166,6 +169,48 @@ def collect_spec(**changes) -> dict:
         "digest": "0" * 16,
         **changes,
     }
+    return spec | {"results": results_of(spec)}
+
+
+def results_of(spec: dict) -> list[dict]:
+    """Return the results that are collected, of axes whose product they are."""
+    bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
+
+    def extra(step: str, task: str, name: str) -> dict:
+        row = {"task": task, "subset": "all", **bare, "kind": step, "strategy": name}
+        return {"step": step, "names": {"task": task, "subset": "all", step: name}, "row": row}
+
+    results = [extra("baseline", *cell) for cell in product(spec["tasks"], spec["baselines"])]
+    for entry in spec.get("baseline_runs", []):
+        own = bare | {"kind": "baseline", "encoder": entry["of"], "strategy": entry["baseline"]}
+        results += _runs_of(entry, entry["tasks"], spec, own)
+    for cell in spec["grid"]:
+        for point in cell["strategies"]:
+            shown = {"kind": "run", "encoder": cell["encoder"]}
+            results += _runs_of({**point, "encoder": cell["encoder"], "head": "linear"}, spec["tasks"], spec, shown)
+    external = [(task, entry["id"]) for entry in spec.get("external", []) for task in entry["tasks"]]
+    return results + [extra("external", *cell) for cell in external]
+
+
+def _runs_of(point: dict, tasks, spec: dict, own: dict) -> list[dict]:
+    results = []
+    for task, subset, seed in product(tasks, spec["subsets"], spec["seeds"]):
+        row, entry = {**point, "task": task, "subset": subset, "seed": seed}, spec["tasks"][task]
+        names = {name: row[name] for name in layout.RUN}
+        place = {"weights": point["encoder"], "corpus": entry["corpus"]}
+        stores = {
+            pairs: layout.folder("features", place | {"view": view})
+            for pairs, view in entry["views"].items()
+            if point["pairs"] in (pairs, "best")
+        }
+        needs = [
+            {"role": need["role"], "step": need["step"], "names": names | need}
+            for need in point.get("needs", {}).get(task, [])
+        ]
+        pairs = point["pairs"] if entry["type"] in PAIR_TYPES else ""
+        columns = {**row, "weights": point["encoder"], "pairs": pairs, **own}
+        results.append({"step": "train", "names": names, "row": columns, "stores": stores, "needs": needs})
+    return results
 
 
 def shown(id: str, kind: str, **options) -> dict:

@@ -88,7 +88,7 @@ class OutputRecords:
     def probes(self, kind: str) -> list[Path]:
         """Return the records of probes that a kind is drawn from."""
         step = step_of(kind)
-        paths = self.plan.probed("all_kinds", step, f"a_{kind}")
+        paths = self.plan.status.probed("all_kinds", step, f"a_{kind}")
         return [Path(path) for path in paths if Path(path).exists()]
 
     def data(self, kind: str) -> OutputData:
@@ -98,7 +98,7 @@ class OutputRecords:
 
     def merges(self, kind: str) -> list[str]:
         """Return the records of merges that a kind is drawn from."""
-        return self.plan.drawn_merges("all_kinds", step_of(kind), f"a_{kind}")
+        return self.plan.status.drawn_merges("all_kinds", step_of(kind), f"a_{kind}")
 
     def _record(self, spec: dict, score: float) -> dict:
         """Return a metrics.json."""

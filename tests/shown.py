@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas
 
+from invented import results_of
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
@@ -44,7 +45,7 @@ class Shown:
             "seeds": list(seeds),
             "baselines": [],
         }
-        rows = collection.rows(spec, self.folder, self.folder / "logs")
+        rows = collection.rows(spec | {"results": results_of(spec)}, self.folder, self.folder / "logs")
         pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(self.folder / "runs.csv", index=False)
         return runs_frame.read_runs(self.folder / "runs.csv")
 

@@ -86,7 +86,7 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
     spec = plan.job("probe", plan.probes["demo"][0]).spec
     assert "rows" not in spec and spec["phases"] == [{"boundary": n} for n in range(7)]
     assert {job.spec["rows"] for job in plan.jobs["features_adapted"].values()} == {"none"}
-    assert plan.probed("demo", "figure", "layer_changes") == [
+    assert plan.status.probed("demo", "figure", "layer_changes") == [
         plan.files("probe", key)[0] for key in plan.probes["demo"]
     ]
 

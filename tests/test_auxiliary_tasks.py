@@ -15,6 +15,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
 from thaw.training.phase_loop import PhaseTraining
@@ -205,7 +206,7 @@ def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
     assert entry["head"] == job.spec["head"]
     assert job.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
     assert job.inputs["also_data"] == ["results/data/sentiment/card.json"]
-    assert plan.rows_read("minilm/sentiment/joint") == canonical(
+    assert Questions(plan).rows_read("minilm/sentiment/joint") == canonical(
         [{"auxiliary": entry["task"], "subset": {"rows": 100}}]
     )
 
@@ -239,6 +240,6 @@ def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, t
     wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
     (job,) = plan.jobs["train"].values()
-    assert plan.rows_read("minilm/sentiment/joint") == canonical(
+    assert Questions(plan).rows_read("minilm/sentiment/joint") == canonical(
         [{"subset": {}, "transfer": job.spec["also"][0]["task"]}]
     )

@@ -39,7 +39,7 @@ def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
 def test_figures_take_the_probes_that_they_draw(home, data):
     outputs = ["layer_mixes", "layer_map"]
     plan = planned(home, probe_tasks=["entities"], probes=["edge", "control", "linear"], outputs=outputs, **data)
-    kinds = {name: {path.split("/")[-3] for path in plan.probed("demo", "figure", name)} for name in outputs}
+    kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "figure", name)} for name in outputs}
     assert kinds == {"layer_mixes": {"edge"}, "layer_map": {"edge", "linear"}}
     assert "negative" not in plan.job("figure", "demo/layer_mixes").spec
 

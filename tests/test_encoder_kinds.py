@@ -56,9 +56,8 @@ def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
     due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("linear_probe", "frozen_separate")}
     due |= {(task, "top_k", "k00") for task in ("sentiment", "paraphrase")}
     assert runs == due - {("sentiment", "frozen_separate", "base")}
-    (grid,) = plan.job("collect", "demo").spec["grid"]
-    assert {point["strategy"] for point in grid["strategies"]} == {"linear_probe", "frozen_separate", "top_k"}
-    assert all("entities" not in point["tasks"] for point in grid["strategies"])
+    rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
+    assert {(row["task"], row["strategy"], row["variant"]) for row in rows} == runs
 
 
 def test_word_vectors_are_tuned_by_full(home, tmp_path):

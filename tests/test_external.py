@@ -174,7 +174,7 @@ def test_the_plan_scores_them_by_hash_and_shows_them_by_label(tmp_path):
     assert job.inputs["predictions"] == [str(path)]
     assert plan.job("collect", "demo").spec["external"] == [{"id": "our_lstm", "tasks": ["acceptability"]}]
     assert plan.job("table", "demo/main_table").spec["labels"]["external"] == {"our_lstm": "Our LSTM"}
-    assert "results/external/acceptability/our_lstm/metrics.json" in plan.collected("demo")
+    assert "results/external/acceptability/our_lstm/metrics.json" in plan.status.collected("demo")
 
 
 def test_scaled_down_those_of_tasks_that_are_left_out_are_left_out_too(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -35,9 +36,11 @@ def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place,
     top, full = (run for run in plan.runs["mine"] if run.strategy != "linear_probe")
     write_json(tmp_path / top.folder / "metrics.json", {"digest": plan.job("train", top.key).digest})
     write_json(tmp_path / full.folder / "metrics.json", {"digest": digest("of other settings")})
-    assert len(plan.collected("mine")) == 7 and "missing" not in plan.job("collect", "mine").spec
+    assert len(plan.status.collected("mine")) == 7 and "missing" not in plan.job("collect", "mine").spec
     partial = planned(allow_missing="true")
-    assert sorted(partial.collected("mine")) == [f"{tmp_path}/{top.folder}/{name}.json" for name in ("cost", "metrics")]
+    assert sorted(partial.status.collected("mine")) == [
+        f"{tmp_path}/{top.folder}/{name}.json" for name in ("cost", "metrics")
+    ]
     assert partial.job("collect", "mine").spec["missing"]
-    assert json.loads(partial.canonical("collect", "mine"))["stale"] == [full.folder]
+    assert json.loads(Questions(partial).canonical("collect", "mine"))["stale"] == [full.folder]
     assert partial.job("train", top.key).spec == plan.job("train", top.key).spec

@@ -12,6 +12,7 @@ from thaw.core.failed_outputs import failures, note_failure, reason
 from thaw.outputs.report import report_page
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 
 BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["sentiment"]}
 REFUSED = {  # an output, changes to an experiment, and what is said
@@ -102,9 +103,9 @@ def test_a_gap_says_why_and_is_tried_again(results, step, kind):
 
 def test_a_gap_changes_the_spec_until_it_is_drawn(home, tmp_path):
     plan = planned(home, ["main_table"], results=tmp_path)
-    plain = plan.canonical("table", "demo/main_table")
+    plain = Questions(plan).canonical("table", "demo/main_table")
     note_failure(tmp_path / "outputs/demo/tables/main_table", "why")
-    again = plan.canonical("table", "demo/main_table")
+    again = Questions(plan).canonical("table", "demo/main_table")
     assert again != plain and json.loads(again) == json.loads(plain) | {"failures": 1}
 
 

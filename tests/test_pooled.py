@@ -17,6 +17,7 @@ from thaw.features.store import FeatureStore
 from thaw.heads.pooling import POOLINGS
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
+from thaw.planning.questions import Questions
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
@@ -230,7 +231,9 @@ def test_what_pooled_states_do_not_hold_is_read_from_tokens(home, tmp_path, read
 def test_pooled_states_are_kept_where_those_of_tokens_are_freed(home):
     plan = plan_of(home, "linear_probe", "linear_probe_all_layers", store={"free": True})
     folder = "results/features/minilm/paraphrase/joint"
-    assert plan.freed()[folder] == plan.files("fit_heads", "runs/paraphrase/all/minilm/linear/linear_probe/base")
+    assert Questions(plan).freed()[folder] == plan.files(
+        "fit_heads", "runs/paraphrase/all/minilm/linear/linear_probe/base"
+    )
 
 
 def test_the_plan_counts_the_bytes_of_pooled_states(home):

@@ -22,6 +22,7 @@ from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
+from thaw.planning.questions import Questions
 from thaw.planning.row_selections import selections
 from thaw.training.run_inputs import open_inputs
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
@@ -286,5 +287,5 @@ def test_the_plan_asks_for_the_rows_that_its_runs_read():
     subsets = [entry["subset"] for entry in selections(few.table, store)]
     assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole.table, store)] == [{}]
     assert few.job("features", store).canonical == whole.job("features", store).canonical
-    assert few.rows_read(store) == canonical(selections(few.table, store))
+    assert Questions(few).rows_read(store) == canonical(selections(few.table, store))
     assert operations(few, "features", store) < operations(whole, "features", store)

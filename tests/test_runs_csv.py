@@ -93,12 +93,6 @@ def test_the_extraction_is_shared_equally_among_its_readers(invented_frame):
     assert each["extraction_seconds"].sum() == pytest.approx((6 + 6 + 3 + 6 + 6) / 2)
 
 
-def test_a_strategy_with_tasks_of_its_own_is_run_on_those_only(invented_results, tmp_path):
-    grid = invented.collect_spec()["grid"]
-    grid[0]["strategies"][3]["tasks"] = ["odd"]
-    assert set(of(collected(invented_results, tmp_path, grid=grid), strategy="full")["task"]) == {"odd"}
-
-
 def test_a_missing_result_is_one_sentence(invented_results, tmp_path):
     arguments = ["--results", invented_results, "--logs", tmp_path, "--out", tmp_path / "runs.csv"]
     done = run_step("collect", "--spec", canonical(invented.collect_spec(seeds=[3])), *arguments, check=False)
@@ -162,12 +156,3 @@ def test_a_runs_csv_of_another_shape_is_refused(tmp_path):
     (tmp_path / "runs.csv").write_text("task,value\na,1\n")
     with pytest.raises(UserError, match="column kind is missing"):
         runs_frame.read_runs(tmp_path / "runs.csv")
-
-
-def test_a_spec_without_the_newer_keys_selects_runs_and_baselines_alone(invented_results, tmp_path):
-    spec = invented.collect_spec()
-    bare = {key: value for key, value in spec.items() if key not in ("baseline_runs", "external")}
-    for point in bare["grid"][0]["strategies"]:
-        del point["pairs"]
-    rows = collection.rows(bare, invented_results, tmp_path)
-    assert {row["kind"] for row in rows} == {"run", "baseline"}

@@ -11,6 +11,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 from thaw.schema.phases import of_phase
 from thaw.schema.strategy_parts import SearchConfig
 from tiny_corpus import Bench, run_in_process, tiny_corpus
@@ -73,10 +74,15 @@ def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
         assert plan.job(step, key).inputs["settings"] == [f"results/{cell}/heads/base/chosen.json"]
     assert len(plan.jobs["select"]) == 1 and len(plan.jobs["train"]) == 8 + 3, "a BiLSTM's trials are jobs of their own"
     path = f"results/{cell}/heads/base/seed1/metrics.json"
-    found = {step: re.search(f"linear/({plan.strategies(step)})/base", path) for step in ("fit_heads", "train")}
+    found = {
+        step: re.search(f"linear/({Questions(plan).strategies(step)})/base", path) for step in ("fit_heads", "train")
+    }
     assert found["fit_heads"] and not found["train"]
     path = path.replace("linear", "small")
-    assert re.search(f"small/({plan.strategies('train')})/base", path) and plan.strategies("ensemble") == "none"
+    assert (
+        re.search(f"small/({Questions(plan).strategies('train')})/base", path)
+        and Questions(plan).strategies("ensemble") == "none"
+    )
 
 
 @pytest.mark.parametrize("heads", [["linear", "small"], ["small", "linear"]])

@@ -63,9 +63,9 @@ def check_read(experiment, plan) -> None:
         key
         for key, run in made.items()
         if (run.encoder, run.strategy, run.variant) in points
-        and run.head in spec["heads"]  # a baseline's run has one of its own
-        and run.subset in spec["subsets"]
-        and run.seed in spec["seeds"]
+        and run.head in experiment.heads  # a baseline's run has one of its own
+        and run.subset in experiment.subsets
+        and run.seed in experiment.seeds
         and experiment.meet(run.task, run.encoder, run.head, run.strategy)
     }
     assert shown == allowed, experiment.experiment

@@ -49,11 +49,10 @@ def without_parts(files):
 
 def spec_of(step):
     """Return the params of a step's job: its spec, by which Snakemake sees changes, and as the step is given it."""
-
-    def spec(wildcards):
-        return PLAN.canonical(step, PLAN.key(step, wildcards))
-
-    return {"spec": spec, "given": lambda wildcards, output: by_file(spec(wildcards))}
+    return {
+        "spec": lambda wildcards: ASK.canonical(step, ASK.key(step, wildcards)),
+        "given": lambda wildcards, output: by_file(ASK.given(step, ASK.key(step, wildcards))),
+    }
 
 
 def reads(step, *names):
@@ -64,8 +63,8 @@ def reads(step, *names):
     """
 
     def files(wildcards):
-        wanted = PLAN.key(step, wildcards)
-        current, inputs = PLAN.is_current(step, wanted), PLAN.job(step, wanted).inputs
+        wanted = ASK.key(step, wildcards)
+        current, inputs = PLAN.status.is_current(step, wanted), PLAN.job(step, wanted).inputs
         found = {name: dict.fromkeys(inputs.get(name, [])) for name in names}
         return {name: [ancient(file) if current else file for file in named] for name, named in found.items()}
 
@@ -80,7 +79,7 @@ ARGUMENTS_OF_STATES = (
 
 def of_users(step, name):
     """Return an input function for files of the user that a step's job reads."""
-    return lambda wildcards: [ancient(file) for file in PLAN.job(step, PLAN.key(step, wildcards)).inputs[name]]
+    return lambda wildcards: [ancient(file) for file in PLAN.job(step, ASK.key(step, wildcards)).inputs[name]]
 
 
 def asks_for_gpu(step):
@@ -103,7 +102,7 @@ def longest_first(step):
     """
     if workflow.remote_exec:
         return 0
-    return lambda wildcards: round(priorities()[step, PLAN.key(step, wildcards)], 2)
+    return lambda wildcards: round(priorities()[step, ASK.key(step, wildcards)], 2)
 
 
 @cache
@@ -124,7 +123,7 @@ def requested(step):
 
     def resource(name):
         def amount(wildcards, attempt):
-            wanted = PLAN.key(step, wildcards)
+            wanted = ASK.key(step, wildcards)
             return asked(step, first_runs().get(wanted, wanted), attempt, gpu)[name]
 
         return amount

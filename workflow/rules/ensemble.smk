@@ -25,5 +25,5 @@ rule ensemble:
         "ensemble: {wildcards.task}, {wildcards.ensemble}"
     shell:
         "python -m thaw.steps ensemble --spec {params.given:q} --members {input.members:q}"
-        f" --catalogues {PLAN.catalogues}"
+        f" --catalogues {ASK.catalogues}"
         f" --data $(dirname {{input.data:q}}) --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

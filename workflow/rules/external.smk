@@ -26,5 +26,5 @@ rule external:
         "external: {wildcards.task}, {wildcards.external}"
     shell:
         "python -m thaw.steps external --spec {params.given:q} --predictions {input.predictions:q}"
-        f" --catalogues {PLAN.catalogues}"
+        f" --catalogues {ASK.catalogues}"
         f" --data $(dirname {{input.data:q}}) --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

@@ -17,7 +17,7 @@ from thaw.planning.core_shares import extraction_cores
 
 # Here a pass takes the cores that other passes leave: processes with the threads of a job share its batches.
 CORES_OF_A_PASS = extraction_cores(PLAN, CORES)
-FREED = PLAN.freed()
+FREED = ASK.freed()
 
 
 rule features:
@@ -39,9 +39,9 @@ rule features:
         **requested("features"),
     params:
         **spec_of("features"),
-        parts=lambda w: PLAN.parts("features", PLAN.key("features", w)),
+        parts=lambda w: PLAN.status.parts("features", ASK.key("features", w)),
         # derived from the output, so that Snakemake makes no store again where others read it
-        rows=lambda w, output: by_file(PLAN.rows_read(PLAN.key("features", w))),
+        rows=lambda w, output: by_file(ASK.rows_read(ASK.key("features", w))),
     message:
         "features: one pass of {wildcards.weights} over {wildcards.corpus}"
     shell:

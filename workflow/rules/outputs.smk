@@ -3,7 +3,7 @@ Outputs: one tidy file of all runs, and from it the tables, the figures and the 
 
 INPUTS      metrics.json and cost.json of every run of the experiment, its baselines; with allow_missing those that are
             there; for figures of probes also the metrics.json of its probes
-OUTPUTS     results/outputs/<experiment>/runs.csv
+OUTPUTS     results/outputs/<experiment>/runs.csv, and runs.json, the list of the results that it was made from
             results/outputs/<experiment>/tables/<id>.{json,csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{json,pdf,svg,png,csv}
             results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib, checklist.md
@@ -20,9 +20,10 @@ AGAIN = command(HOME, workflow.overwrite_configfiles, workflow.config_settings.c
 rule collect:
     """Gather scores and costs of all runs in one long table."""
     input:
-        lambda w: PLAN.collected(w.experiment),
+        lambda w: PLAN.status.collected(w.experiment),
     output:
         runs=f"{OUTPUTS}/runs.csv",
+        listed=f"{OUTPUTS}/runs.json",
     log:
         "<logs>/collect/{experiment}.log",
     localrule: True
@@ -42,8 +43,8 @@ rule table:
     """Draw one table as JSON, and from that in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        probes=lambda w: PLAN.probed(w.experiment, "table", w.id),
-        merges=lambda w: PLAN.drawn_merges(w.experiment, "table", w.id),
+        probes=lambda w: PLAN.status.probed(w.experiment, "table", w.id),
+        merges=lambda w: PLAN.status.drawn_merges(w.experiment, "table", w.id),
     output:
         html=report(
             f"{OUTPUTS}/tables/{{id}}.html",
@@ -72,8 +73,8 @@ rule figure:
     """Draw one figure in three formats, with the numbers behind it as JSON and CSV."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        probes=lambda w: PLAN.probed(w.experiment, "figure", w.id),
-        merges=lambda w: PLAN.drawn_merges(w.experiment, "figure", w.id),
+        probes=lambda w: PLAN.status.probed(w.experiment, "figure", w.id),
+        merges=lambda w: PLAN.status.drawn_merges(w.experiment, "figure", w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",
@@ -102,8 +103,8 @@ rule report:
     """Write the one self-contained page that reads like a paper's results section."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        outputs=lambda w: PLAN.report_files(w.experiment),
-        records=lambda w: PLAN.recorded(w.experiment),
+        outputs=lambda w: ASK.report_files(w.experiment),
+        records=lambda w: PLAN.status.recorded(w.experiment),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         examples=f"{OUTPUTS}/examples.html",
@@ -129,7 +130,7 @@ rule report:
 rule advice:
     """Put the advice of all experiments that are asked for into one file."""
     input:
-        PLAN.advice(),
+        ASK.advice(),
     output:
         "<results>/advice.md",
     log:

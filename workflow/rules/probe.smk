@@ -37,7 +37,7 @@ rule features_adapted:
     message:
         "features_adapted: {wildcards.probed} by {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps features_adapted --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps features_adapted --catalogues {ASK.catalogues}"
         " --spec {params.given:q} --out $(dirname {output.card:q})"
         f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
 
@@ -64,6 +64,6 @@ rule probe:
     message:
         "probe: {wildcards.probe} on {wildcards.encoder}, {wildcards.task}, {wildcards.of}"
     shell:
-        f"python -m thaw.steps probe --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps probe --catalogues {ASK.catalogues}"
         " --spec {params.given:q} --out $(dirname {output.metrics:q})"
         f" {ARGUMENTS_OF_STATES} --adapted {{input.adapted:q}} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

@@ -33,10 +33,10 @@ rule teach:
         **requested("teach"),
     params:
         **spec_of("teach"),
-        parts=lambda w: PLAN.parts("teach", PLAN.key("teach", w)),
+        parts=lambda w: PLAN.status.parts("teach", ASK.key("teach", w)),
     message:
         "teach: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps teach --catalogues {ASK.catalogues}"
         " --spec {params.given:q} --boundaries {params.parts:q} --out $(dirname {output.card:q})"
         f" {ARGUMENTS_OF_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"

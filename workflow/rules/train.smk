@@ -23,7 +23,7 @@ RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
 ALWAYS = ["data", "encoder", "tokens"]
 # What only some runs read, where a run of the plan does: a name without a file costs as much time in planning as another.
-READ = PLAN.names_read("train", "fit_heads")
+READ = ASK.names_read("train", "fit_heads")
 FURTHER = [name for name in [*ROLES, "also_data", "also_tokens"] if name in READ]
 READ_BY_RUNS = [*ALWAYS, *FURTHER]
 ARGUMENTS = {name: f"--need {name} {{input.{name}:q}}" for name in ROLES}
@@ -49,11 +49,11 @@ if PLAN.executed["fit_heads"]:
         log:
             "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
         wildcard_constraints:
-            strategy=PLAN.strategies("fit_heads"),
+            strategy=ASK.strategies("fit_heads"),
         priority: longest_first("fit_heads")
         conda:
             "../envs/thaw.yaml"
-        threads: lambda w: CORES_OF_HEADS("fit_heads", PLAN.key("fit_heads", w))
+        threads: lambda w: CORES_OF_HEADS("fit_heads", ASK.key("fit_heads", w))
         resources:
             **requested("fit_heads"),
         params:
@@ -64,7 +64,7 @@ if PLAN.executed["fit_heads"]:
         shell:
             f"{OF_ONE_PROCESS}python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
             " --cores {threads}"
-            f" --catalogues {PLAN.catalogues} --spec {{params.given:q}}"
+            f" --catalogues {ASK.catalogues} --spec {{params.given:q}}"
             f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"
 
 
@@ -78,11 +78,11 @@ rule search_heads:
     log:
         "<logs>/search_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
-        strategy=PLAN.strategies("search_heads"),
+        strategy=ASK.strategies("search_heads"),
     priority: longest_first("search_heads")
     conda:
         "../envs/thaw.yaml"
-    threads: lambda w: CORES_OF_HEADS("search_heads", PLAN.key("search_heads", w))
+    threads: lambda w: CORES_OF_HEADS("search_heads", ASK.key("search_heads", w))
     resources:
         **requested("search_heads"),
     params:
@@ -90,7 +90,7 @@ rule search_heads:
     message:
         "search_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
-        f"{OF_ONE_PROCESS}python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
+        f"{OF_ONE_PROCESS}python -m thaw.steps search_heads --catalogues {ASK.catalogues}"
         " --spec {params.given:q} --out $(dirname {output.chosen:q}) --cores {threads}"
         f" {ARGUMENTS_OF_STATES} 2>&1 | tee {{log:q}}"
 
@@ -105,7 +105,7 @@ rule train:
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
-        strategy=PLAN.strategies("train"),
+        strategy=ASK.strategies("train"),
         seed="[0-9]+",
     priority: longest_first("train")
     conda:
@@ -118,7 +118,7 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps train --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps train --catalogues {ASK.catalogues}"
         " --spec {params.given:q} --out $(dirname {output.metrics:q})"
         f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"
 
@@ -132,7 +132,7 @@ rule select:
     log:
         "<logs>/select/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
-        strategy=PLAN.strategies("select"),
+        strategy=ASK.strategies("select"),
     priority: longest_first("select")
     conda:
         "../envs/thaw.yaml"
@@ -170,5 +170,5 @@ rule baseline:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
         f"python -m thaw.steps baseline --spec {{params.given:q}} --data $(dirname {{input.data:q}})"
-        f" --catalogues {PLAN.catalogues}"
+        f" --catalogues {ASK.catalogues}"
         " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"

@@ -109,7 +109,7 @@ def disk(plan: Plan) -> Iterator[Line]:
         yield PROBLEM, "disk", f"{folder}: you may not write here, and results are written to {plan.results}"
         return
     free = shutil.disk_usage(folder).free
-    missing = [store for store in cost_estimate.stores(plan) if not plan.is_current("features", store.key)]
+    missing = [store for store in cost_estimate.stores(plan) if not plan.status.is_current("features", store.key)]
     needed = ROOM * sum(store.bytes for store in missing)
     said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(needed)}"
     unknown = [store.key for store in missing if store.tokens is None]
@@ -177,7 +177,7 @@ def bf16(plan: Plan) -> Iterator[Line]:
 
 def sources(plan: Plan) -> Iterator[Line]:
     """Say what must come from the Hub, and whether the Hub answers."""
-    remote = [f"{'corpus' if step == 'prepare' else 'encoder'} {key}" for step, key, _ in plan.to_download]
+    remote = [f"{'corpus' if step == 'prepare' else 'encoder'} {key}" for step, key, _ in plan.status.to_download]
     if not remote:
         yield OK, "sources", "all data and encoders are here; the Hub is not needed"
         return

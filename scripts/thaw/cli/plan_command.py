@@ -67,7 +67,7 @@ def print_jobs(plan: Plan) -> None:
             to_do = len(jobs) if computed or (step == "report" and drawn) else missing
             drawn += to_do
         else:
-            to_do = sum(not plan.is_current(step, key) for key in jobs)
+            to_do = sum(not plan.status.is_current(step, key) for key in jobs)
             computed += to_do
         if jobs:
             print(f"  {step:<12} {len(jobs):>6}   {to_do or 'none'} to run")
@@ -77,7 +77,7 @@ def print_jobs(plan: Plan) -> None:
 
 def print_downloads(plan: Plan) -> None:
     """Print what the run will download: the datasets and encoders of the Hub that are not here as results yet."""
-    if names := [f"{key} ({id})" for _, key, id in plan.to_download]:
+    if names := [f"{key} ({id})" for _, key, id in plan.status.to_download]:
         print(f"from the Hub, unless its cache has them: {', '.join(names)}")
 
 
@@ -99,7 +99,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in COMPUTING}
+    by_step = {step: [key for key in plan.jobs[step] if not plan.status.is_current(step, key)] for step in COMPUTING}
     to_do = [(step, key) for step, keys in by_step.items() for key in keys]
     gain = cost_estimate.bf16_gain(plan, to_do, plan.threads)
     for step, missing in by_step.items():
@@ -127,7 +127,7 @@ def _waits(plan: Plan, step: str, key: str) -> bool:
     """Return whether a job lacks its results, or has those of another spec; outputs carry no digest."""
     files = [Path(file) for file in plan.files(step, key)]
     if all(file.suffix == ".json" for file in files):
-        return not plan.is_current(step, key)
+        return not plan.status.is_current(step, key)
     return not all(file.exists() for file in files)
 
 
@@ -172,7 +172,7 @@ def check_files(plan: Plan) -> None:
     """Raise UserError where `prepare` would for the columns of the user's files."""
     for key in plan.jobs["prepare"]:
         spec = plan.job("prepare", key).spec
-        if spec["source"] == "files" and not plan.is_current("prepare", key):
+        if spec["source"] == "files" and not plan.status.is_current("prepare", key):
             entry, files = canonical(spec["entry"]), tuple(spec["files"])
             sources.check_files(key, entry, files, plan.experiments[0].data_dir)
 

@@ -49,8 +49,8 @@ class WorkflowEvents:
         )
         for sentence in self.plan.left_out:
             self.logger.info(sentence)
-        if self._is_whole() and self.plan.deleted:
-            files = plural(len(self.plan.deleted), "file is", "files are")
+        if self._is_whole() and self.plan.status.deleted:
+            files = plural(len(self.plan.status.deleted), "file is", "files are")
             self.logger.info(f"Of the results that a report shows {files} gone and made again.")
         threads = min(self.plan.threads, self.workflow.cores or self.plan.threads)
         if self.workflow.local_exec:  # on a cluster the login node shows nothing else of a job

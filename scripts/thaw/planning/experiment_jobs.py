@@ -1,6 +1,6 @@
 """The jobs of one experiment, from the data up to its report. No torch, no pandas."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 from thaw.core import layout, plugins
@@ -87,12 +87,12 @@ class ExperimentJobs:
                 names = {"task": name, "subset": subset, "baseline": baseline}
                 self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})
 
-    def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result] = ()) -> None:
+    def _add_extra(self, step: str, key: str, spec: dict, inputs: dict) -> None:
         """Add a result that is no run of the grid: it needs none, or puts several together."""
-        self._add(step, key, spec, inputs, depends_on)
+        self._add(step, key, spec, inputs)
         self.extra_results[result_folder(step, key)] = (step, key)
 
-    def _add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result]) -> Job:
+    def _add(self, step: str, key: str, spec: dict, inputs: dict) -> Job:
         """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
         known = self.table.job(step, key).spec if self.table.has(step, key) else spec
         if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
@@ -101,7 +101,7 @@ class ExperimentJobs:
                 f"experiment too, with other {', '.join(differs)}; give both the same, or run them one by one, each "
                 "with a folder of results of its own"
             )
-        return self.table.add(step, key, spec, inputs, depends_on)
+        return self.table.add(step, key, spec, inputs)
 
     def _check_searches(self) -> None:
         """Raise UserError for a search that another experiment of the plan has with other seeds."""
@@ -128,26 +128,24 @@ class ExperimentJobs:
         """Add an ensemble of runs, and those of them that the experiment does not show."""
         for run in runs:
             self._runs.add(run)
-        members = [result_of(run) for run in runs]
-        digests = [self.table.digest(member) for member in members]
+        digests = [self.table.digest(result_of(run)) for run in runs]
         spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
         data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
         inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
-        self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
+        self._add_extra("ensemble", key, spec | {"data": data}, inputs)
 
     def _add_merge(self, merge: MergePlan) -> Iterator[Result]:
         """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
         for run in merge.runs:
             self._runs.add(run)
-        candidates = [result_of(run) for run in merge.runs]
-        digests = {run.folder: self.table.digest(one) for run, one in zip(merge.runs, candidates, strict=True)}
+        digests = {run.folder: self.table.digest(result_of(run)) for run in merge.runs}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
-        job = self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs, candidates)
+        self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
         yield Result("merge", merge.key)
         if self.experiment.latency:
-            spec = merge_plan.latency_spec(self.experiment, job.digest)
+            spec = merge_plan.latency_spec(self.experiment, self.table.digest(Result("merge", merge.key)))
             inputs = {"merge": self.table.files("merge", merge.key)}
-            self._add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
+            self._add("latency", merge.key, spec, inputs)
             yield Result("latency", merge.key)
 
     def _add_probes(self):
@@ -157,14 +155,12 @@ class ExperimentJobs:
         runs = [run for run in self.runs if self.planner.is_probed(run)]
         for probed in probe_jobs.probes(self.experiment, self.catalogue, runs):
             spec, inputs = self._states_of(probed, probe_jobs.spec(probed, self.experiment, self.catalogue))
-            read = []
             for run in probed.runs:
                 states = self._add_adapted(probed, run)
-                read.append(states)
                 spec.setdefault("adapted", {})[str(run.seed)] = self.table.digest(states)
                 inputs.setdefault("adapted", []).extend(self.table.files(states.step, states.key))
                 inputs.setdefault("runs", []).append(self.table.paths.result(run.folder))
-            self._add("probe", probed.key, spec, inputs, read)
+            self._add("probe", probed.key, spec, inputs)
             yield probed.key
 
     def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:
@@ -175,7 +171,7 @@ class ExperimentJobs:
             spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | rows
             spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(trained)})
             inputs["run"] = [self.table.paths.result(run.folder)]
-            self.table.add(states.step, states.key, spec, inputs, [trained])
+            self.table.add(states.step, states.key, spec, inputs)
         elif self.table.job(states.step, states.key).spec["rows"] == probe_jobs.NONE != probed.rows:
             self.table.changes[states.key] = {"rows": probed.rows}  # another experiment's probe is fitted to no rows
         return states
@@ -205,8 +201,8 @@ class ExperimentJobs:
         context = OutputContext(
             self.experiment, self.catalogue, self.planner, self.selected, origins, probed, self._merged()
         )
-        self.shown = context.runs
-        for step, key, spec in output_jobs.specs(context, self.baseline_runs, every, left_out):
+        self.shown, extras = context.runs, list(self.extra_results.values())
+        for step, key, spec in output_jobs.specs(context, self.baseline_runs, extras, every, left_out):
             more = {}
             if step == "collect" and self.experiment.partial:
                 budget = self.experiment.budget

@@ -3,7 +3,7 @@
 A job is stored under its step and a key, which is made of the names in its path.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,17 +23,25 @@ class Result(NamedTuple):
     seed: int | None = None
 
 
+class PlannedDigest(str):
+    """The planned digest of a result that may be on record under another: a run, or what is made from runs."""
+
+    result: Result
+
+    @classmethod
+    def of(cls, result: Result, digest: str) -> "PlannedDigest":
+        """Return the digest of a result, which is known in every spec that names it."""
+        named = cls(digest)
+        named.result = result
+        return named
+
+
 @dataclass(frozen=True)
 class Job:
-    """One job of a step: its spec, the made files that it reads, by name, and the results whose digests its spec names.
-
-    Of the last only those are listed that may be on record under another digest than is planned: runs, and what is
-    made from them.
-    """
+    """One job of a step: its spec, and the made files that it reads, by name."""
 
     spec: dict
     inputs: dict[str, list[str]]
-    depends_on: tuple[Result, ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -53,9 +61,25 @@ class Job:
         return [phase.get("optimizer") for phase in self.spec["phases"]] == ["lbfgs"]
 
     @cached_property
+    def named(self) -> list[PlannedDigest]:
+        """The digests in its spec of results that may be on record under others."""
+        return list(_named_in(self.spec))
+
+    @cached_property
     def digest(self) -> str:
         """The digest under which later specs name this job's result."""
         return digest(self.spec)
+
+
+def _named_in(value) -> Iterator[PlannedDigest]:
+    if isinstance(value, PlannedDigest):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _named_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _named_in(item)
 
 
 class JobTable:
@@ -85,9 +109,9 @@ class JobTable:
         """Return whether a job is in the table."""
         return key in self.jobs[step]
 
-    def add(self, step: str, key: str, spec: dict, inputs: dict, depends_on: Iterable[Result] = ()) -> Job:
+    def add(self, step: str, key: str, spec: dict, inputs: dict) -> Job:
         """Add a job and return it."""
-        self.jobs[step][key] = Job(spec, inputs, tuple(depends_on))
+        self.jobs[step][key] = Job(spec, inputs)
         return self.jobs[step][key]
 
     def job(self, step: str, key: str) -> Job:
@@ -96,10 +120,10 @@ class JobTable:
             raise UserError(f"{step}: {key!r} is not in this plan{suggestion(key, list(self.jobs[step])[:20])}")
         return self.jobs[step][key]
 
-    def digest(self, result: Result) -> str:
+    def digest(self, result: Result) -> PlannedDigest:
         """Return the planned digest of a result."""
         job = self.job(result.step, result.key)
-        return job.digest if result.seed is None else digest(job.spec | {"seed": result.seed})
+        return PlannedDigest.of(result, job.digest if result.seed is None else digest(job.spec | {"seed": result.seed}))
 
     def files(self, step: str, key: str) -> list[str]:
         """Return the declared results by which a job is known to be done."""

@@ -9,15 +9,14 @@ from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
 from thaw.declarations.outputs import step_of
-from thaw.planning import bibliography, external_and_ensembles
+from thaw.planning import bibliography, collected
 from thaw.planning.output_additions import additions
 from thaw.planning.output_context import OutputContext
 from thaw.planning.output_requirements import missing
-from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views
+from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
-from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
+from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.output import OutputConfig
 from thaw.schema.strategy import StrategyConfig
 
@@ -25,18 +24,25 @@ OF_PROBES = {"unscored_labels"}  # always empty in tasks of a report; as a new k
 
 
 def specs(
-    context: OutputContext, baselines: list[tuple[str, RunPlan]], digests: str, left_out: list[str]
+    context: OutputContext,
+    baselines: list[tuple[str, RunPlan]],
+    extras: list[tuple[str, str]],
+    digests: str,
+    left_out: list[str],
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
-    Args: the experiment with all that was planned for it; the runs that are shown as baselines, with their names;
-    digests, the digest over all runs' specs, so that outputs follow them; left_out, sentences on what an experiment
-    lacks that was cut to what is there: the outputs are added that cannot be drawn of it. Of any other experiment
-    such an output is a UserError.
+    Args: the experiment with all that was planned for it; the runs that are shown as baselines, with their names; step
+    and key of each result that is no run; digests, the digest over all runs' specs, so that outputs follow them;
+    left_out, sentences on what an experiment lacks that was cut to what is there: the outputs are added that cannot be
+    drawn of it. Of any other experiment such an output is a UserError.
     """
     experiment, catalogue = context.experiment, context.catalogue
-    name, selection = experiment.experiment, _selection(context, baselines)
-    yield "collect", name, {"version": STEPS["collect"].version, "experiment": name, "digest": digests, **selection}
+    name = experiment.experiment
+    collect = {"version": STEPS["collect"].version, "experiment": name, "digest": digests}
+    collect |= {"tasks": _tasks(experiment, catalogue), "results": collected.results(context, baselines, extras)}
+    collect |= {"own_splits": own} if (own := _own_splits(experiment, catalogue)) else {}
+    yield "collect", name, collect
     shown = {"labels": _labels(experiment, catalogue, context.selected), "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
     outputs, together = [], {}
@@ -63,97 +69,17 @@ def specs(
     yield "report", name, report | together | _methods(experiment, catalogue) | said
 
 
-def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> dict:
-    """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
-    experiment, catalogue, planner = context.experiment, context.catalogue, context.planner
-    tasks = {}
-    for name in experiment.tasks:
-        task = catalogue.get("tasks", name, "tasks")
-        views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
-        tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
-        tasks[name] |= {"validation": task.validation, "test": task.test}
-    cells: dict[tuple, dict[str, list[RunPlan]]] = {}
-    for run in context.runs:
-        cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
-    grid = []
-    for encoder in experiment.encoders:
-        order = [(encoder, *point) for point in planner.shown_points[encoder]]
-        points = [_point(cells[point], planner) for point in order if point in cells]
-        grid.append({"encoder": encoder, "strategies": points})
-    external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
-    ensembles = [
-        {
-            "id": name,
-            "tasks": external_and_ensembles.ensemble_tasks(
-                entry, experiment, planner, experiment.place("ensembles", name)
-            ),
-        }
-        for name, entry in experiment.ensembles.items()
-    ]
-    shown: dict[tuple, dict] = {}
-    for baseline, run in baselines:
-        point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
-        point["pairs"] = run.pairs
-        of = run.encoder.removesuffix(RUN_BASELINES[baseline][2])
-        entry = shown.setdefault((baseline, of), {"baseline": baseline, "of": of, "tasks": [], **point})
-        entry["tasks"] += [run.task] if run.task not in entry["tasks"] else []
-    return {
-        "tasks": tasks,
-        "subsets": experiment.subsets,
-        "heads": experiment.heads,
-        "grid": grid,
-        "seeds": experiment.seeds,
-        "baselines": [name for name in experiment.baselines if name in BASELINES],
-        "baseline_runs": list(shown.values()),
-        **({"external": external} if external else {}),
-        **({"ensembles": ensembles} if ensembles else {}),
-        **({"own_splits": own} if (own := _own_splits(experiment, catalogue)) else {}),
-    }
+def _tasks(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, dict]:
+    """Return what `collect` reads of each task's entry."""
+    keys = ("corpus", "type", "metrics", "validation", "test")
+    entries = {name: catalogue.get("tasks", name, "tasks") for name in experiment.tasks}
+    return {name: {key: getattr(entry, key) for key in keys} for name, entry in entries.items()}
 
 
 def _own_splits(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, dict]:
     """Return the keys of each subset that has splits of its own."""
     entries = {name: catalogue.get("subsets", name, "subsets") for name in experiment.subsets}
     return {name: spec_of(entry) for name, entry in entries.items() if entry.validation or entry.reserved}
-
-
-def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:
-    """Return a point of a strategy's sweep with what it thaws and what it needs. Args: its runs of each task."""
-    run = next(iter(by_task.values()))[0]
-    thawed, embeddings = planner.thawed(run)
-    point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
-    experiment = planner.experiment
-    tasks = [task for task in experiment.tasks if task in by_task]
-    point |= {"tasks": tasks} if tasks != experiment.tasks else {}
-    made = {task: {run.head for run in by_task[task]} for task in tasks}
-    heads = {task: [head for head in experiment.heads if head in made[task]] for task in tasks}
-    # fewer where `only` rules one out, or a set of heads has none for the task's type
-    heads = {task: met for task, met in heads.items() if met != experiment.heads}
-    point |= {"heads": heads} if heads else {}
-    if run.weights.further:
-        point["weights"] = {task: runs[0].weights.key for task, runs in by_task.items()}
-    if run.needs:
-        corpora = {task: planner.catalogue.get("tasks", task, "tasks").corpus for task in by_task}
-        point["needs"] = {task: _needs(runs, corpora[task]) for task, runs in by_task.items()}
-    return point | {"pairs": run.read_as}
-
-
-def _needs(runs: list[RunPlan], corpus: str) -> list[dict]:
-    """Return what runs of a point on a task need, directly or not: role, step and the names that are not their own.
-
-    All these runs need the same but for the names that are theirs, such as the seed. Trials of a search are left out.
-    """
-    rows = [run.names | {"corpus": corpus, "rows": run.subset} for run in runs]
-    entries = []
-    for needs in zip(*([need for need in needed(run) if need.role != TRIAL] for run in runs), strict=True):
-        others = {
-            name: value
-            for name, value in needs[0].of.names.items()
-            if any(need.of.names[name] != row.get(name) for need, row in zip(needs, rows, strict=True))
-        }
-        entry = {"role": needs[0].role, "step": needs[0].of.step, **others}
-        entries += [entry] if entry not in entries else []
-    return entries
 
 
 def _order(context: OutputContext) -> dict:

@@ -34,7 +34,7 @@ def shortfalls(plan, whole_alone: bool = False) -> list[str]:
 def _of(plan, experiment: ExperimentConfig) -> Iterator[str]:
     for name in experiment.tasks:
         task = plan.catalogue.get("tasks", name, "tasks")
-        if plan.is_current("prepare", task.corpus):
+        if plan.status.is_current("prepare", task.corpus):
             card = read_json(Path(plan.files("prepare", task.corpus)[0]))
             subsets = {subset: plan.catalogue.get("subsets", subset, "subsets") for subset in experiment.subsets}
             yield from (f"{name}: {lack}" for lack in _lacks(task, card, subsets))

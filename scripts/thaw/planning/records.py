@@ -10,7 +10,7 @@ from pathlib import Path
 from thaw.core.digests import digest
 from thaw.core.files import read_json
 from thaw.declarations.extra_files import EXTRA_FILES
-from thaw.planning.jobs import JobTable, Result
+from thaw.planning.jobs import JobTable, PlannedDigest, Result
 
 
 class Records:
@@ -26,12 +26,18 @@ class Records:
         It names what the job is made from by the digests on record; and what a finished run kept, it keeps.
         """
         job = self.table.job(step, key)
-        planned = {result: self.table.digest(result) for result in job.depends_on}
-        on_record = {known: self.digest(result) for result, known in planned.items()}
-        moved = {known: now for known, now in on_record.items() if known != now}
-        spec = _renamed(job.spec, moved) if moved else job.spec
+        moved = any(self.digest(planned.result) != planned for planned in job.named)
+        spec = self._on_record(job.spec) if moved else job.spec
         kept = self._also_kept(key, spec) if step == "train" else []
         return spec | dict.fromkeys(kept, True) if kept else spec
+
+    def _on_record(self, value):
+        """Return a spec with the digests of results as they are on record."""
+        if isinstance(value, PlannedDigest):
+            return self.digest(value.result)
+        if isinstance(value, dict):
+            return {name: self._on_record(item) for name, item in value.items()}
+        return [self._on_record(item) for item in value] if isinstance(value, list | tuple) else value
 
     def digest(self, result: Result) -> str:
         """Return the digest that a result carries, or will carry once it is made."""
@@ -80,12 +86,3 @@ class Records:
 def _identity(spec: dict) -> str:
     """Return a digest of all that a run's numbers depend on."""
     return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})
-
-
-def _renamed(value, digests: dict[str, str]):
-    """Return a spec with digests replaced by others, wherever they occur as values."""
-    if isinstance(value, dict):
-        return {name: _renamed(item, digests) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_renamed(item, digests) for item in value]
-    return digests.get(value, value) if isinstance(value, str) else value

@@ -76,11 +76,10 @@ class RunJobs:
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         spec, inputs = self._based(run, self._spec(run) | self.table.previous_changes.get(run.key, {}))
-        depends_on = []
         for need in run.needs:
             self.add(need.of)
-            role, result = NEEDS[need.role], result_of(need.of)
-            spec |= role.entry(self.table.digest(result), need.facts)
+            role = NEEDS[need.role]
+            spec |= role.entry(self.table.digest(result_of(need.of)), need.facts)
             if isinstance(need.of, TeachPlan):
                 matched = set(taught_parts(spec["phases"]))
                 self.table.taught[need.of.key] |= matched
@@ -88,36 +87,36 @@ class RunJobs:
                 inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
             if role.file:
                 inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
-                depends_on.append(result)
         if run.step == "fit_heads":
             del spec["seed"]
-        self.table.add(run.step, run.key, spec, inputs, depends_on)
+        self.table.add(run.step, run.key, spec, inputs)
         self.table.executed[run.step].add((run.head, run.strategy))
 
     def _add_teacher(self, plan: TeachPlan) -> None:
         """Add what a run gives on the training rows of a subset, and the run; which states is no part of its spec."""
-        run, result = plan.run, result_of(plan.run)
+        run = plan.run
         taught = self.add(run)
         task = self.planner.catalogue.get("tasks", run.task, "tasks")
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, [])
         subset = self.planner.catalogue.get("subsets", plan.rows, "subsets")
         spec = {"version": STEPS["teach"].version, "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
-        spec |= {"run": self.table.digest(result), "dtype": self.planner.experiment.store.dtype}
+        spec |= {"run": self.table.digest(result_of(run)), "dtype": self.planner.experiment.store.dtype}
         spec["compute"] = taught.spec["compute"]
         inputs["run"] = [self.table.paths.result(run.folder)]
         self.table.taught.setdefault(plan.key, set())
-        self.table.add("teach", plan.key, spec, inputs, [result])
+        self.table.add("teach", plan.key, spec, inputs)
 
     def _add_search(self, search: SearchPlan) -> None:
         if search.step == "search_heads":
             base = search.trials[0]
             self.table.add(search.step, search.key, *self._based(base, searches.heads_spec(search, self.planner)))
         else:
-            digests = {need.of.key: self.add(need.of).digest for need in search.needs}
+            for need in search.needs:
+                self.add(need.of)
+            digests = {need.of.key: self.table.digest(result_of(need.of)) for need in search.needs}
             spec = searches.trials_spec(search, self.planner.catalogue, digests)
             inputs = {"trials": [self.file(need) for need in search.needs]}
-            trials = [result_of(need.of) for need in search.needs]
-            self.table.add(search.step, search.key, spec, inputs, trials)
+            self.table.add(search.step, search.key, spec, inputs)
         self.table.executed[search.step].add((search.head, search.strategy))
 
     def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:

@@ -51,12 +51,14 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
     for run in plan.runs[experiment]:
         number = numbers.setdefault(run.cell, 0)
         numbers[run.cell] += 1
-        if run.trial or (run.step == "fit_heads" and number) or plan.is_there(run):
+        if run.trial or (run.step == "fit_heads" and number) or plan.status.is_there(run):
             continue
         jobs = {(one.step, one.key) for one in [*(need.of for need in needed(run)), run]}
         jobs -= counted.setdefault(run.cell, set())
         counted[run.cell] |= jobs
-        pending.append(PendingRun(run, number, sum(own.get(job, 0.0) for job in jobs if not plan.is_current(*job))))
+        pending.append(
+            PendingRun(run, number, sum(own.get(job, 0.0) for job in jobs if not plan.status.is_current(*job)))
+        )
     return sorted(pending, key=lambda turn: (turn.number, turn.operations))
 
 
@@ -65,7 +67,7 @@ def missing(plan: Plan, experiment: str) -> int:
     shown = [*plan.shown[experiment], *(run for _, run in plan.baseline_runs[experiment])]
     wanted = {run.folder: result_of(run) for run in shown}
     wanted |= {folder: Result(step, key) for folder, (step, key) in plan.extra_results[experiment].items()}
-    return sum(not plan.records.is_made(result) for result in wanted.values())
+    return sum(not plan.status.records.is_made(result) for result in wanted.values())
 
 
 class Pace:

@@ -1,6 +1,6 @@
-"""Step `collect`: all runs of an experiment in one long table, runs.csv."""
+"""Step `collect`: all runs of an experiment in one long table, runs.csv, and runs.json, where each of them is."""
 
-from thaw.core.files import write_text
+from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import parse_arguments, required
 from thaw.outputs.frame import collection
@@ -19,6 +19,7 @@ def main() -> None:
 
     rows = collection.rows(arguments.spec, arguments.results, arguments.logs)
     table = pandas.DataFrame(rows, columns=COLUMNS)
+    write_json(arguments.out.with_name("runs.json"), arguments.spec["results"])
     write_text(arguments.out, table.to_csv(index=False, lineterminator="\n"))
     log(f"{table['digest'].nunique()} results of {arguments.spec['experiment']}, {len(table)} scores")
 

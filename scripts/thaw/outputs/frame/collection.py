@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 from thaw.core import layout
@@ -10,7 +9,6 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
-from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.outputs.frame.price import of_training
@@ -50,6 +48,12 @@ class CollectedResult:
     stores: dict[str, str] = field(default_factory=dict)
     needs: tuple[CollectedNeed, ...] = ()
 
+    @classmethod
+    def of(cls, entry: dict) -> "CollectedResult":
+        """Return a result as the plan lists it."""
+        needs = tuple(CollectedNeed(**need) for need in entry.get("needs", []))
+        return cls(entry["step"], entry["names"], entry["row"], entry.get("stores", {}), needs)
+
     @property
     def folder(self) -> str:
         """Where it is, below the results folder."""
@@ -68,58 +72,8 @@ class CollectedResult:
 
 
 def selected(spec: dict) -> list[CollectedResult]:
-    """Return every result that the spec of `collect` selects: baselines, runs, external ones, ensembles.
-
-    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, seeds, grid [{encoder,
-    strategies}], where a strategy has tasks and heads {task: [id]} if not all meet it, baselines [id], baseline_runs
-    [{baseline, of, tasks, encoder, head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}],
-    own_splits {subset: its keys, where it has splits of its own}.
-    """
-    bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
-
-    def extra(step: str, task: str, subset: str, name: str, kind: str = "") -> CollectedResult:
-        row = {"task": task, "subset": subset, **bare, "kind": kind or step, "strategy": name}
-        return CollectedResult(step, {"task": task, "subset": subset, step: name}, row)
-
-    cells = product(spec["tasks"], spec["subsets"], spec["baselines"])
-    results = [extra("baseline", *cell) for cell in cells]
-    for entry in spec.get("baseline_runs", []):
-        shown = bare | {"kind": "baseline", "encoder": entry["of"], "strategy": entry["baseline"]}
-        results += _runs(entry, [entry["head"]], entry["tasks"], spec, shown)
-    for cell in spec["grid"]:
-        for point in cell["strategies"]:
-            tasks, shown = point.get("tasks", list(spec["tasks"])), {"kind": "run", "encoder": cell["encoder"]}
-            results += _runs({**point, "encoder": cell["encoder"]}, spec["heads"], tasks, spec, shown)
-    for entry in spec.get("external", []):
-        results += [extra("external", task, "all", entry["id"]) for task in entry["tasks"]]
-    for entry in spec.get("ensembles", []):
-        cells = product(entry["tasks"], spec["subsets"])
-        results += [extra("ensemble", task, subset, entry["id"]) for task, subset in cells]
-    return results
-
-
-def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: dict) -> list[CollectedResult]:
-    """Return the runs of a point of a strategy; `shown` overrides the columns that say what it is."""
-    results = []
-    for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
-        if head not in point.get("heads", {}).get(task, heads):
-            continue
-        row, entry = {**point, "task": task, "subset": subset, "head": head, "seed": seed}, spec["tasks"][task]
-        names = {name: row[name] for name in layout.RUN}
-        known = names | {"corpus": entry["corpus"], "rows": subset}
-        needs = [
-            CollectedNeed(need["role"], need["step"], known | need) for need in point.get("needs", {}).get(task, [])
-        ]
-        weights = point.get("weights", {}).get(task, point["encoder"])
-        stores = {
-            pairs: layout.folder("features", {"weights": weights, "corpus": entry["corpus"], "view": view})
-            for pairs, view in entry["views"].items()
-            if point.get("pairs", "joint") in (pairs, "best")
-        }
-        is_pair = entry["type"] in PAIR_TYPES
-        columns = {**row, "weights": weights, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
-        results.append(CollectedResult("train", names, columns, stores, needs))
-    return results
+    """Return every result that the spec of `collect` lists: baselines, runs, external ones, ensembles."""
+    return [CollectedResult.of(entry) for entry in spec["results"]]
 
 
 def rows(spec: dict, results, logs) -> list[dict]:

@@ -1,0 +1,93 @@
+"""What the rules of Snakemake ask of a plan: keys, specs, patterns for wildcards, words of shell lines. No torch."""
+
+from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.boundaries import VECTORS
+from thaw.core.digests import canonical, digest
+from thaw.core.failed_outputs import failures
+from thaw.declarations.output_kind import Use
+from thaw.declarations.outputs import kinds_for
+from thaw.planning.plan import Plan
+from thaw.planning.row_selections import selections
+from thaw.planning.shell_words import quoted
+
+
+class Questions:
+    """The questions of Snakemake about a plan and what is there of it."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+
+    def names_read(self, *steps: str) -> set[str]:
+        """Return the names under which some job of these steps reads files."""
+        inputs = [job.inputs for step in steps for job in self.plan.jobs[step].values()]
+        return {name for named in inputs for name, files in named.items() if files}
+
+    def key(self, step: str, wildcards) -> str:
+        """Return the key of a step's job, from the wildcards of its rule."""
+        return layout.key(step, dict(wildcards.items()))
+
+    def canonical(self, step: str, key: str) -> str:
+        """Return the spec of a job as the params string of its rule: of the results that are collected the digest.
+
+        That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
+        the job runs again.
+        """
+        spec = self._given(step, key)
+        return canonical(spec | {"results": digest(spec["results"])} if step == "collect" else spec)
+
+    def given(self, step: str, key: str) -> str:
+        """Return the spec of a job as its step is given it."""
+        return canonical(self._given(step, key))
+
+    def _given(self, step: str, key: str) -> dict:
+        spec = self.plan.status.records.spec(step, key)
+        if step == "collect" and self.plan.experiment(key).partial:
+            spec = spec | {"stale": self.plan.status.stale(key)}
+        failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
+        return spec | ({"failures": failed} if failed else {})
+
+    def _prefix(self, step: str, key: str) -> Path:
+        return Path(self.plan.files(step, key)[0]).with_suffix("")
+
+    @property
+    def data_dir(self) -> str:
+        """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
+        return quoted(self.plan.experiments[0].data_dir)
+
+    @property
+    def catalogues(self) -> str:
+        """The users' catalogue folders for a shell line: own parts are looked for there; no spec holds them either."""
+        return " ".join(dict.fromkeys(quoted(folder) for one in self.plan.experiments for folder in one.catalogues))
+
+    def strategies(self, step: str) -> str:
+        """Return, as a pattern for wildcards that follow the head's, the strategies that a step executes."""
+        return "|".join(f"(?<=/{head}/){strategy}" for head, strategy in sorted(self.plan.executed[step])) or "none"
+
+    def rows_read(self, store: str) -> str:
+        """Return what selects the rows of a store that are read, as JSON; of none, all."""
+        return canonical(selections(self.plan.table, store))
+
+    def freed(self) -> dict[str, list[str]]:
+        """Return by folder of a store the results of all that read its states, where they are to be deleted then."""
+        readers: dict[str, list[str]] = {}
+        if any(experiment.store.free for experiment in self.plan.experiments):
+            jobs = [(step, key, job) for step, jobs in self.plan.jobs.items() for key, job in jobs.items()]
+            for step, key, job in jobs:
+                read = [card for name in ("boundaries", "also_boundaries") for card in job.inputs.get(name, [])]
+                cards = [Path(card) for card in read if Path(card).stem not in VECTORS]
+                for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
+                    readers.setdefault(folder, []).extend(self.plan.files(step, key))
+        return readers
+
+    def advice(self) -> list[str]:
+        """Return the tables of advice of all experiments, as Markdown."""
+        kinds = kinds_for(Use.ADVICE)
+        named = [key for key, job in self.plan.jobs["table"].items() if job.spec["kind"] in kinds]
+        return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.plan.files("table", key)]
+
+    def report_files(self, name: str) -> list[str]:
+        """Return the tables and figures of an experiment's report."""
+        outputs = self.plan.job("report", name).spec["outputs"]
+        return [file for o in outputs for file in self.plan.files(o["step"], f"{name}/{o['id']}")]
