@@ -29,9 +29,8 @@ def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
     plan = planned(home, strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
     of = {name: {r.task for r in plan.runs["demo"] if r.strategy == name} for name in ("full", "full_separate")}
     assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
-    (grid,) = plan.job("collect", "demo").spec["grid"]
-    points = {point["strategy"]: point for point in grid["strategies"]}
-    assert points["full_separate"]["tasks"] == ["paraphrase"] and "tasks" not in points["full"]
+    rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
+    assert {name: {row["task"] for row in rows if row["strategy"] == name} for name in of} == of
     with pytest.raises(UserError, match="full_separate is for pairs of texts, and no task here is on pairs"):
         planned(home, strategies=["full_separate"], tasks=["acceptability"])
 
@@ -46,12 +45,14 @@ def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
     ]
     assert plan.job("fetch", "minilm_random").spec["entry"]["weights"] == "random"
     assert set(plan.jobs["baseline"]) == {"paraphrase/all/majority", "acceptability/all/majority"}
-    spec = plan.job("collect", "demo").spec
-    assert [(entry["baseline"], entry["of"], entry["tasks"]) for entry in spec["baseline_runs"]] == [
-        ("cosine", "minilm", ["paraphrase"]),
-        ("random_encoder", "minilm", ["paraphrase", "acceptability"]),
+    rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if "stores" in entry]
+    assert list(dict.fromkeys((row["strategy"], row["encoder"], row["head"], row["task"]) for row in rows)) == [
+        ("cosine", "minilm", "", "paraphrase"),
+        ("random_encoder", "minilm", "", "paraphrase"),
+        ("random_encoder", "minilm", "", "acceptability"),
+        ("full", "minilm", "linear", "paraphrase"),
+        ("full", "minilm", "linear", "acceptability"),
     ]
-    assert [point["strategy"] for point in spec["grid"][0]["strategies"]] == ["full"]
 
 
 def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):

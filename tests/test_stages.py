@@ -227,8 +227,8 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     spec = plan.job("train", gradual.key).spec
     key = store_of(plan, plan.job("train", gradual.key))
     assert plan.boundaries[key] == [0, 1, 2, 3, 4, 5, 6]
-    points = {point["strategy"]: point for point in plan.job("collect", "demo").spec["grid"][0]["strategies"]}
-    assert (points["gradual_unfreezing"]["thawed"], points["gradual_unfreezing"]["embeddings"]) == (6, True)
+    row = next(one["row"] for one in plan.job("collect", "demo").spec["results"] if one["names"] == gradual.names)
+    assert (row["thawed"], row["embeddings"]) == (6, True)
     whole = training_operations(plan, plan.job("train", full.key).spec, key)  # 400 updates of 6 layers forward, 12 back
     stages = sum(3 * n for n in range(7)) + 18  # 50 updates each of 0 to 6 layers from the store, and of everything
     assert training_operations(plan, spec, key) == pytest.approx(whole * stages / (8 * 18))
