@@ -226,7 +226,7 @@ def test_what_cannot_be_an_auxiliary_task_is_refused_by_the_plan(home, tmp_path,
 
 
 def test_one_loss_of_a_phase_leaves_out_another():
-    with pytest.raises(ValueError, match="coral sets the loss of a phase, as coral, auxiliary, distil and replace do"):
+    with pytest.raises(ValueError, match="auxiliary sets the loss of a phase, as auxiliary, distil, coral and"):
         PhaseConfig(train=["all"], coral={"to": "other"}, auxiliary={"tasks": ["mnli"]})
 
 

@@ -13,17 +13,16 @@ from test_progress import Stopped, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.features.extract import StatesFormat
 from thaw.features.store import FeatureStore, write_excerpt
-from thaw.schema.distillation import DistilConfig, ReplaceConfig
+from thaw.papers.theseus import ReplaceConfig, Replacement, Replacing, replacing_rate
+from thaw.schema.distillation import DistilConfig
 from thaw.steps import train as train_step
 from thaw.training import progress
 from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
-from thaw.training.module_replacement import Replacing, replacing_rate
 from thaw.training.progress import Progress
 from thaw.training.task_model import BatchLoader, TaskModel, resumed
 from thaw.training.taught import LOGITS, Teacher, TeacherOutputs

@@ -8,10 +8,11 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
+from thaw.papers.coral import coral, covariance
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
-from thaw.training.domain_alignment import coral, covariance
+from thaw.schema.strategy import StrategyConfig
 from thaw.training.objectives import Supervised
 from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import TrainingRun
@@ -63,14 +64,14 @@ def test_the_loss_of_a_batch_is_the_tasks_and_the_weighted_distance(bench):
 
 
 def test_what_cannot_be_aligned_is_refused(bench):
-    with pytest.raises(ValueError, match="coral adapts the encoder; let some of it train"):
-        PhaseConfig(train=["head"], coral={"to": "other"})
+    with pytest.raises(ValueError, match="coral: adapts the encoder; let some of it train"):
+        StrategyConfig(phases=[{"train": ["head"], "coral": {"to": "other"}}])
     with pytest.raises(
-        ValueError, match="coral sets the loss of a phase, as coral, auxiliary, distil and replace do; leave"
+        ValueError, match="distil sets the loss of a phase, as auxiliary, distil, coral and replace do; leave"
     ):
         PhaseConfig(train=["head", {"top": 1}], coral={"to": "other"}, distil={"logits": {}})
     run = run_of(bench, PHASE | {"coral": {"to": "lost"}})
-    with pytest.raises(UserError, match="coral: to: lost is none of the transfer sets of this run"):
+    with pytest.raises(UserError, match="lost is none of the transfer sets of this run"):
         run.objective_of(run.phases[0], run.stages[0][0])
 
 

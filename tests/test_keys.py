@@ -10,11 +10,12 @@ from pydantic import BaseModel, ValidationError
 
 from thaw.core import phrases
 from thaw.core.errors import UserError
+from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.outputs.report import methods
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import BLOCKS, PROBE_CONFIGS, Catalogue, shipped
-from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig
+from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.insert import InsertConfig
@@ -60,7 +61,7 @@ AROUND = {
     HiddenConfig: [{}, {"weight": 2}],
     AttentionConfig: [{}, {"weight": 2}],
     DistilConfig: [{"logits": {}}, {"hidden": {}}],
-    ReplaceConfig: [{}],
+    OBJECTIVES["replace"].settings: [{}],
     StrategyConfig: [
         {"phases": [PHASE]},
         {"phases": [PHASE | {"distil": {"logits": {}}}], "teacher": "full"},
@@ -94,7 +95,7 @@ OTHERS = {
     (AttentionConfig, "map"): {2: 4},
     (AttentionConfig, "of"): ["qk", "vv"],
     (StudentConfig, "start"): "random",
-    (ReplaceConfig, "full"): 0.25,
+    (OBJECTIVES["replace"].settings, "full"): 0.25,
     (StrategyConfig, "teacher"): "other",
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }

@@ -63,11 +63,6 @@ def taught_parts(phases: list[dict]) -> list[int | str]:
     return [*sorted(states), *(f"{ATTENTION}{n}" for n in sorted(layers))]
 
 
-def coral_targets(phases: list[dict]) -> set[str]:
-    """Return the tasks on whose texts phases of a spec align the states of layers (`coral`)."""
-    return {phase["coral"]["to"] for phase in phases if "coral" in phase}
-
-
 def stored_parts_read(phases: list[dict]) -> list[int | str]:
     """Return all that the phases of a spec take from the store: boundaries, and vectors of all layers by their name."""
     return [*cached_layers_read(phases), *sorted({phase["vectors"] for phase in phases if "vectors" in phase})]

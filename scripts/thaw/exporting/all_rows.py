@@ -22,6 +22,7 @@ from thaw.core.runtime import set_threads
 from thaw.core.steps import STEPS
 from thaw.data.corpus import Corpus, joint_groups
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.objective_kinds import texts_read
 from thaw.evaluation.result_files import predictions_frame, task_with_defaults
 from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run, result_with
 from thaw.exporting.keeping import command_of
@@ -71,7 +72,7 @@ def _check(run: Path, spec: dict, task: dict) -> None:
     phases = [PhaseConfig.of_spec(phase) for phase in spec["phases"]]
     if task["validation"] in task["test"]:
         raise UserError(f"{run}: {task['validation']} is a test split, which never trains; export without --all-rows")
-    if stated_needs(spec).keys() - {"settings"} or spec.get("auxiliary") or any(phase.coral for phase in phases):
+    if stated_needs(spec).keys() - {"settings"} or spec.get("auxiliary") or texts_read(spec["phases"]):
         raise UserError(f"{run}: other runs or datasets have a part in it; export it without --all-rows")
     if any(phase.pick == "best" or phase.patience or phase.stop or phase.schedule == "plateau" for phase in phases):
         raise UserError(

@@ -16,6 +16,7 @@ from thaw.decision import record
 from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.flags import flag_label
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun, refit_text, result_with
@@ -191,7 +192,7 @@ def _phase(phase: PhaseConfig, entry: dict, chosen: dict) -> str:
     length = plural(phase.epochs, "epoch") if phase.updates is None else plural(phase.updates, "update")
     most = "at most " if _may_stop(phase) else ""
     text = f"trained {trained} for {most}{length} in batches of {phase.batch_size} ({phase.optimizer}, {rates})"
-    losses = {"distil": phase.distil, "replace": phase.replace}
+    losses = {key: getattr(phase, key) for key in ("distil", *OBJECTIVES)}
     return "; ".join([text, *(f"{key}: {written(stated(loss, every=True))}" for key, loss in losses.items() if loss)])
 
 

@@ -7,11 +7,11 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.data.scored_labels import scored_labels
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import (
     EXTRACTION_TYPES,
     PROBE_ONLY_TYPES,
     TARGET_OF_TYPE,
-    TEXT_TYPES,
     TEXTS_OF_TYPE,
     TYPE_LABELS,
     WORD_TYPES,
@@ -87,13 +87,14 @@ def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place:
     )
 
 
-def _check_coral(strategy: StrategyConfig, task: str, task_type: str, place: str) -> None:
-    """Find out whether a task has what CORAL compares, one vector of each text."""
-    if task_type not in TEXT_TYPES and any(phase.coral for phase in strategy.phases):
-        raise UserError(
-            f"{place}: coral: compares vectors of texts, and {task} is {TYPE_LABELS[task_type]}; say only: for it, or "
-            "take a strategy without coral"
-        )
+def _check_objectives(strategy: StrategyConfig, task: str, task_type: str, place: str) -> None:
+    """Find out whether a task has what the phases minimise."""
+    for name, kind in ((name, kind) for phase in strategy.phases for name, kind in objectives_of(phase).items()):
+        if wrong := kind.on_task(task_type):
+            raise UserError(
+                f"{place}: {name}: {wrong}, and {task} is {TYPE_LABELS[task_type]}; say only: for it, or take a "
+                f"strategy without {name}"
+            )
 
 
 def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyConfig, views: tuple, place: str) -> None:
@@ -102,7 +103,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
     Args: ids of head and task; the strategy; views; place, file and line of the strategy.
     """
     task_type = catalogue.get("tasks", task, "tasks").type
-    _check_coral(strategy, task, task_type, place)
+    _check_objectives(strategy, task, task_type, place)
     chosen = catalogue.head(name, task_type)
     if chosen is None:  # a set of heads with none for this type of task, on which it is not run
         return

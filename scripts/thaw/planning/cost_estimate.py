@@ -4,6 +4,7 @@ Bytes follow from the catalogue's sizes before `prepare` and from the tokenised 
 the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from thaw.core.files import read_json
 from thaw.core.home import PACKAGE
 from thaw.core.steps import STEPS
 from thaw.data.sources import count_texts
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
@@ -215,7 +217,8 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
-        faster /= 2 if settings.coral or settings.auxiliary else 1  # each batch with as many texts of another task
+        faster /= 2 if settings.auxiliary else 1  # each batch with as many texts of another task
+        faster /= math.prod(kind.passes for kind in objectives_of(settings).values())
         highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
         for stage in stages_of(settings, phase):
             computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])

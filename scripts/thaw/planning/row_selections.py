@@ -3,8 +3,8 @@
 The plan knows no row: it knows the task and the subset of each reader, and the step draws them from the corpus.
 """
 
-from thaw.core.boundaries import coral_targets
 from thaw.core.digests import canonical
+from thaw.declarations.objective_kinds import texts_read
 from thaw.planning.jobs import JobTable
 
 READERS = ("train", "fit_heads", "search_heads", "probe")  # steps whose rows follow from task, subset and rows
@@ -32,7 +32,7 @@ def _of_others(spec: dict, store: str) -> list[dict]:
 
     Args: spec of the run; digest of the store.
     """
-    targets = coral_targets(spec["phases"])
+    targets = texts_read(spec["phases"])
     selected = []
     for entry in (entry for entry in spec.get("also", []) if store in entry["features"]):
         selected.append({"transfer": entry["task"]} | ({"subset": {}} if entry["task"]["id"] in targets else {}))

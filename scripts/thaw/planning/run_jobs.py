@@ -1,11 +1,12 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
 from thaw.core import layout
-from thaw.core.boundaries import coral_targets, stored_parts_read, taught_parts
+from thaw.core.boundaries import stored_parts_read, taught_parts
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
 from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.needs import NEEDS
+from thaw.declarations.objective_kinds import texts_read
 from thaw.planning import searches
 from thaw.planning.auxiliary import auxiliary_tasks
 from thaw.planning.initial_weights import InitialWeights
@@ -125,11 +126,11 @@ class RunJobs:
         read = stored_parts_read(spec["phases"])
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
-        targets = coral_targets(spec["phases"])
-        if unknown := targets - {transfer.task for transfer in task.also}:
-            place = self.planner.catalogue.place("strategies", run.strategy)
+        targets = texts_read(spec["phases"])
+        if unknown := targets.keys() - {transfer.task for transfer in task.also}:
+            place, other = self.planner.catalogue.place("strategies", run.strategy), min(unknown)
             raise UserError(
-                f"{place}: coral: to: {min(unknown)} is none of the transfer_sets of task {run.task}; name it "
+                f"{place}: {targets[other]}: {other} is none of the transfer_sets of task {run.task}; name it "
                 "there, since these are what a run reads besides its own dataset"
             )
         stores = []

@@ -7,6 +7,7 @@ from thaw.core.errors import UserError
 from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -57,8 +58,9 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     teacher = next((need.of.run for need in run.needs if need.role == "teacher"), run)
     others, highest = (_layers_kept(planner, teacher), planner.layers(teacher.encoder)), planner.read(run)[-1]
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
-        if phase.replace:
-            student_checks.check_replaced(kept, layers, chosen, place)
+        for name, kind in objectives_of(phase).items():
+            if wrong := kind.in_student(kept, layers, chosen):
+                raise UserError(f"{place}: {name}: {wrong}")
         for term, key in (("hidden", "pairs"), ("attention", "attended")):
             if not (phase.distil and (compared := getattr(phase.distil, term))):
                 continue

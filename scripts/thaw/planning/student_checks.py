@@ -1,6 +1,6 @@
 """Whether a student, what it learns from a teacher, and what is compared fit together. No torch."""
 
-from thaw.adaptation.selectors import block, boundary
+from thaw.adaptation.selectors import boundary
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
@@ -102,14 +102,3 @@ def check_stages(distil: DistilConfig, entry: dict, layers: int, place: str) -> 
             raise UserError(
                 f"{place}: gradual_unfreezing: nothing that trains at first is compared; give hard: or logits: a weight"
             )
-
-
-def check_replaced(kept: list[int], layers: int, trained: list[str], place: str) -> None:
-    """Find out whether a student's layers can take over from a whole encoder. Args: what they are; L; what trains."""
-    if kept[-1] != layers:
-        raise UserError(
-            f"{place}: replace: the student's last layer is {kept[-1]} of {layers}, so that nothing takes over from "
-            "the layers above it; say student: keep: spread"
-        )
-    if others := [component for component in trained if block(component) in ("head", "embeddings")]:
-        raise UserError(f"{place}: replace: {others[0]} stays as it was in the run of after:; say train: [layers]")

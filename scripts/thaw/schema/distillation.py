@@ -171,17 +171,3 @@ class DistilConfig(ConfigModel):
         if not self.hard and not any(getattr(self, name).weight for name in self.terms):
             raise ValueError("all weights are 0, and nothing would train; give hard or a term a weight")
         return self
-
-
-class ReplaceConfig(ConfigModel):
-    """How fast a student's layers take over from those of the run that it starts from (Xu et al. 2020)."""
-
-    start: float = Field(
-        0.3, ge=0, le=1, description="probability, at the first update, that a module is the student's"
-    )
-    full: float = Field(
-        0.5, gt=0, le=1, description="share of the phase's updates after which all modules are the student's"
-    )
-    way: Literal["rising", "constant", "falling"] = Field(
-        "rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising"
-    )

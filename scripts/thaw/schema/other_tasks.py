@@ -1,16 +1,11 @@
-"""What a phase learns from another task in addition to its own: texts without labels (CORAL), or auxiliary tasks."""
+"""What a phase learns from other tasks in addition to its own."""
 
 from pydantic import Field
 
+from thaw.core.phrases import listing
+from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel
-
-
-class CoralConfig(ConfigModel):
-    """CORAL (Sun and Saenko 2016): covariances of source and target are brought near each other."""
-
-    to: Id = Field(description="a task among the transfer_sets of each task that the strategy is run on")
-    weight: float = Field(1.0, gt=0, description="of the distance in the loss")
 
 
 class AuxiliaryConfig(ConfigModel):
@@ -31,13 +26,11 @@ class AuxiliaryConfig(ConfigModel):
     weight: float = Field(1.0, gt=0, description="of an auxiliary task's loss")
 
 
-def check_other_tasks(phase) -> None:
-    """Find out whether what a phase learns from other tasks goes with its other settings; a ValueError if not."""
-    named = [name for name in ("coral", "auxiliary") if getattr(phase, name)]
-    for name in named:
-        if list(phase.train) == ["head"] and not phase.insert:
-            raise ValueError(f"{name} adapts the encoder; let some of it train, as train: [head, {{top: 2}}]")
-        if phase.distil or phase.replace or len(named) > 1:
-            raise ValueError(
-                f"{name} sets the loss of a phase, as coral, auxiliary, distil and replace do; leave all but one out"
-            )
+def check_losses(phase) -> None:
+    """Find out whether what sets the loss of a phase goes with its other settings; a ValueError if not."""
+    if phase.auxiliary and list(phase.train) == ["head"] and not phase.insert:
+        raise ValueError("auxiliary adapts the encoder; let some of it train, as train: [head, {top: 2}]")
+    known = ("auxiliary", "distil", *OBJECTIVES)
+    named = [name for name in known if getattr(phase, name)]
+    if len(named) > 1:
+        raise ValueError(f"{named[0]} sets the loss of a phase, as {listing(known)} do; leave all but one out")

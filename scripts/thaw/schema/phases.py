@@ -2,13 +2,14 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
-from thaw.schema.distillation import DistilConfig, ReplaceConfig
+from thaw.declarations.objective_kinds import OBJECTIVES
+from thaw.schema.distillation import DistilConfig
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key
-from thaw.schema.other_tasks import AuxiliaryConfig, CoralConfig, check_other_tasks
+from thaw.schema.other_tasks import AuxiliaryConfig, check_losses
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig, check_length
 from thaw.schema.trainer_keys import OF_A_PHASE
 
@@ -27,7 +28,16 @@ def of_phase(searched: dict, number: int) -> dict:
     return {key: value for key, value in searched.items() if "." not in key} | own
 
 
-class PhaseConfig(ConfigModel):
+# Each kind of objective is a key of a phase.
+ObjectiveKeys = create_model(
+    "ObjectiveKeys",
+    __base__=ConfigModel,
+    __module__=__name__,
+    **{name: (kind.settings | None, Field(None, description=kind.about)) for name, kind in OBJECTIVES.items()},
+)
+
+
+class PhaseConfig(ObjectiveKeys):
     """What trains, at which learning rates, on which schedule, until when."""
 
     hints: ClassVar[dict[str, str]] = OF_A_PHASE
@@ -138,9 +148,6 @@ class PhaseConfig(ConfigModel):
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
-    coral: CoralConfig | None = Field(
-        None, description="domain adaptation to the texts of another task's corpus, without its labels"
-    )
     auxiliary: AuxiliaryConfig | None = Field(
         None, description="multi-task training: other tasks train the encoder too"
     )
@@ -157,9 +164,6 @@ class PhaseConfig(ConfigModel):
     )
     distil: DistilConfig | None = Field(
         None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
-    )
-    replace: ReplaceConfig | None = Field(
-        None, description="module replacement: a student's layers take over from those of the run named by after:"
     )
     precision: Literal["fp32", "tf32", "bf16"] = Field(
         "fp32",
@@ -222,7 +226,7 @@ class PhaseConfig(ConfigModel):
             )
         if self.clip_over == "all" and (self.clip is None or self.clip_each or not self.frozen_dropout):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
-        check_other_tasks(self)
+        check_losses(self)
         check_length(self.updates, self.judge, self.unfreeze)
         if self.folds and self.select and self.select.by == "clusters":
             raise ValueError("folds: with select: {by: clusters} validation orders the neurons; leave folds out")

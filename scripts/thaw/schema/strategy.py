@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Inner, Key
@@ -167,12 +168,11 @@ class StrategyConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
-    def _modules_to_replace(self):
-        replaced = [phase for phase in self.phases if phase.replace]
-        if replaced and not (self.student and self.after):
-            raise ValueError("replace: needs a student:, and after: the run whose modules it takes over from")
-        if any(phase.distil for phase in replaced):
-            raise ValueError("replace: has the task's own loss alone; leave out distil: in that phase")
+    def _objectives_that_go_with_the_rest(self):
+        for phase in self.phases:
+            for name, kind in objectives_of(phase).items():
+                if wrong := kind.in_strategy(phase, self):
+                    raise ValueError(f"{name}: {wrong}")
         return self
 
     @model_validator(mode="after")

@@ -1,15 +1,11 @@
 """What a phase minimises, by what its settings name."""
 
 from thaw.core.boundaries import cached_layers_read
-from thaw.core.errors import UserError
-from thaw.heads.base import VectorHead
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.schema.phases import PhaseConfig
 from thaw.training.auxiliary_tasks import AuxiliaryTask, MultiTask
 from thaw.training.distilled import Distilled
-from thaw.training.domain_alignment import Coral
-from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
-from thaw.training.task_model import BatchLoader
 
 
 def phase_objective(run, phase: PhaseConfig, stage: dict | None, number: int) -> Objective:
@@ -21,10 +17,8 @@ def phase_objective(run, phase: PhaseConfig, stage: dict | None, number: int) ->
     if phase.distil:
         distilled = _once(run, number, lambda: _distilled(run, phase, number))
         return distilled.in_stage(stage["components"] if stage else None, run.context.layers)
-    if phase.replace:
-        return Replacing(run.gold, phase.replace, run.spec["seed"], number)
-    if phase.coral:
-        return _coral(run, phase, stage)
+    for name, kind in objectives_of(phase).items():
+        return kind.load()(run, getattr(phase, name), stage, number)
     if phase.auxiliary:
         several = _once(run, number, lambda: _multi_task(run, phase, number))
         return several.in_stage(cached_layers_read([stage]))
@@ -40,14 +34,6 @@ def _once(run, number: int, make) -> Objective:
 def _distilled(run, phase: PhaseConfig, number: int) -> Distilled:
     entry, width = run.spec["phases"][number - 1], run.context.shape.width
     return Distilled(run.gold, phase.distil, run.taught, entry, width, run.spec["seed"], number)
-
-
-def _coral(run, phase: PhaseConfig, stage: dict) -> Coral:
-    if run.head.words or not isinstance(run.head, VectorHead):
-        raise UserError(f"coral compares texts by a head that ends in one matrix, not by {run.head.entry.kind}")
-    other, store = run.inputs.transfer_set(phase.coral.to)
-    loader = BatchLoader(store, cached_layers_read([stage]), run.device)
-    return Coral(run.gold, loader, other.corpus.size("train"), phase.coral.weight, run.spec["seed"])
 
 
 def _multi_task(run, phase: PhaseConfig, number: int) -> MultiTask:

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from thaw.core import plugins
-from thaw.core.boundaries import coral_targets, stored_parts_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
 from thaw.core.files import check_digest, read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import stated_needs
+from thaw.declarations.objective_kinds import texts_read
 from thaw.encoders.registry import import_code
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.transfer_sets import TransferSet
@@ -63,9 +64,7 @@ class Inputs:
         for other, store in self.transfer_sets:
             if other.task["id"] == task:
                 return other, store
-        raise UserError(
-            f"coral: to: {task} is none of the transfer sets of this run; name it in transfer_sets: of its task"
-        )
+        raise UserError(f"{task} is none of the transfer sets of this run; name it in transfer_sets: of its task")
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that occur in the texts, padding included, ascending, int64 [U]."""
@@ -100,7 +99,7 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
     ]
     views = [Inputs(corpus, store, arguments.encoder) for store in stores]
     data, tokens = _by_digest(arguments.also_data), _by_digest(arguments.also_tokens)
-    targets = coral_targets(spec.get("phases", []))
+    targets = texts_read(spec.get("phases", []))
     for entry in spec.get("also", []):
         other = TransferSet.of(entry, Corpus(data(entry["data"])), corpus.labels(target))
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())

@@ -4,11 +4,52 @@ The loss of the task, and the distance of the covariances of what the head's las
 and of the target. n vectors of width F; B examples of a batch.
 """
 
+from pydantic import Field
+
+from thaw.declarations.objective_kinds import ObjectiveKind
+from thaw.declarations.task_types import TEXT_TYPES
+from thaw.schema.entry import Id
+from thaw.schema.keys import ConfigModel
+
+
+class CoralConfig(ConfigModel):
+    """CORAL (Sun and Saenko 2016): covariances of source and target are brought near each other."""
+
+    to: Id = Field(description="a task among the transfer_sets of each task that the strategy is run on")
+    weight: float = Field(1.0, gt=0, description="of the distance in the loss")
+
+
+def _in_strategy(phase, strategy) -> str:
+    if list(phase.train) == ["head"] and not phase.insert:
+        return "adapts the encoder; let some of it train, as train: [head, {top: 2}]"
+    return ""
+
+
+def _on_task(task_type: str) -> str:
+    return "" if task_type in TEXT_TYPES else "compares vectors of texts"
+
+
+OBJECTIVES = {
+    "coral": ObjectiveKind(
+        "thaw.papers.coral:make",
+        CoralConfig,
+        "domain adaptation to the texts of another task's corpus, without its labels",
+        texts="to",
+        passes=2.0,  # each batch with as many texts of the other task
+        in_strategy=_in_strategy,
+        on_task=_on_task,
+    )
+}
+
+
 import numpy as np
 import torch
 
+from thaw.core.boundaries import cached_layers_read
+from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.features.batch import Batch
+from thaw.heads.base import VectorHead
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import BatchLoader, TaskModel, read_states
 
@@ -56,3 +97,12 @@ class Coral(Supervised):
     @staticmethod
     def _vectors(model: TaskModel, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         return model.head.vectors(read_states(model.encoder, model.head, batch, stored), batch)
+
+
+def make(run, settings: CoralConfig, stage: dict, number: int) -> Coral:
+    """Return the objective of a stage. Raises UserError for a head that does not end in one matrix."""
+    if run.head.words or not isinstance(run.head, VectorHead):
+        raise UserError(f"coral compares texts by a head that ends in one matrix, not by {run.head.entry.kind}")
+    other, store = run.inputs.transfer_set(settings.to)
+    loader = BatchLoader(store, cached_layers_read([stage]), run.device)
+    return Coral(run.gold, loader, other.corpus.size("train"), settings.weight, run.spec["seed"])
