@@ -116,7 +116,8 @@ def test_the_contract_tries_what_a_recipe_adds(part, tmp_path):
     recipe, _, changes, key = CASES[part]
     for name in ("scripts", "config", "tests"):
         shutil.copytree(HOME / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HOME / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", "Snakefile"):
+        shutil.copy(HOME / name, tmp_path)
     follow(recipe, tmp_path)
     assert key in run(tmp_path, "-c", PLAN.format(changes=changes))
     name = next(iter(recipe)).rpartition("/")[2].removesuffix(".py")

@@ -1,6 +1,6 @@
 """CONTRIBUTING.md's recipes for what a strategy may say, followed in a copy of the package: which files, and it works.
 
-A key takes two files, an objective three, a mode that starts from another run four.
+A key takes two files, an objective one, a mode that starts from another run four.
 """
 
 import os
@@ -46,17 +46,29 @@ Catalogue(["config", "config/papers"])
 """
 
 OBJECTIVE = {
-    "schema/phases.py": (
-        "    l2_to_start: Annotated[",
-        """    confidence_penalty: float = Field(
-        0.0, ge=0, description="weight of the entropy of the predictions (Pereyra et al. 2017)"
-    )
-    l2_to_start: Annotated[""",
-    ),
-    "training/objectives.py": (
-        "class MaskedLanguageModel(Objective):",
-        '''class ConfidencePenalty(Supervised):
-    """The head's loss less the weighted entropy of its predictions (Pereyra et al. 2017), for classes of texts."""
+    "../../config/papers/plugins/entropy.py": '''"""Confidence penalty (Pereyra et al. 2017)."""
+
+from pydantic import Field
+
+from thaw.declarations.objective_kinds import ObjectiveKind
+from thaw.schema.keys import ConfigModel
+
+
+class EntropyConfig(ConfigModel):
+    """The entropy of the predictions."""
+
+    weight: float = Field(0.1, ge=0, description="weight of the entropy of the predictions")
+
+
+OBJECTIVES = {"confidence_penalty": ObjectiveKind("thaw.papers.entropy:make", EntropyConfig, "confidence penalty")}
+
+import torch
+
+from thaw.training.objectives import Supervised
+
+
+class ConfidencePenalty(Supervised):
+    """The head's loss less the weighted entropy of its predictions, for classes of texts."""
 
     def __init__(self, gold, weight: float):
         super().__init__(gold)
@@ -70,18 +82,9 @@ OBJECTIVE = {
         return super().vector_loss(head, logits, targets) - self.weight * entropy
 
 
-class MaskedLanguageModel(Objective):''',
-    ),
-    "training/phase_objectives.py": [
-        ("import Objective, Supervised\n", "import ConfidencePenalty, Objective, Supervised\n"),
-        (
-            "    return Supervised(run.gold)\n",
-            """    if phase.confidence_penalty:
-        return ConfidencePenalty(run.gold, phase.confidence_penalty)
-    return Supervised(run.gold)
-""",
-        ),
-    ],
+def make(run, settings, stage, number):
+    return ConfidencePenalty(run.gold, settings.weight)
+''',
 }
 TRIED_OBJECTIVE = """
 from pathlib import Path
@@ -92,7 +95,7 @@ from tiny_corpus import Bench, tiny_corpus
 folder = Path(sys.argv[1])
 bench = Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
 for train in (["head"], ["head", {"top": 1}]):
-    plain, penalised = ({"train": train, "epochs": 8} | more for more in ({}, {"confidence_penalty": 0.9}))
+    plain, penalised = ({"train": train, "epochs": 8} | more for more in ({}, {"confidence_penalty": {"weight": 0.9}}))
     left = [bench.train(bench.spec(phase))[1].predictions["validation"].probabilities for phase in (plain, penalised)]
     sure, unsure = (np.max(probabilities, axis=-1).mean() for probabilities in left)
     assert sure > unsure + 0.01, (sure, unsure)
@@ -179,13 +182,16 @@ one, other = (load_file(run / "head.safetensors")["output.weight"] for run in (f
 assert (one - other).abs().max() < 1e-6
 """
 
-RECIPES = {"key": (KEY, 2, TRIED_KEY), "objective": (OBJECTIVE, 3, TRIED_OBJECTIVE), "mode": (MODE, 4, TRIED_MODE)}
+RECIPES = {"key": (KEY, 2, TRIED_KEY), "objective": (OBJECTIVE, 1, TRIED_OBJECTIVE), "mode": (MODE, 4, TRIED_MODE)}
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("objective", "mode")]  # these train
 
 
 def followed(recipe: dict, package) -> None:
     """Edit a copy of the package as a recipe says."""
     for file, edits in recipe.items():
+        if isinstance(edits, str):
+            (package / file).write_text(edits)
+            continue
         text = (package / file).read_text()
         for before, after in edits if isinstance(edits, list) else [edits]:
             assert text.count(before) == 1, f"{file}: the recipe's place is gone: {before}"
@@ -194,8 +200,11 @@ def followed(recipe: dict, package) -> None:
 
 
 def copied(folder):
-    """Return a copy of the package."""
-    return shutil.copytree(HOME / "scripts/thaw", folder / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
+    """Return a copy of the package in a copy of the checkout."""
+    for name in ("scripts/thaw", "config"):
+        shutil.copytree(HOME / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HOME / "Snakefile", folder)
+    return folder / "scripts/thaw"
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -211,9 +220,7 @@ def test_what_a_strategy_may_say_works_once_its_recipe_is_followed(name, tmp_pat
     copy, made = tmp_path / "copy", tmp_path / "made"
     made.mkdir()
     followed(recipe, copied(copy))
-    (copy / "config").symlink_to(HOME / "config")
-    (copy / "thaw/home").symlink_to(HOME)
-    path = os.pathsep.join(map(str, (copy, HOME / "tests")))
+    path = os.pathsep.join(map(str, (copy / "scripts", HOME / "tests")))
     here = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", f"import sys\n{tried}", str(made)]
     done = subprocess.run(command, cwd=copy, env=here, capture_output=True, text=True)
