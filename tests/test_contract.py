@@ -18,7 +18,7 @@ from thaw.core.files import read_json
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.yaml_files import read_yaml
 from thaw.steps.train import start, taught
-from thaw.training.run_files import write_run
+from thaw.training.checkpoints import write_run
 from tiny import DECODERS, FAMILIES
 from tiny_corpus import Bench, quick, tiny_corpus
 from tiny_students import teach, with_parts, with_transfer_set

@@ -12,8 +12,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.exporting.formats import cut
 from thaw.features.batch import Batch
 from thaw.schema.head import HeadConfig
-from thaw.training.context import TaskContext
-from thaw.training.inference_cost import inference_cost
+from thaw.training.context import TaskContext, inference_cost
 from tiny_corpus import Bench, tiny_corpus
 
 LADDER = {"combine": "ladder", "width": 16, "heads": 2, "norm": True}

@@ -20,8 +20,8 @@ from thaw.evaluation.result_files import scored_rows, scored_training_rows, task
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.steps.train import start
-from thaw.training.batching import shuffled_batches
 from thaw.training.checkpoints import Start
+from thaw.training.model_trainer import shuffled_batches
 from thaw.training.objectives import Objective
 from thaw.training.training_run import train
 from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus

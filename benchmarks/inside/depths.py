@@ -18,7 +18,7 @@ from thaw.core.files import write_json
 from thaw.core.runtime import derive_seed, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
-from thaw.training.batching import shuffled_batches
+from thaw.training.model_trainer import shuffled_batches
 
 REPEATS = 3
 

@@ -14,7 +14,7 @@ import torch
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import derive_seed, set_threads
 from thaw.features.store import FeatureStore
-from thaw.training.batching import shuffled_batches
+from thaw.training.model_trainer import shuffled_batches
 
 from ..measuring import median_seconds
 

@@ -20,7 +20,7 @@ from thaw.core.runtime import set_threads
 from thaw.features.payload import Payload
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
-from thaw.training.batching import shuffled_batches
+from thaw.training.model_trainer import shuffled_batches
 
 from ..measuring import median_seconds
 

@@ -42,7 +42,6 @@ class FileProfile:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return len(next(iter(self.columns.values())))
 
     def table(self) -> str:

@@ -72,14 +72,12 @@ class JsonObject:
         return UserError(": ".join(filter(None, [str(self.path), self.place, message])))
 
     def text(self, key: str) -> str:
-        """Return a text of the object."""
         if not isinstance(self.value.get(key), str):
             what = f"'{key}' is {self.value[key]!r:.40}" if key in self.value else f"'{key}' is missing"
             raise self.mistake(f"{what}; expected a text{self._near(key)}")
         return self.value[key]
 
     def parts(self, key: str) -> list["JsonObject"]:
-        """Return the objects in a list of the object."""
         if not isinstance(self.value.get(key), list):
             raise self.mistake(f"'{key}' is missing or no list; expected SQuAD's format{self._near(key)}")
         above = f"{self.place}." if self.place else ""
@@ -102,7 +100,6 @@ def _parsed(path: Path, encoding: str):
 
 
 def _answers(question: JsonObject) -> dict[str, list]:
-    """Return the answers of a question as the Hub has them."""
     answers = [answer.value for answer in question.parts("answers")]
     impossible = question.value.get("is_impossible", False)
     if not isinstance(impossible, bool):

@@ -172,7 +172,6 @@ class TagsTarget(ClassTarget):
         return [index.get(tag, NO_TAG) for tag in value]
 
     def array(self, values: list):
-        """Return the list."""
         return values
 
     def relabelled(self, values, indices: np.ndarray | None, count: int):
@@ -215,7 +214,6 @@ class LabelSetTarget(ClassTarget):
         return column.combine_chunks().flatten().to_numpy().reshape(len(column), len(labels))
 
     def encoded(self, value, labels: list[str]):
-        """Return 0 or 1 for each label."""
         return np.isin(labels, list(value)).astype(np.float32)
 
     def array(self, values: list):
@@ -284,7 +282,6 @@ class AnswersTarget(ClassTarget):
         return shifted(values, threshold)
 
     def read(self, column, labels: list[str]):
-        """Return the answers."""
         return [Answer(value["text"], value["no_answer"]) for value in column.to_pylist()]
 
     def encoded(self, value, labels: list[str]):
@@ -292,7 +289,6 @@ class AnswersTarget(ClassTarget):
         return Answer(value, -np.inf if value else np.inf)
 
     def array(self, values: list):
-        """Return the list."""
         return values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:

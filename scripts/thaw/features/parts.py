@@ -45,7 +45,6 @@ class TokenStates(Part):
     """The states of one boundary."""
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
-        """Return the shape of a split."""
         return store.tokens(split), width
 
     def places(self, store, split: str, rows) -> np.ndarray:
@@ -67,7 +66,6 @@ class AttentionInputs(TokenStates):
         self.layer = layer
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
-        """Return the shape of a split."""
         return store.tokens(split), 3 * width
 
     def values(self, states: dict, batch) -> torch.Tensor:
@@ -80,7 +78,6 @@ class PooledSequences(Part):
     """Pooled vectors of all layers."""
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
-        """Return the shape of a split."""
         return len(store.sequences(split, np.arange(len(store.lengths(split))))), len(self.reads), len(POOLED), width
 
     def places(self, store, split: str, rows) -> np.ndarray:
@@ -97,7 +94,6 @@ class WordStates(Part):
     """The states of words in all layers."""
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
-        """Return the shape of a split."""
         return int(store.has_word(split)[0].sum()), len(self.reads), width
 
     def places(self, store, split: str, rows) -> np.ndarray:

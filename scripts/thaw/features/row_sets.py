@@ -91,7 +91,6 @@ def widened(store, masks: RowMasks, full: bool) -> RowMasks:
 
 
 def all_rows(store) -> RowMasks:
-    """Return masks of all rows."""
     return {split: np.ones(len(store.lengths(split)), bool) for split in store.splits}
 
 

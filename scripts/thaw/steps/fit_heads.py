@@ -43,9 +43,9 @@ def fit(spec: dict, arguments: Namespace) -> None:
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.training.checkpoints import write_folds, write_run
     from thaw.training.device_placement import operations, prepare, to_device
     from thaw.training.head_fitting import HeadFit
-    from thaw.training.run_files import write_folds, write_run
 
     watch = Stopwatch()
     with watch("load"):
@@ -74,8 +74,8 @@ def fit(spec: dict, arguments: Namespace) -> None:
 def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.training.checkpoints import write_folds, write_run
     from thaw.training.device_placement import operations, prepare, to_cpu, to_device
-    from thaw.training.run_files import write_folds, write_run
     from thaw.training.seeds_together import train_heads
     from thaw.training.training_run import TrainingRun
 

@@ -33,9 +33,9 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.core.files import save_tensors
     from thaw.evaluation.log_lines import result_line
     from thaw.training.adapted import BASE
+    from thaw.training.checkpoints import write_run
     from thaw.training.device_placement import prepare, to_cpu, to_device
     from thaw.training.progress import Progress
-    from thaw.training.run_files import write_run
     from thaw.training.training_run import TrainingRun, train
 
     watch = Stopwatch()

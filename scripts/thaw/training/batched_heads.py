@@ -59,7 +59,6 @@ def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def _aligned(matrix: torch.Tensor) -> torch.Tensor:
-    """Return a matrix that is aligned at 16 bytes, as that of a batch of one is."""
     return matrix.clone() if matrix.storage_offset() * matrix.element_size() % 16 else matrix
 
 

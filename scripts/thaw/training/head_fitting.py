@@ -23,13 +23,11 @@ from thaw.heads.base import Head
 from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
-from thaw.training.context import TaskContext
+from thaw.training.context import TaskContext, inference_cost
 from thaw.training.cross_validation import CrossValidated, Folds
 from thaw.training.head_candidates import HeadCandidate, candidates, choose
-from thaw.training.head_vectors import VectorReader, Vectors
-from thaw.training.inference_cost import inference_cost
+from thaw.training.head_vectors import StoredReader, VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
-from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
 
 EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
@@ -213,7 +211,6 @@ class HeadFit:
         return settings
 
     def _history(self, tried: list[HeadCandidate], scores: list[float | None], over_folds: list) -> list[dict]:
-        """Return what history.csv has of each candidate."""
         rows = [
             {"phase": 1}
             | self._settings(one)

@@ -8,10 +8,27 @@ from thaw.core.runtime import derive_seed, seeded
 from thaw.encoders.masked_model import MaskedModel
 from thaw.evaluation.result_files import Predictions
 from thaw.features.store import FeatureStore
-from thaw.training.batching import shuffled_batches
 from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
 from thaw.training.task_model import BatchLoader, TaskModel
+
+POOL = 50  # batches whose rows are sorted among themselves: little padding, and still a random order
+
+
+def shuffled_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
+    """Return one epoch's batches: positions into `lengths` [N], each once, `size` a batch but for the last.
+
+    Rows are shuffled, sorted by length within pools of 50 batches, cut into batches, and the batches shuffled, so
+    that the rows of a batch have similar lengths.
+    """
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(order), POOL * size):
+        pool = order[start : start + POOL * size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[i : i + size] for i in range(0, len(pool), size)]
+    return [batches[i] for i in random.permutation(len(batches))]
 
 
 class ModelTrainer:

@@ -144,7 +144,6 @@ class Progress:
         self.path.unlink(missing_ok=True)
 
     def _part(self, part: str, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
-        """Return the tensors of one part by name, on a device."""
         named = {name.partition(":")[::2]: value for name, value in self.tensors.items()}
         return {name: value.to(device) for (owner, name), value in named.items() if owner == part}
 

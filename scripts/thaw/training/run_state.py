@@ -9,11 +9,39 @@ from itertools import pairwise
 from operator import itemgetter
 
 import torch
+from torch.nn.utils import get_total_norm
 
 from thaw.adaptation.optimizers import together
 from thaw.adaptation.schedules import plateau_factor
+from thaw.adaptation.selectors import block
+from thaw.core.files import finite
+from thaw.evaluation.result_files import GRADIENT
 from thaw.schema.phases import PhaseConfig
-from thaw.training.gradient_log import Gradients
+
+
+class Gradients:
+    """The sums of an epoch's gradient norms by layer, on the device of the gradients."""
+
+    def __init__(self):
+        """Start an epoch."""
+        self.sums: dict[str, torch.Tensor] = {}
+        self.updates = 0
+
+    def add(self, parameters: dict[str, torch.nn.Parameter]) -> None:
+        """Add the norms of an update. Args: the parameters that train, by component and name, as `layer.1/...`."""
+        by_layer: dict[str, list[torch.Tensor]] = {}
+        for name, parameter in parameters.items():
+            if parameter.grad is not None:
+                by_layer.setdefault(block(name.partition("/")[0]), []).append(parameter.grad)
+        for layer, gradients in by_layer.items():
+            self.sums[layer] = self.sums.get(layer, 0.0) + get_total_norm(gradients)
+        self.updates += 1
+
+    def means(self) -> dict[str, float | None]:
+        """Return the means as columns of the history, None where one is not finite, and start the next epoch."""
+        columns = {GRADIENT + layer: finite(total.item() / self.updates) for layer, total in self.sums.items()}
+        self.sums, self.updates = {}, 0
+        return columns
 
 
 @dataclass
@@ -60,7 +88,6 @@ class PhaseLog:
         return bisect_left(self.history, epoch, key=itemgetter("epoch"))
 
     def add(self, spent: EpochCost) -> None:
-        """Add the cost of an epoch."""
         self.tokens += spent.tokens
         self.head_flops += spent.head_flops
         self.lengths.update(spent.lengths)

@@ -16,6 +16,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.shortening import starting_tensors
 from thaw.evaluation.answers import of_contexts
+from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
@@ -23,10 +24,8 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
-from thaw.training.context import TaskContext, start_head
-from thaw.training.epoch_log import after_epoch, log_stage
+from thaw.training.context import TaskContext, inference_cost, start_head
 from thaw.training.head_vectors import VectorReader
-from thaw.training.inference_cost import inference_cost
 from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.objectives import Objective
@@ -88,12 +87,10 @@ class TrainingRun:
 
     @property
     def device(self) -> torch.device:
-        """The device on which the run trains."""
         return self.context.device
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows of train on which the run trains."""
         return self.context.training_rows
 
     @property
@@ -290,3 +287,22 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
             break
     for run in runs:
         run.end_phase()
+
+
+def log_stage(runs: list, number: int, stage: dict) -> None:
+    """Log what a stage of some runs trains, and from where. Args: the runs; the phase's number; the stage."""
+    origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
+    batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
+    components = ", ".join(stage["components"])
+    log(f"phase {number}: trains {components}; starts from {origin}; {len(runs[0].rows)} rows{batch}")
+
+
+def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None:
+    """Log a round of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
+    phase_logs = [state.phase_log for state in training.states if state.phase_log.rows(training.epoch)]
+    losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
+    scores = [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.scored else []
+    phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
+    log(phase + epoch_line(training.place, losses, run.context.main_metric, scores))
+    if progress:
+        progress.write(run, training)

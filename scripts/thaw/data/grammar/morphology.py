@@ -35,7 +35,6 @@ DOUBLED = ("hug",)
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a noun."""
     return PLURALS.get(noun) or with_s(noun)
 
 
