@@ -107,35 +107,27 @@ class ScoreTarget(ClassTarget):
     """A number a row."""
 
     def constant(self, gold):
-        """Return the mean."""
         return float(np.mean(gold))
 
     def is_constant(self, values) -> bool:
-        """Return False: a score has no classes."""
         return False
 
     def named(self, values, labels: list[str]) -> list:
-        """Return floats."""
         return [float(value) for value in values]
 
     def read(self, column, labels: list[str]):
-        """Return the numbers."""
         return column.to_numpy().astype(np.float64)
 
     def encoded(self, value, labels: list[str]):
-        """Return the number itself."""
         return float(value)
 
     def relabelled(self, values, indices: np.ndarray | None, count: int):
-        """Return the scores as they are."""
         return values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        """Return the mean of the members' scores."""
         return np.mean([frame["prediction"].tolist() for frame in frames], axis=0), None
 
     def credit(self, gold, predicted) -> float:
-        """Return minus the distance."""
         return -abs(float(gold) - float(predicted))
 
 
@@ -143,15 +135,12 @@ class TagsTarget(ClassTarget):
     """One tag for each word of a sentence; NO_TAG where the model saw no such word."""
 
     def constant(self, gold):
-        """Return the most frequent tag."""
         return super().constant(list(chain.from_iterable(gold)))
 
     def repeated(self, constant, gold):
-        """Return the tag for every word."""
         return [[constant] * len(tags) for tags in gold]
 
     def is_constant(self, values) -> bool:
-        """Return whether a model predicts one and the same tag throughout."""
         return len({int(tag) for tags in values for tag in tags}) == 1
 
     def named(self, values, labels: list[str]) -> list:
@@ -167,7 +156,6 @@ class TagsTarget(ClassTarget):
         return [indices[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def encoded(self, value, labels: list[str]):
-        """Return tag indices."""
         index = {label: position for position, label in enumerate(labels)}
         return [index.get(tag, NO_TAG) for tag in value]
 
@@ -179,12 +167,10 @@ class TagsTarget(ClassTarget):
         return [[tag if tag == NO_TAG else int(indices[tag]) for tag in tags] for tags in values]
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        """Return what most members say of each word."""
         tags = [[most(words) for words in zip(*each, strict=True)] for each in votes(frames)]
         return [self.encoded(each, labels) for each in tags], None
 
     def credit(self, gold, predicted) -> float:
-        """Return the share of words that are right."""
         return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
 
 
@@ -194,30 +180,24 @@ class LabelSetTarget(ClassTarget):
     read_from = "probabilities"
 
     def constant(self, gold):
-        """Return the share of rows [C] that have each label."""
         return np.mean(gold, axis=0)
 
     def repeated(self, constant, gold):
-        """Return the shares for every row."""
         return np.tile(constant, (len(gold), 1))
 
     def is_constant(self, values) -> bool:
-        """Return whether a model predicts one and the same set throughout."""
         return len(np.unique(marked(values), axis=1).T) == 1
 
     def named(self, values, labels: list[str]) -> list:
-        """Return the labels of each row, in their order."""
         return [[label for label, has in zip(labels, row, strict=True) if has] for row in marked(values).T]
 
     def read(self, column, labels: list[str]):
-        """Return the probabilities [N, C]."""
         return column.combine_chunks().flatten().to_numpy().reshape(len(column), len(labels))
 
     def encoded(self, value, labels: list[str]):
         return np.isin(labels, list(value)).astype(np.float32)
 
     def array(self, values: list):
-        """Return probabilities [N, C]."""
         return np.array(values, dtype=np.float32)
 
     def relabelled(self, values, indices: np.ndarray | None, count: int):
@@ -227,7 +207,6 @@ class LabelSetTarget(ClassTarget):
         return shares
 
     def probabilities(self, predicted) -> np.ndarray | None:
-        """Return the probabilities, which the values are."""
         return predicted.values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
@@ -238,7 +217,6 @@ class LabelSetTarget(ClassTarget):
         return np.mean(votes, axis=0), None
 
     def credit(self, gold, predicted) -> float:
-        """Return 1 where the sets are the same, else 0."""
         return float(set(gold) == set(predicted))
 
 
@@ -252,7 +230,6 @@ class AnswersTarget(ClassTarget):
         return Answer("", np.inf)
 
     def repeated(self, constant, gold):
-        """Return the same answer to every question."""
         return [constant] * len(gold)
 
     def is_constant(self, values) -> bool:
@@ -260,7 +237,6 @@ class AnswersTarget(ClassTarget):
         return len({value.given for value in values}) == 1
 
     def named(self, values, labels: list[str]) -> list:
-        """Return the texts, empty for no answer."""
         return [value.given for value in values]
 
     def columns(self, values) -> dict[str, list]:
@@ -274,7 +250,6 @@ class AnswersTarget(ClassTarget):
         }
 
     def threshold(self, task: dict, gold, predicted) -> float | None:
-        """Return the threshold above which there is no answer."""
         return threshold(task, gold, predicted)
 
     def decided(self, values, threshold: float):
@@ -285,18 +260,15 @@ class AnswersTarget(ClassTarget):
         return [Answer(value["text"], value["no_answer"]) for value in column.to_pylist()]
 
     def encoded(self, value, labels: list[str]):
-        """Return the answer of a text."""
         return Answer(value, -np.inf if value else np.inf)
 
     def array(self, values: list):
         return values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        """Return the text that most members give."""
         return [self.encoded(most(each), labels) for each in votes(frames)], None
 
     def credit(self, gold, predicted) -> float:
-        """Return the F1 of the words."""
         return best_of(overlap, [(one["start"], one["text"]) for one in gold], predicted)
 
 
