@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make small encoders from the training texts that lie in results/data, where no published ones can be had.
 
-    PYTHONPATH=scripts:tests python tests/local_encoders.py results/local trec sst2_sentences stsb
+    PYTHONPATH=scripts:tests python quality/local_encoders.py results/local trec sst2_sentences stsb
 
 writes, in minutes on one core and from texts of train alone, without a label:
 
