@@ -1,8 +1,10 @@
 """The wrong formulas of `make mutants-heads`: each replaces one place, and the page names them all."""
 
+import importlib.util
 import re
 
 import head_mutants
+import mutants
 
 
 def test_each_wrong_formula_replaces_one_place():
@@ -17,3 +19,10 @@ def test_the_page_has_all_wrong_formulas():
     )
     counts = {name: len(changes) for name, changes in head_mutants.MUTANTS.items()}
     assert {name: int(count) for name, count in rows} == counts | {"all": sum(counts.values())}
+
+
+def test_what_is_mutated_and_the_tests_that_try_it_exist():
+    for module, files in mutants.TESTS.items():
+        assert importlib.util.find_spec(module), module
+        assert [name for name in files if not (mutants.HOME / f"tests/test_{name}.py").is_file()] == []
+    assert [name for name in head_mutants.FILES if not (mutants.HOME / "tests" / name).is_file()] == []
