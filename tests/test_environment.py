@@ -35,7 +35,7 @@ def test_conda_installs_the_same_pins_in_the_same_order():
 def test_the_package_needs_the_same_pins_and_those_of_tests_are_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["dependencies"] + project["optional-dependencies"]["dev"] == PINS
-    tests = LINES.index(next(line for line in LINES if line.startswith("# Tests and style")))
+    tests = LINES.index(next(line for line in LINES if line.startswith("# Tests")))
     assert project["dependencies"] == [pin for pin in PINS if LINES.index(pin) < tests]
 
 

@@ -51,7 +51,7 @@ def test_the_snakefile_of_the_convention_runs_what_the_root_one_runs(tmp_path):
 
 def test_the_environment_of_the_steps_has_the_pins_without_snakemake_and_tests():
     lines = (ROOT / "requirements.txt").read_text().splitlines()
-    steps = lines[: next(n for n, line in enumerate(lines) if line.startswith("# Tests and style"))]
+    steps = lines[: next(n for n, line in enumerate(lines) if line.startswith("# Tests"))]
     pins = [line for line in steps if "==" in line and not line.startswith("snakemake")]
     environment = yaml.safe_load((ROOT / "workflow/envs/thaw.yaml").read_text())
     assert next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)) == pins

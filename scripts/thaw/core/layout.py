@@ -70,9 +70,6 @@ WRITTEN = {
 }
 ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
 PROGRESS = "progress.safetensors"  # of a run in training
-SPELLINGS = "spellings.safetensors"  # of a store whose tokens have no vocabulary
-# Steps that declare their folder as a whole, since the names of its files follow from what they read.
-WHOLE = ("prepare", "fetch", "pretrain", "features_adapted")
 _RUN_STEPS = ("train", "fit_heads", "search_heads")
 _USUAL = {"subset": "all", "head": "linear", "variant": "base"}  # not worth a word in a log
 _DOTTED = {"weights", "of"}  # names that may hold a dot
