@@ -58,7 +58,7 @@ def thaw(plan: Plan) -> Iterator[Line]:
 
 def packages(plan: Plan) -> Iterator[Line]:
     """Compare the installed packages with the pinned ones."""
-    runtime = (HOME / "requirements.txt").read_text().partition("# Tests and style")[0]
+    runtime = (HOME / "requirements.txt").read_text().partition("# Tests")[0]
     pinned = re.findall(r"^([\w.-]+)==([\w.]+)", runtime, re.MULTILINE)
     wrong = []
     for name, version in pinned:
