@@ -10,7 +10,7 @@ all draws it would be the luckiest. What the prior expects are means over other 
   calibration.csv .png   expected losses against those that came, by number of validation rows; and in groups
   answer.txt             the answer on one task, as `thaw advise` prints it
 
-and config/replay.csv: by rule what it loses over all tasks, and its price in full fine-tunings; `thaw advise` reads it.
+and config/replay.json: by rule what it loses over all tasks, and its price in full fine-tunings; `thaw advise` reads it.
 """
 
 import sys
@@ -23,7 +23,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from answers import FULL, PROBES, ROLES, TOP_2, Record, scorer_of
-from thaw.core.files import write_text
+from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
 from thaw.decision.contrasts import Difference
@@ -38,7 +38,7 @@ from thaw.words import answer_text
 from thaw.words.numbers import number
 
 HOME = Path(__file__).resolve().parents[1]
-GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.csv"
+GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"
 FOUR = (*PROBES, TOP_2, FULL)
 RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
@@ -249,7 +249,7 @@ def main() -> None:
     """Write summary, calibration, figure, and the answer that the README shows."""
     record = Record(RECORD)
     entries = cases(record)
-    write_text(SUMMARY, summary(replay(record)).to_csv(index=False, float_format="%.4f"))
+    write_json(SUMMARY, summary(replay(record)).round(4).to_dict("records"))
     write_text(GRID / "calibration.csv", calibration(entries).to_csv(index=False, float_format="%.4f"))
     draw(groups(entries), GRID / "calibration.png")
     shown = answer_text.in_terminal(answer(record, *SHOWN)).splitlines()

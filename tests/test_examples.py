@@ -14,7 +14,6 @@ import invented
 from thaw.core.files import read_json, write_json, write_parquet, write_text
 from thaw.data.corpus import Corpus
 from thaw.outputs.evidence import disagreements, evidence_blocks, examples_page, label_errors, line_charts
-from thaw.outputs.evidence.calibration import calibration
 from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.evidence.task_predictions import TaskPredictions, read_cell
 from thaw.outputs.frame import runs_frame
@@ -117,18 +116,18 @@ def test_spans_are_counted_by_type_and_by_kind_of_error(results):
 
 def test_calibration_compares_confidence_with_accuracy(results):
     data, (full, frozen) = opened(results, "odd", ["full", "frozen"])
-    assert calibration(data, full).error == pytest.approx(0.9 - 5 / 6)
-    assert calibration(data, frozen).error == pytest.approx(0.9 - 0.5)
-    assert [round(value, 3) for value in calibration(data, frozen).points[0]] == [0.9, 0.5]
+    assert label_errors.calibration(data, full).error == pytest.approx(0.9 - 5 / 6)
+    assert label_errors.calibration(data, frozen).error == pytest.approx(0.9 - 0.5)
+    assert [round(value, 3) for value in label_errors.calibration(data, frozen).points[0]] == [0.9, 0.5]
     data, (tagged,) = opened(results, "entities", ["full"])
-    assert calibration(data, tagged) is None
+    assert label_errors.calibration(data, tagged) is None
 
 
 def test_seeds_that_are_too_sure_and_not_sure_enough_do_not_cancel(results):
     data, (full,) = opened(results, "odd", ["full"])
     right = data.gold[None] == np.array([data.gold, 1 - data.gold])
     full.values, full.probabilities = np.where(right, data.gold, 1 - data.gold), np.full((2, len(PAIRS), 2), 0.5)
-    found = calibration(data, full)
+    found = label_errors.calibration(data, full)
     assert found.error == pytest.approx(0.5) and found.points == [(0.5, 0.5)], (
         "one always right, one never, both at 0.5"
     )

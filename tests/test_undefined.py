@@ -2,7 +2,7 @@
 
 import pandas
 
-from thaw.outputs.frame.undefined import undefined_note
+from thaw.outputs.tables.footnotes import undefined_note
 
 LABELS = {"strategies": {"full": "Full"}, "tasks": {"sts": "STS"}}
 

@@ -11,7 +11,6 @@ cheapest first. Last come further seeds of those that may still gain 0.1 points 
 report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
-import csv
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import given_plan, parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.core.home import HOME
 from thaw.decision import record
 from thaw.decision.record import ADVISED, TaskAnswer
@@ -28,7 +28,7 @@ from thaw.planning.plan import Plan
 from thaw.planning.time_budget import Pace, PendingRun
 from thaw.words import answer_text
 
-REPLAYED = "Both probes, top 2 and full, decision"  # a line of config/replay.csv, which scripts/replay.py writes
+REPLAYED = "Both probes, top 2 and full, decision"  # an entry of config/replay.json, which scripts/replay.py writes
 
 
 def main(words: list[str]) -> None:
@@ -71,9 +71,8 @@ def main(words: list[str]) -> None:
 
 def _replay() -> dict[str, float]:
     """Return what the decision lost where it was replayed, by the columns of that table."""
-    with open(HOME / "config/replay.csv", encoding="utf-8", newline="") as file:
-        (line,) = (line for line in csv.DictReader(file) if line["rule"] == REPLAYED)
-    return {name: float(line[name]) for name in ("test", "reserved", "tried")}
+    (line,) = (line for line in read_json(HOME / "config/replay.json") if line["rule"] == REPLAYED)
+    return {name: line[name] for name in ("test", "reserved", "tried")}
 
 
 def next_turns(turns: list[PendingRun], decided: set[str], pace: Pace, left: float | None) -> list[PendingRun]:

@@ -7,7 +7,6 @@ import numpy as np
 from thaw.evaluation.example_slices import in_order
 from thaw.outputs import wording
 from thaw.outputs.evidence import disagreements, label_errors
-from thaw.outputs.evidence.calibration import calibration
 from thaw.outputs.evidence.line_charts import Line, chart
 from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions
@@ -126,7 +125,7 @@ def _curves(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]
 
 def _calibration(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]) -> dict | None:
     """Return the chart and the lines of calibration; None where no run has probabilities."""
-    calibrations = [calibration(data, cell) for cell in cells]
+    calibrations = [label_errors.calibration(data, cell) for cell in cells]
     if not any(calibrations):
         return None
     lines = [

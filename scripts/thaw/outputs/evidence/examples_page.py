@@ -16,7 +16,6 @@ from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPrediction
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names, section_anchor
-from thaw.outputs.frame.summary_rows import SummaryRows, of_column
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
 
@@ -33,12 +32,12 @@ def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
     records of probes and merges.
     """
     summary = aggregate.summarise(runs, "test", spec["order"])
-    groups, rows = aggregate.group_names(summary, spec["labels"]), SummaryRows(summary)
+    groups, rows = aggregate.group_names(summary, spec["labels"]), aggregate.SummaryRows(summary)
     places = [
         (column, group, name)
         for column in _first_splits(aggregate.columns(summary, spec["labels"]))
         for group, name in groups.items()
-        if of_column(rows.runs(group), column)
+        if aggregate.in_column(rows.runs(group), column)
     ]
     most = max(FEW, min(MANY, ALL_EXAMPLES // max(len(places), 1)))
     reader = _Reader(Path(results), logs, folder, _results_of_cells(runs), spec, most)
@@ -88,10 +87,10 @@ class _Reader:
         self.labels, self.corpora, self.examples, self.named = spec["labels"], {}, {}, set()
         self.marks = figure_style.marks(strategy for strategy, _ in spec["order"].get("strategies", []))
 
-    def section(self, rows: SummaryRows, column, group: tuple, name: str) -> dict:
+    def section(self, rows: aggregate.SummaryRows, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
-        predicted = of_column([*rows.runs(group), *rows.external], column)
-        baselines = of_column(rows.baselines(group), column)
+        predicted = aggregate.in_column([*rows.runs(group), *rows.external], column)
+        baselines = aggregate.in_column(rows.baselines(group), column)
         section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
         section["anchor"] = section_anchor(column.task, group)
         section["rows"] = [self._row(row) for row in [*baselines, *predicted]]

@@ -1,7 +1,5 @@
 """Figure: how alike the attention of each head is before and after adaptation, a grid of layers and heads."""
 
-from functools import partial
-
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
@@ -14,14 +12,19 @@ def build(data, spec: dict) -> panels.Figure:
     """Return a grid for each task and strategy, and to its right that of two seeds; colours have one scale."""
     maps = heads(data.probes)
     names = Names(spec, maps, run_names(data.probes, spec["labels"]))
-    low, drawn = min(maps["cosine"].min(), 0.99), []
-    for key, rows in maps.groupby(GRID, sort=False):
-        cell = dict(zip(GRID, key, strict=True))
+    low = min(maps["cosine"].min(), 0.99)
+
+    def title(cell: dict) -> str:
         words = ", ".join(names.title_words(cell, "subset", "encoder") + names.probe_if_several(cell, *PROBED))
         against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
-        draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
-        drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))
-    return panels.compose(drawn, maps, wide=2, colours="Cosine of maps; 1: no change", digits=6)
+        return f"{words}\n{names.of('run', cell['run'])}\n{against}"
+
+    def draw(axis, cell, rows) -> None:
+        panels.head_grid(axis, rows, "cosine", vmin=low, vmax=1.0)
+
+    return panels.compose(
+        panels.grouped(maps, GRID, title, draw), maps, wide=2, colours="Cosine of maps; 1: no change", digits=6
+    )
 
 
 def heads(records: list[ProbeRecord]):

@@ -1,7 +1,5 @@
 """Figure: score against the divergence of words, a point for each domain that was trained on and scored."""
 
-from functools import partial
-
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
@@ -17,7 +15,7 @@ def build(data, spec: dict) -> panels.Figure:
     last = frame[frame["layer"] == frame.groupby(["task", "encoder"])["layer"].transform("max")]
     marks = figure_style.marks(last["tested"])
 
-    def draw(axis, rows) -> None:
+    def draw(axis, cell, rows) -> None:
         for row in rows.itertuples():
             colour, marker = marks[row.tested]
             face = colour if row.trained == row.tested else "white"
@@ -26,14 +24,12 @@ def build(data, spec: dict) -> panels.Figure:
         axis.set_xlabel("Word divergence, bits")
         axis.set_ylabel(f"{wording.metric_name(spec['labels'], rows['measure'].iloc[0])} × 100")
 
-    drawn = []
-    for key, rows in last.groupby(PANEL, sort=False):
-        cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join(names.title_words(cell, *PROBED[1:]) + names.probe_if_several(cell, *PROBED))
-        drawn.append(panels.Panel(title, partial(draw, rows=rows)))
+    def title(cell: dict) -> str:
+        return "\n".join(names.title_words(cell, *PROBED[1:]) + names.probe_if_several(cell, *PROBED))
+
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     legend.append(panels.hollow_entry("fitted to another domain, or to all"))
-    return panels.compose(drawn, frame, legend)
+    return panels.compose(panels.grouped(last, PANEL, title, draw), frame, legend)
 
 
 def points(records: list[ProbeRecord], split: str):

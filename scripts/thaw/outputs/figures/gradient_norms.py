@@ -1,7 +1,5 @@
 """Figure: gradient norm of each layer in each epoch of training."""
 
-from functools import partial
-
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
@@ -19,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     frame = norms(data)
     names, looks = Names(spec, frame), _looks(sorted(set(frame["layer"]) - set(LOOKS), key=_number))
 
-    def draw(axis, rows) -> None:
+    def draw(axis, cell, rows) -> None:
         for layer, part in rows.groupby("layer", sort=False):
             axis.plot(part["passed"], part["mean"], marker="o", markersize=2.5, **looks[layer])
             band = {"alpha": 0.12, "linewidth": 0, "color": looks[layer]["color"]}
@@ -28,12 +26,12 @@ def build(data, spec: dict) -> panels.Figure:
             axis.axvline(begins - 0.5, color="#c4c9d0", linewidth=0.7)
         _axes(axis, frame)
 
-    drawn = []
-    for key, rows in frame.groupby(CELL, sort=False):
-        cell = dict(zip(CELL, key, strict=True))
+    def title(cell: dict) -> str:
         words = [wording.strategy_name(names.labels, cell["strategy"], cell["variant"])]
         words += names.several(cell, "subset", "encoder", "head")
-        drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
+        return f"{names.of('task', cell['task'])}\n{', '.join(words)}"
+
+    drawn = panels.grouped(frame, CELL, title, draw)
     legend = _legend(looks, frame) + panels.band_entry(frame, deviation=False)
     return panels.compose(drawn, frame.drop(columns=["passed", "by_updates"]), legend, digits=8)
 

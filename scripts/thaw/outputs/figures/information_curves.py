@@ -1,7 +1,5 @@
 """Figure: mutual information of layers with the labels or with the last layer, one panel per estimator."""
 
-from functools import partial
-
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.layer_values import estimates
 from thaw.outputs.frame.printed_names import Names
@@ -23,19 +21,18 @@ def build(data, spec: dict) -> panels.Figure:
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     marks = panels.marks_of_lines(frame, LINE)
 
-    def draw(axis, estimator, rows) -> None:
+    def draw(axis, cell, rows) -> None:
         for line, part in rows.groupby(LINE, sort=False):
             _line(axis, part, *marks[line], last, len(marks) == 1)
-        axis.set_ylabel(AXES.get(estimator, "Bits shared with the labels"))
+        axis.set_ylabel(AXES.get(cell["estimator"], "Bits shared with the labels"))
         panels.layer_axis(axis, int(rows["layer"].max()))
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
 
-    drawn = []
-    for key, rows in frame.groupby(PANEL, sort=False):
-        cell = dict(zip(PANEL, key, strict=True))
-        kind = cell["estimator"]
-        title = ", ".join(names.title_words(cell, "subset") + names.probe_if_several(cell, "estimator"))
-        drawn.append(panels.Panel(f"{title}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows)))
+    def title(cell: dict) -> str:
+        words = names.title_words(cell, "subset") + names.probe_if_several(cell, "estimator")
+        return f"{', '.join(words)}: {kinds[cell['estimator']]}"
+
+    drawn = panels.grouped(frame, PANEL, title, draw)
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)
         for line, mark in marks.items()

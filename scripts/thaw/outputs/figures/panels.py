@@ -5,6 +5,7 @@ A module of a figure says what its rows are and what a panel shows, and hands bo
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from thaw.core.files import atomic_write, write_text
@@ -107,6 +108,12 @@ def _point(axis, across: float, up: float, number: int) -> dict:
     """Return the place of a mark in per cent of the picture. Args: its coordinates; the number of its record."""
     left, bottom = axis.get_figure().transFigure.inverted().transform(axis.transData.transform((across, up)))
     return {"record": number, "left": round(100 * left, 2), "top": round(100 - 100 * bottom, 2)}
+
+
+def grouped(frame, columns: list[str], title: Callable[[dict], str], draw: Callable) -> list[Panel]:
+    """Return a panel for each value of some columns of a frame. Args: what names it; what draws (axis, cell, rows)."""
+    cells = [(dict(zip(columns, key, strict=True)), rows) for key, rows in frame.groupby(columns, sort=False)]
+    return [Panel(title(cell), partial(draw, cell=cell, rows=rows)) for cell, rows in cells]
 
 
 def entry(label: str, mark: tuple = (None, ""), **look):

@@ -3,8 +3,6 @@
 A line for each encoder and probe, as it was pretrained and as runs left it.
 """
 
-from functools import partial
-
 from thaw.core import plugins
 from thaw.outputs import wording
 from thaw.outputs.figures import panels
@@ -28,7 +26,8 @@ def build(data, spec: dict) -> panels.Figure:
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     marks = panels.marks_of_lines(frame, LINE)
 
-    def draw(axis, key, rows) -> None:
+    def draw(axis, cell, rows) -> None:
+        key = tuple(cell.values())
         for line, part in rows.groupby(LINE, sort=False):
             panels.curve(axis, part["layer"], part, marks[line])
         if majority.get(key) is not None:
@@ -37,11 +36,7 @@ def build(data, spec: dict) -> panels.Figure:
         axis.set_ylabel(OF_TEXTS if trained else axis_name(key[2], spec["labels"])[0])
         panels.layer_axis(axis, int(rows["layer"].max()))
 
-    drawn = []
-    for key, rows in frame.groupby(PANEL, sort=False):
-        cell = dict(zip(PANEL, key, strict=True))
-        title = "\n".join(names.title_words(cell, "subset"))
-        drawn.append(panels.Panel(title, partial(draw, key=key, rows=rows)))
+    drawn = panels.grouped(frame, PANEL, lambda cell: "\n".join(names.title_words(cell, "subset")), draw)
     legend = [panels.entry(_line_name(line._asdict(), names), mark) for line, mark in marks.items()]
     chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)
     legend += [panels.entry("; ".join(chance), **panels.REFERENCE)] if majority else []

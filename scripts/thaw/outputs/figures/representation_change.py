@@ -1,7 +1,5 @@
 """Figure: how much runs changed of each layer, and how far two seeds are from each other."""
 
-from functools import partial
-
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.layer_values import changes
 from thaw.outputs.frame.printed_names import Names
@@ -28,7 +26,7 @@ def build(data, spec: dict) -> panels.Figure:
     frame, runs = changes(data.probes).drop(columns="sd"), run_names(data.probes, spec["labels"])
     names, marks = Names(spec, frame, runs), figure_style.marks(runs)
 
-    def draw(axis, rows) -> None:
+    def draw(axis, cell, rows) -> None:
         for (run, against), part in rows.groupby(["run", "against"], sort=False):
             colour, marker = marks[run]
             whole = against == PRETRAINED
@@ -41,11 +39,11 @@ def build(data, spec: dict) -> panels.Figure:
         if measure == "weight_distance":
             axis.set_ylim(bottom=0)
 
-    drawn = []
-    for key, rows in frame.groupby(PANEL, sort=False):
-        cell = dict(zip(PANEL, key, strict=True))
+    def title(cell: dict) -> str:
         words = [names.of("probe", cell["probe"]), *names.several(cell, "encoder", "subset")]
-        drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
+        return f"{names.of('task', cell['task'])}\n{', '.join(words)}"
+
+    drawn = panels.grouped(frame, PANEL, title, draw)
     legend = [panels.entry(f"{runs[run]}, with pretrained", mark) for run, mark in marks.items()]
     legend.append(panels.entry("Two seeds of the strategy, in its colour", **SEEDS))
     return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=False), digits=6)

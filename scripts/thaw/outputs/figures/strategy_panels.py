@@ -3,7 +3,6 @@
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.summary_rows import SummaryRows
 
 COLUMNS = [
     *"task split subset encoder head strategy variant thawed embeddings".split(),
@@ -16,7 +15,7 @@ def task_panels(summary, labels: dict) -> list[tuple]:
 
     A title ends in ‡ where a run is missing.
     """
-    shown, rows_of = [], SummaryRows(summary)
+    shown, rows_of = [], aggregate.SummaryRows(summary)
     for group, name in aggregate.group_names(summary, labels).items():
         parts = rows_of.runs(group), rows_of.baselines(group), rows_of.external
         mine = summary.loc[[row.Index for part in parts for row in part]]

@@ -4,6 +4,7 @@ A row is a point of a strategy, a baseline, or external predictions. Scores are 
 sample standard deviation (n - 1), undefined for one seed.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from thaw.core.errors import UserError
@@ -173,3 +174,31 @@ def _ordered(summary, order: dict):
     )
     ordered = summary.sort_values(["_task", "_group", "rank"], kind="stable")
     return ordered.drop(columns=["_task", "_group"]).reset_index(drop=True)
+
+
+class SummaryRows:
+    """The rows of a summary by what they are, as filtering a frame for each takes ten times as long."""
+
+    def __init__(self, summary):
+        self.all = list(summary.itertuples())
+        self.external = [row for row in self.all if row.kind in EXTERNAL]
+        self._runs, self._baselines = defaultdict(list), defaultdict(list)
+        for row in self.all:
+            if row.fitted:
+                self._runs[row.subset, row.encoder, row.head].append(row)
+            elif row.baseline:
+                self._baselines[row.subset].append(row)
+
+    def runs(self, group: tuple) -> list:
+        """Return the runs of a group (subset, encoder, head)."""
+        return self._runs[group]
+
+    def baselines(self, group: tuple) -> list:
+        """Return the baselines that the runs of a group are compared with."""
+        subset, encoder, _ = group
+        return [row for row in self._baselines[subset] if row.encoder in ("", encoder)]
+
+
+def in_column(rows: list, column: Column) -> list:
+    """Return those of some rows that are on the task and split of a column."""
+    return [row for row in rows if (row.task, row.split) == (column.task, column.split)]

@@ -13,8 +13,8 @@ from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import FLAGS, combined, flags_of, jointly, printed
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
-from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.render.typed_table import Cell, Group, Table, text_row
+from thaw.outputs.tables.footnotes import undefined_note
 
 NO_SEED = "no seed has all scores"
 

@@ -5,9 +5,9 @@ from collections import Counter
 from thaw.core.errors import UserError
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN, WITHIN
 from thaw.outputs import wording
-from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.render.typed_table import Group, Table, text_row
 from thaw.outputs.tables.claims import count, notes_of, said, tested
+from thaw.outputs.tables.footnotes import undefined_note
 from thaw.statistics.bootstrap import student_interval
 
 TITLES = ("Answer", "Mean", "By task")

@@ -10,8 +10,8 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import FLAGS, Contrasts, jointly
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.frame.undefined import undefined_note
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
+from thaw.outputs.tables.footnotes import undefined_note
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 

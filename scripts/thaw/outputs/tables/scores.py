@@ -10,7 +10,6 @@ from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.frame.summary_rows import SummaryRows
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import ALIKE, Cell, Group, Row, Table, said
 from thaw.outputs.tables import footnotes
@@ -44,7 +43,7 @@ def _of_role(data, spec: dict, role: str) -> Table:
     contrasts = Contrasts(runs, role, data.predictions) if spec.get("intervals") else None
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
-    names, summarised = aggregate.group_names(summary, labels), SummaryRows(summary)
+    names, summarised = aggregate.group_names(summary, labels), aggregate.SummaryRows(summary)
     validated, marks = aggregate.validation_means(runs), footnotes.warning_marks(summary)
     theirs = {group: {row.Index: row for row in summarised.baselines(group)} for group in names}
     common = set.intersection(*map(set, theirs.values()))
@@ -150,7 +149,7 @@ def _interval_notes(rows: list[Row], fewest: int) -> list[str]:
     return lines
 
 
-def _costs(row: Row, names: list[str], summarised: SummaryRows) -> list[Cell]:
+def _costs(row: Row, names: list[str], summarised: aggregate.SummaryRows) -> list[Cell]:
     """Return the costs of a strategy over the tasks that it was run on; blank where a run did not note them.
 
     Its share is of full fine-tuning's price there.
