@@ -10,7 +10,7 @@ all draws it would be the luckiest. What the prior expects are means over other 
   calibration.csv .png   expected losses against those that came, by number of validation rows; and in groups
   answer.txt             the answer on one task, as `thaw advise` prints it
 
-and config/replay.json: by rule what it loses over all tasks, and its price in full fine-tunings; `thaw advise` reads it.
+and config/replay.json: by rule what it loses over all tasks, and its price in full fine-tunings (for `thaw advise`).
 """
 
 import sys
