@@ -1,11 +1,14 @@
 """What the intervals are worth: coverage, error rates and power, simulated with the functions that are used.
 
 Differences between two strategies are drawn by seed and test row, in points: a part by seed, a part by row, and a part
-by both. `python quality/statistics_page.py` writes docs/explanation/statistics.md from the record.
+by both. `PYTHONPATH=.:scripts python quality/simulate_statistics.py` writes the record in some minutes. The site's page
+on statistics shows it (scripts/simulated_tables.py).
 """
 
 import numpy as np
 
+from simulated_tables import RECORD
+from thaw.core.files import write_json
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN
 from thaw.outputs.frame.paired_differences import jointly
 from thaw.outputs.tables import relative
@@ -15,6 +18,7 @@ from thaw.statistics.aggregation import least, least_lasting
 # Variances of a row's difference: of one seed 0.055, of two seeds' mean 0.03, near what two real tasks have.
 BY_ROW, BY_BOTH = 0.01, 0.045
 ROWS = 500
+TIMES = 5  # hundreds of repeats
 
 
 def simulated(times: int = 1) -> dict[str, list[dict]]:
@@ -184,3 +188,7 @@ def _rate(values) -> float:
 
 def _mean(values) -> float:
     return round(float(np.mean(values)), 2)
+
+
+if __name__ == "__main__":
+    write_json(RECORD, {"rows": ROWS, "times": TIMES} | simulated(TIMES))

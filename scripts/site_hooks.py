@@ -27,7 +27,7 @@ def on_files(files, config):
     """Add a page for each file and folder outside docs/ that some page links to, and for what these link to."""
     from mkdocs.structure.files import File
 
-    texts = {name: generated(name) for name in GENERATED}
+    texts = {name: called(*source)() for name, source in GENERATED.items()}
     for name, text in texts.items():
         files.append(File.generated(config, name, content=text))
     committed = [page for page in files.documentation_pages() if page.abs_src_path]
@@ -45,17 +45,18 @@ def on_files(files, config):
     return files
 
 
-def generated(name: str) -> str:
-    """Return a page of GENERATED as Markdown."""
-    module, function = GENERATED[name]
+def called(module: str, function: str):
+    """Return a function of a module in scripts/."""
     if (scripts := str(ROOT / "scripts")) not in sys.path:  # mkdocs takes away what a hook adds when it is loaded
         sys.path.insert(0, scripts)
-    return getattr(import_module(module), function)()
+    return getattr(import_module(module), function)
 
 
 def on_page_markdown(markdown, page, **_):
     """Point the links of a page to the pages that `on_files` made."""
     place = page.file.src_uri
+    if "<!-- simulated: " in markdown:
+        markdown = called("simulated_tables", "filled")(markdown)
     source = original(place) if place.startswith("files/") else posixpath.join("docs", place)
     return LINK.sub(lambda link: link[1] + rewritten(link[2], source, place) + (link[3] or "") + link[4], markdown)
 
