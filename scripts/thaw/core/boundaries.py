@@ -56,6 +56,21 @@ def cached_layers_read(phases: list[dict]) -> list[int]:
     return sorted({n for stage in stages for n in (stage["boundary"], *stage.get("reads", [])) if n is not None})
 
 
+def uppermost(count: int | None, layers: int) -> list[int]:
+    """Return the boundaries of so many layers from the top; None for all with the embeddings."""
+    return list(range(layers + 1 - (count or layers + 1), layers + 1))
+
+
+def spaced(every: int, layers: int) -> list[int]:
+    """Return the embeddings and one boundary in `every` from the top, ascending."""
+    return [0, *range(layers, 0, -every)[::-1]]
+
+
+def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
+    """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
+    return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+
+
 def taught_parts(phases: list[dict]) -> list[int | str]:
     """Return what the phases of a spec read of a teacher: boundaries, and the attention of layers by its name."""
     states = {teacher for phase in phases for _, teacher in phase.get("pairs", [])}

@@ -3,8 +3,8 @@
 import re
 
 from thaw.core import phrases
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.declarations.task_types import METRIC_LABELS
+from thaw.statistics.aggregation import FEWEST_OF_INTERVAL
 from thaw.words.numbers import DASH, count, interval, number, operations, points, seconds, short, with_interval
 
 listing, plural, rate = phrases.listing, phrases.plural, phrases.rate

@@ -1,12 +1,13 @@
 """Whether a student, what it learns from a teacher, and what is compared fit together. No torch."""
 
 from thaw.adaptation.selectors import boundary
+from thaw.core.boundaries import that_train
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, that_train
+from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig
 from thaw.schema.strategy import StrategyConfig
 
 

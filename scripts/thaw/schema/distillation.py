@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from thaw.core.boundaries import that_train
 from thaw.schema.entry import Count
 from thaw.schema.keys import ConfigModel
 
@@ -39,11 +40,6 @@ def _at_depth(layer: int, layers: int, others: int | None) -> int:
     if layer * others % layers:
         raise ValueError(f"map: same: layer {layer} of {layers} has none of {others} at its depth; say map: {{2: 4}}")
     return layer * others // layers
-
-
-def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
-    """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
-    return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
 
 class HiddenConfig(ConfigModel):

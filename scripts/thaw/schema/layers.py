@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from thaw.core.boundaries import spaced, uppermost
 from thaw.core.errors import suggestion
 from thaw.schema.keys import ConfigModel, Key, fields_by_name
 
@@ -105,7 +106,7 @@ class LastLayersConfig(LayersConfig):
 
     def reads(self, layers: int) -> list[int]:
         """Return the boundaries that are read, the uppermost ones."""
-        return _within(list(range(layers + 1 - (self.last or layers + 1), layers + 1)), self.last, layers)
+        return _within(uppermost(self.last, layers), self.last, layers)
 
 
 class PlainCombinationConfig(LastLayersConfig):
@@ -211,7 +212,7 @@ class LadderConfig(LayersConfig):
         """Return the boundaries that are read of an encoder of L layers; an encoder without any is a ValueError."""
         if not layers:
             raise ValueError("layers: combine: ladder needs an encoder with layers, and this one has none")
-        return [0, *range(layers, 0, -self.every)[::-1]]
+        return spaced(self.every, layers)
 
 
 MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig, LadderConfig)

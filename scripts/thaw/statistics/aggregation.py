@@ -6,6 +6,8 @@ from thaw.core.errors import UserError
 
 FAILED = 0.9  # a score of at most this share of the best one (code of Lee et al. 2019)
 
+FEWEST_OF_INTERVAL = 3  # with fewer seeds an interval says nothing of seeds: it is of the test rows alone
+
 
 def mean(scores: Iterable[float]) -> float | None:
     """Return the mean of some scores; None without any."""

@@ -11,9 +11,8 @@ from zlib import crc32
 
 import numpy as np
 
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.evaluation.weighted_metrics import Scorer
-from thaw.statistics.aggregation import least_lasting
+from thaw.statistics.aggregation import FEWEST_OF_INTERVAL, least_lasting
 
 DRAWS = 1000
 AT_ONCE = 2_000_000  # drawn examples that are held in memory

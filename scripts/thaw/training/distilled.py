@@ -7,9 +7,10 @@ import torch
 from torch import nn
 
 from thaw.adaptation.selectors import boundary
+from thaw.core.boundaries import that_train
 from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
-from thaw.schema.distillation import SHARED, DistilConfig, that_train
+from thaw.schema.distillation import SHARED, DistilConfig
 from thaw.training.distillation_losses import (
     relation_distance,
     soft_targets,
