@@ -252,7 +252,7 @@ def test_attention_over_layers_is_exported(houses, tmp_path, family, kind, norm,
     assert formats.write(source, tmp_path) == "encoder_and_head"
     found = read_again(source, tmp_path)["splits"]["test"]
     assert found["largest_difference"] < 1e-5 and found["changed"] == 0
-    assert "learned attention at each token" in card(source, "encoder_and_head")
+    assert "layers: {combine: attention, " in card(source, "encoder_and_head")
 
 
 def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_path):
@@ -266,7 +266,7 @@ def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_p
     assert formats.write(source, tmp_path) == "token_classification"
     assert AutoModelForTokenClassification.from_pretrained(tmp_path).config.num_hidden_layers == 2
     assert read_again(source, tmp_path)["passed"]
-    assert "reading layer 2 (the encoder has 3 layers)" in card(source, "token_classification")
+    assert "layers: {combine: one, layer: 2} (the encoder has 3 layers)" in card(source, "token_classification")
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])

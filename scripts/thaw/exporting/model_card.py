@@ -295,7 +295,7 @@ def _about(source: FinishedRun) -> dict[str, str]:
     head, layers = source.head.kind, ""
     if source.head.layers != LAST_LAYER:
         said = written(stated(source.head.layers, every=True))
-        layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
+        layers = f"; layers: {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": (", ".join(source.labels) or "none: it gives a score")
