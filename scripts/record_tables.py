@@ -383,7 +383,7 @@ def draw_sizes(path: Path) -> pd.DataFrame:
 
 
 OTHERS = {
-    "rules": lambda: replay.replay_rows(pd.read_csv(replay.SUMMARY)),
+    "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
     "calibration": lambda: replay.calibration_rows(pd.read_csv(replay.GRID / "calibration.csv")),
     "sizes": sizes,
     "curve": curve,
