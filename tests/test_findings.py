@@ -13,7 +13,8 @@ from test_papers import planned
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
-from thaw.outputs.tables import claims, over_tasks
+from thaw.outputs.tables import claims
+from thaw.papers import over_tasks
 from thaw.schema.yaml_files import read_yaml
 
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}

@@ -7,9 +7,9 @@ import torch
 import invented
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.gradient_norms import build, norms
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import CELL
+from thaw.papers.gradient_norms import build, norms
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig

@@ -21,7 +21,7 @@ from thaw.encoders.fewer_heads import take_out
 from thaw.encoders.transformers import Encoder
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
-from thaw.outputs.tables import removed_heads
+from thaw.papers import removed_heads
 from thaw.probes.head_importance import SHARES, masked
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus

@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel
 import invented
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
-from thaw.outputs.tables import parameters
+from thaw.papers import parameters
 
 WIDTH, INNER, WORDS, PLACES, LAYERS = 8, 32, 50, 16, 3
 

@@ -6,8 +6,9 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures import figure_style, layer_mix, probe_heatmap
+from thaw.outputs.figures import figure_style, layer_mix
 from thaw.outputs.frame.output_data import OutputData
+from thaw.papers import probe_heatmap
 
 LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
 MIXES = {

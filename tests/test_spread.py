@@ -9,7 +9,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.render import table_formats
-from thaw.outputs.tables import variance
+from thaw.papers import variance
 from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState

@@ -20,7 +20,8 @@ from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import Group, Table, text_row
-from thaw.outputs.tables import footnotes, scores, transfer_matrix
+from thaw.outputs.tables import footnotes, scores
+from thaw.papers import transfer_matrix
 
 
 @pytest.fixture(scope="module")

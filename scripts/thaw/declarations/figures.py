@@ -57,12 +57,6 @@ FIGURES = {
         options.ReferenceOptions,
         needs=(Requirement.FULL_AND_FROZEN,),
     ),
-    "gradient_figure": OutputKind(
-        "thaw.outputs.figures.gradient_norms:build",
-        "norm of each layer's gradient by epoch, a panel for each task and strategy; needs `gradients: true` in the "
-        "experiment",
-        needs=(Requirement.GRADIENTS,),
-    ),
     "probe_figure": OutputKind(
         "thaw.outputs.figures.probe_curves:build",
         "score by layer of each probe that the experiment names, a panel for each task, a line for each encoder and "
@@ -73,22 +67,6 @@ FIGURES = {
     "normalised_figure": OutputKind(
         "thaw.outputs.figures.normalised_curves:build",
         "scores of linear probes by layer, each task on a scale of its own, pretrained and adapted side by side",
-        options.SplitOptions,
-        **OF_PROBES,
-    ),
-    "change_figure": OutputKind(
-        "thaw.outputs.figures.representation_change:build",
-        "how far each layer of an adapted encoder is from the pretrained one, and two seeds from each other",
-        **OF_PROBES,
-    ),
-    "attention_figure": OutputKind(
-        "thaw.outputs.figures.attention_change:build",
-        "how alike the attention of each head is before and after adaptation, a grid of layers and heads",
-        **OF_PROBES,
-    ),
-    "heat_figure": OutputKind(
-        "thaw.outputs.figures.probe_heatmap:build",
-        "scores of probes as a map, tasks by layers",
         options.SplitOptions,
         **OF_PROBES,
     ),
@@ -113,15 +91,6 @@ FIGURES = {
         "scored",
         options.SplitOptions,
         **OF_PROBES,
-    ),
-    "heads_figure": OutputKind(
-        "thaw.outputs.figures.head_pruning:build",
-        "importance of attention heads, and the score without those that matter least",
-        **OF_PROBES,
-    ),
-    "validation_figure": OutputKind(
-        "thaw.outputs.figures.validation_curves:build",
-        "score on validation while training, by updates, a panel for each task, a line for each strategy",
     ),
     "quantile_figure": OutputKind(
         "thaw.outputs.figures.task_quantiles:build",

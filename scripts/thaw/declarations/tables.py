@@ -21,12 +21,6 @@ TABLES = {
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
     ),
-    "transfer_matrix": OutputKind(
-        "thaw.outputs.tables.transfer_matrix:build",
-        "where runs were trained by where they were tested, for tasks that name each other in `transfer_sets:`",
-        needs=(Requirement.TRANSFER,),
-        adds=RUNS,
-    ),
     "paper_table": OutputKind(
         "thaw.outputs.tables.reproduction:build",
         "a table of config/reference: each published number, ours with its interval, the difference, and what is not "
@@ -56,13 +50,6 @@ TABLES = {
         adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
         use=Use.CLAIMS,
     ),
-    "over_tasks_table": OutputKind(
-        "thaw.outputs.tables.over_tasks:build",
-        "claims over all tasks: on how many the difference is higher, lower or open, and its mean over them",
-        options.OverTasksOptions,
-        needs=(Requirement.CLAIMS,),
-        adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
-    ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
         "by task the strategy to take, and of each one its expected loss and its price",
@@ -78,14 +65,6 @@ TABLES = {
         options.ServingOptions,
         needs=(Requirement.FULL_AND_SWEEP,),
         adds=(*RUNS, Addition.LAYERS),
-    ),
-    "spread_table": OutputKind(
-        "thaw.outputs.tables.variance:build",
-        "how much of the standard deviation of scores comes from initialisation, data order and the draw of "
-        "the subset, for an experiment with several seeds, orders or draws",
-        options.SplitOptions,
-        needs=(Requirement.LEVELS,),
-        adds=RUNS,
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.relative:build",
@@ -127,11 +106,6 @@ TABLES = {
         "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",
         **OF_PROBES,
     ),
-    "head_removal_table": OutputKind(
-        "thaw.outputs.tables.removed_heads:build",
-        "score, parameters and time of fine-tuned models without a share of their attention heads",
-        **OF_PROBES,
-    ),
     "layer_table": OutputKind(
         "thaw.outputs.tables.by_layer:build",
         "scores of probes by layer, a row for each task and score, a group for each encoder, pretrained or adapted: "
@@ -151,10 +125,6 @@ TABLES = {
         "give",
         options.SplitOptions,
         **OF_PROBES,
-    ),
-    "parameter_table": OutputKind(
-        "thaw.outputs.tables.parameters:build",
-        "how many parameters of each encoder are in its embeddings, a layer and its pooler",
     ),
 }
 TABLES |= plugins.shipped("TABLES")

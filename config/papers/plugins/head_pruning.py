@@ -1,5 +1,16 @@
 """Figure: importance of attention heads, and the score after removing heads."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "heads_figure": OutputKind(
+        "thaw.papers.head_pruning:build",
+        "importance of attention heads, and the score without those that matter least",
+        **OF_PROBES,
+    ),
+}
+
+
 from functools import partial
 
 from thaw.outputs import wording

@@ -1,5 +1,18 @@
 """Figure: which layer serves which task best, a row for each task and score, a column for each layer."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "heat_figure": OutputKind(
+        "thaw.papers.probe_heatmap:build",
+        "scores of probes as a map, tasks by layers",
+        options.SplitOptions,
+        **OF_PROBES,
+    ),
+}
+
+
 import textwrap
 from functools import partial
 

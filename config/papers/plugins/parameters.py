@@ -1,5 +1,15 @@
 """A table of parameter counts: embeddings, each layer and pooler of an encoder."""
 
+from thaw.declarations.output_kind import OutputKind
+
+TABLES = {
+    "parameter_table": OutputKind(
+        "thaw.papers.parameters:build",
+        "how many parameters of each encoder are in its embeddings, a layer and its pooler",
+    ),
+}
+
+
 from thaw.core import layout
 from thaw.encoders.parameter_counts import parameter_counts
 from thaw.outputs import wording

@@ -1,5 +1,16 @@
 """Figure: how much runs changed of each layer, and how far two seeds are from each other."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "change_figure": OutputKind(
+        "thaw.papers.representation_change:build",
+        "how far each layer of an adapted encoder is from the pretrained one, and two seeds from each other",
+        **OF_PROBES,
+    ),
+}
+
+
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.layer_values import changes
 from thaw.outputs.frame.printed_names import Names

@@ -1,5 +1,16 @@
 """A table of fine-tuned models without a share of their attention heads: score, parameters and time."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+TABLES = {
+    "head_removal_table": OutputKind(
+        "thaw.papers.removed_heads:build",
+        "score, parameters and time of fine-tuned models without a share of their attention heads",
+        **OF_PROBES,
+    ),
+}
+
+
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.printed_names import Names

@@ -1,5 +1,16 @@
 """Figure: how alike the attention of each head is before and after adaptation, a grid of layers and heads."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "attention_figure": OutputKind(
+        "thaw.papers.attention_change:build",
+        "how alike the attention of each head is before and after adaptation, a grid of layers and heads",
+        **OF_PROBES,
+    ),
+}
+
+
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names

@@ -1,5 +1,19 @@
 """A table of claims over tasks: on how many the difference is higher, lower or open, and its mean over them."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+TABLES = {
+    "over_tasks_table": OutputKind(
+        "thaw.papers.over_tasks:build",
+        "claims over all tasks: on how many the difference is higher, lower or open, and its mean over them",
+        options.OverTasksOptions,
+        needs=(Requirement.CLAIMS,),
+        adds=(Addition.DIFFERENCES, Addition.CLAIMS, Addition.DRAWS),
+    ),
+}
+
+
 from collections import Counter
 
 from thaw.core.errors import UserError

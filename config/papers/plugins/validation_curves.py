@@ -1,5 +1,15 @@
 """Figure: the score on validation while training, by updates (Howard and Ruder 2018, figure 4)."""
 
+from thaw.declarations.output_kind import OutputKind
+
+FIGURES = {
+    "validation_figure": OutputKind(
+        "thaw.papers.validation_curves:build",
+        "score on validation while training, by updates, a panel for each task, a line for each strategy",
+    ),
+}
+
+
 from functools import partial
 
 from thaw.core.errors import UserError

@@ -1,5 +1,20 @@
 """A table of variance components: how initialisation, data order and subset contribute to the spread of scores."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+TABLES = {
+    "spread_table": OutputKind(
+        "thaw.papers.variance:build",
+        "how much of the standard deviation of scores comes from initialisation, data order and the draw of "
+        "the subset, for an experiment with several seeds, orders or draws",
+        options.SplitOptions,
+        needs=(Requirement.LEVELS,),
+        adds=(Addition.DIFFERENCES,),
+    ),
+}
+
+
 import re
 from math import prod, sqrt
 

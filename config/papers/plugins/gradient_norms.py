@@ -1,5 +1,17 @@
 """Figure: gradient norm of each layer in each epoch of training."""
 
+from thaw.declarations.output_kind import OutputKind, Requirement
+
+FIGURES = {
+    "gradient_figure": OutputKind(
+        "thaw.papers.gradient_norms:build",
+        "norm of each layer's gradient by epoch, a panel for each task and strategy; needs `gradients: true` in the "
+        "experiment",
+        needs=(Requirement.GRADIENTS,),
+    ),
+}
+
+
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
