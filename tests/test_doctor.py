@@ -40,7 +40,7 @@ def test_what_cannot_end_here_is_a_problem_and_says_what_to_change(asked):
 
 def test_a_wrong_selection_is_one_sentence(home):
     done = forked.run(["thaw.cli.main", "doctor", "--config", "seed=[1]"])
-    assert done.returncode == 1 and done.stderr.startswith("error: --config: seed: unknown key; did you mean 'seeds'?")
+    assert done.returncode == 1 and done.stderr.startswith("error: --config: seed: write seeds")
 
 
 H100 = ("NVIDIA H100 80GB HBM3", 85_029_158_912, (9, 0))

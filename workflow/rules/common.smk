@@ -37,7 +37,7 @@ CORES = workflow.resource_settings.cores if workflow.local_exec and not workflow
 
 
 # Finished runs of an earlier version noted each boundary that they read as an input: `tokens` stands for them now.
-IS_PART = re.compile(r"/(features|taught)/.+/(b\d+|pooled|words|attention\d+)\.json$")
+IS_PART = re.compile(r"\b(features|taught)/.+/(b\d+|pooled|words|attention\d+)\.json$")
 noted_input = PersistenceBase.input
 PersistenceBase.input = lambda self, file: without_parts(noted_input(self, file))
 
