@@ -107,8 +107,6 @@ def test_the_server_ends_with_who_started_it_after_its_last_job(tmp_path):
         ({}, ["-c"], 2),
         ({}, ["-c", "1"], 1),
         ({"compute": {"threads": 8}}, ["--cores=4"], 4),
-        ({"compute": {"threads": 1}}, ["--cores=2", "--config", "seeds=[1]"], 1),
-        ({"compute": {"threads": 1}}, ["--cores=2", "--configfiles", "my.yaml", "-C", "seeds=[1]"], 1),
         ({}, ["--dry-run"], None),
         ({}, ["--cores", "2", "-n"], None),
         ({}, ["--workflow-profile", "slurm"], None),
