@@ -20,7 +20,7 @@ ALLOWED = {
     "anatomy.py: probe_ids": "an encoder is studied on the CPU, before it is moved",
     "anatomy.py: _run": "the same",
     "call_times.py: _inputs": "ids are drawn by a generator of the CPU, and sent as a whole",
-    "cutting.py: cut": "an exported model is made and checked on the CPU",
+    "formats.py: cut": "an exported model is made and checked on the CPU",
     "ladder_pruning.py: computes_the_same": "the encoder is read on the CPU, before the head is moved",
     "ladder_pruning.py: copy_pruned_layers": "the same",
     "parity.py: _batch": "ids and lengths are drawn on the CPU, and the batch is sent as a whole",
