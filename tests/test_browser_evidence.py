@@ -30,12 +30,12 @@ def report(invented_results, invented_frame, tmp_path_factory):
     figure = cost_front.build(OutputData("", invented_frame), invented.shown("a", "cost_figure"))
     figure.write(folder / "figures/layers")
 
-    def keep_figures(path, text) -> None:
-        if path.parent.name != "figures":
-            path.write_text(text)
+    def but_figures(write):
+        return lambda path, content: write(path, content) if path.parent.name != "figures" else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(invented, "write_text", keep_figures)
+        for name in ("write_text", "write_json"):
+            patch.setattr(invented, name, but_figures(getattr(invented, name)))
         patch.setattr(shown_outputs, "ON_DEMAND", 1000)
         return invented.draw_report(results, folder)
 

@@ -359,7 +359,10 @@ def test_experiments_of_a_plan_have_one_folder_of_data_as_many_threads_and_free_
     with pytest.raises(UserError, match=rf"other\.yaml:\d+: {said}; give both the same, or run them one by one"):
         load_plan({"experiments": ["one", "other"]}, tmp_path)
     both = load_plan({"experiments": ["one", "other"]} | own, tmp_path)
-    assert (both.experiments[0].data_dir, both.threads) == (own.get("data_dir", "one"), own.get("compute", {}).get("threads", 1))
+    assert (both.experiments[0].data_dir, both.threads) == (
+        own.get("data_dir", "one"),
+        own.get("compute", {}).get("threads", 1),
+    )
 
 
 def test_experiments_of_a_plan_search_with_the_same_seeds(home, tmp_path):

@@ -117,7 +117,9 @@ def test_the_strategies_of_the_guide_keep_what_it_says(home, tmp_path):
 def test_the_costs_of_a_student_are_means_over_tasks_and_not_over_test_splits():
     common = {"subset": "all", "encoder": "tiny", "head": "linear", "kind": "run", "strategy": "s", "variant": "base"}
     splits = [("two", "dev", 10.0, 1e6), ("two", "test", 10.0, 1e6), ("one", "test", 40.0, 3e6)]
-    rows = pandas.DataFrame([common | dict(zip(COSTS, split, strict=True)) | {"mean": 50.0, "seeds": 1} for split in splits])
+    rows = pandas.DataFrame(
+        [common | dict(zip(COSTS, split, strict=True)) | {"mean": 50.0, "seeds": 1} for split in splits]
+    )
     columns = [Column(task, split, task, "accuracy", False) for task, split, *_ in splits]
     cells = students._cells(rows, columns, {}, 4e6, {"taught_by": "", "layers": 2})
     assert [cell.text for cell in cells[3:]] == ["–", "2", "25\u202fs", "4.0", "2"]

@@ -21,7 +21,7 @@ const copying = (name, text) => {
 };
 const shownRows = (table) => {
   const text = (cell) => [...cell.childNodes].filter((node) => node.nodeName !== "DETAILS")
-    .map((node) => node.textContent.replace(/\s+/g, " ").trim()).filter(Boolean).join(" ");
+    .map((node) => node.textContent.replace(/[ \n\t\r]+/g, " ").trim()).filter(Boolean).join(" ");
   return [...table.rows].filter((row) => !row.closest("[hidden]")).map((row) => [...row.cells].filter((cell) => !cell.hidden).map(text));
 };
 const TEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "±": "$\\pm$", "×": "$\\times$",
