@@ -17,7 +17,7 @@ from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
 from thaw.features import extract
 from thaw.features.store import FeatureStore
-from thaw.probes.attention_similarity import cosines
+from thaw.papers.attention_similarity import cosines
 from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.masked_losses import masked_loss
 from thaw.training.adapted import AdaptedEncoder

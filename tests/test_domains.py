@@ -16,9 +16,9 @@ from thaw.data.preparation import prepare
 from thaw.outputs.figures.domain_shift import build, points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
+from thaw.papers.domain_divergence import Domains, domain_divergence
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.probes.domain_divergence import Domains, domain_divergence
 from thaw.probes.reading import Reading
 from thaw.schema.yaml_files import read_yaml
 from tiny import WORDS

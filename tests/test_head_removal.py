@@ -17,12 +17,11 @@ from test_adapted import SUBSET, Adaptation
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.data.corpus import rows_outside
-from thaw.encoders.fewer_heads import take_out
 from thaw.encoders.transformers import Encoder
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.papers import removed_heads
-from thaw.probes.head_importance import SHARES, masked
+from thaw.papers.attention_heads import SHARES, masked, take_out
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
 

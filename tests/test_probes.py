@@ -13,9 +13,9 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Scale
+from thaw.papers.online_coding import mdl
 from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
-from thaw.probes.mdl import mdl
 from thaw.probes.reading import Reading
 from thaw.training.head_candidates import best_strength
 from tiny_corpus import Bench, tiny_corpus

@@ -8,15 +8,20 @@ import torch
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.stats import spearmanr
 
-from thaw.probes.measures.tree_measures import (
+from thaw.papers.structural_probe import (
+    Space,
+    TreeReading,
+    Trees,
+    _of_known,
     attachment,
     correlation,
+    losses,
+    measured,
     root_accuracy,
     spanning_tree,
     tree_depths,
     tree_distances,
 )
-from thaw.probes.structural import Space, TreeReading, Trees, _of_known, losses, measured
 from tiny_trees import TreeBench, tree_corpus
 
 

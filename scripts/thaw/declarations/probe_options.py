@@ -5,12 +5,10 @@ A kind whose keys are not among these has a model of its own next to its declara
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from thaw.declarations.value_types import Id
 
-# Shares of the training rows after which online coding fits again: those of Voita and Titov 2020, section 4.1.
-PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
 WORD_EMBEDDINGS = "word_embeddings"  # layer 0 without positions and token types
 STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
 
@@ -62,21 +60,6 @@ class LinearOptions(PoolingOptions, StrengthOptions, ChoiceOptions):
     """A linear probe whose strength is chosen."""
 
 
-class MdlOptions(PoolingOptions, StrengthOptions):
-    """Online coding."""
-
-    portions: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
-        PORTIONS, min_length=1, description="shares of the training rows after which the probe is fitted again"
-    )
-
-    @field_validator("portions")
-    @classmethod
-    def _rising(cls, portions: list[float]) -> list[float]:
-        if sorted(set(portions)) != portions:
-            raise ValueError("portions must rise")
-        return portions
-
-
 class InformationOptions(LinearOptions):
     """Estimators of mutual information."""
 
@@ -103,10 +86,6 @@ class ExampleOptions(ProbeOptions):
     examples: int = Field(1000, ge=1, description="texts that are read, at most; always the same")
 
 
-class HeadImportanceOptions(LinearOptions, ExampleOptions):
-    """A linear probe, and the texts on which attention heads are masked."""
-
-
 class RemovalOptions(PoolingOptions, ExampleOptions):
     """The texts on which parts of a model are removed."""
 
@@ -130,20 +109,6 @@ class EdgeOptions(DescentOptions):
     projection: int = Field(256, ge=1, description="width that the tokens of a span are projected to")
     hidden: int = Field(256, ge=1, description="width of the hidden layer")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout of the hidden layer")
-
-
-class StructuralOptions(DescentOptions):
-    """The space of a structural probe."""
-
-    rank: int | None = Field(
-        None, ge=1, description="dimensions of the space of the tree; default: the width of the encoder"
-    )
-
-
-class DomainOptions(LinearOptions):
-    """Linear probes by domain."""
-
-    domain: Id = Field(description="the target of the corpus, of kind label, that names each row's domain")
 
 
 class PluginOptions(LinearOptions):

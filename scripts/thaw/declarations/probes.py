@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from thaw.core import plugins
 from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.probe_options import (
-    DomainOptions,
     EdgeOptions,
     ExampleOptions,
-    HeadImportanceOptions,
     InformationOptions,
     LinearOptions,
     LogMeOptions,
-    MdlOptions,
     PluginOptions,
     ProbeOptions,
-    RemovalOptions,
-    StructuralOptions,
     TokenOptions,
 )
 from thaw.declarations.task_types import PAIR_TYPES, PREDICTED_TYPES, TARGET_OF_TYPE, TASK_TYPES, TEXTS_OF_TYPE
@@ -77,11 +72,7 @@ class PluginKind(ProbeKind):
         return plugins.load(self.source)
 
 
-VECTORS, EDGES, TREES = (
-    ProbeInput("thaw.probes.reading:Reading"),
-    ProbeInput("thaw.probes.edge_reading:EdgeReading"),
-    ProbeInput("thaw.probes.structural:TreeReading"),
-)
+VECTORS, EDGES = ProbeInput("thaw.probes.reading:Reading"), ProbeInput("thaw.probes.edge_reading:EdgeReading")
 COMPARISON = ProbeInput(
     "thaw.probes.encoder_comparison:EncoderComparison", runs=2
 )  # two, since what two seeds alone differ by is compared too
@@ -93,7 +84,6 @@ LABELLED = {"types": LABEL_TYPES, "serves": "labels and tags"}
 PROBES = {
     "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, (*LAYERS, "normalised_figure")),
     "control": ProbeKind("thaw.probes.control:control", LinearOptions, VECTORS, CURVES, "selectivity", **LABELLED),
-    "mdl": ProbeKind("thaw.probes.mdl:mdl", MdlOptions, VECTORS, CURVES, "compression", version=2, **LABELLED),
     "mutual_information": ProbeKind(
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,
@@ -105,16 +95,6 @@ PROBES = {
     "cka": ProbeKind("thaw.probes.similarity:cka", TokenOptions, COMPARISON, CHANGE, "cka"),
     "rsa": ProbeKind("thaw.probes.similarity:rsa", TokenOptions, COMPARISON, CHANGE, "rsa"),
     "svcca": ProbeKind("thaw.probes.similarity:svcca", TokenOptions, COMPARISON, CHANGE, "svcca"),
-    "attention_similarity": ProbeKind(
-        "thaw.probes.attention_similarity:attention_similarity",
-        ExampleOptions,
-        COMPARISON,
-        (*CHANGE, "attention_figure"),
-        "attention_similarity",
-    ),
-    "weight_distance": ProbeKind(
-        "thaw.probes.weight_distance:weight_distance", ProbeOptions, COMPARISON, CHANGE, "weight_distance"
-    ),
     "masked_loss": ProbeKind(
         "thaw.probes.masked_losses:masked_loss",
         ExampleOptions,
@@ -148,38 +128,7 @@ PROBES = {
         types=TYPES_ON_WORDS,
         serves="tags, spans and edges",
     ),
-    "structural": ProbeKind(
-        "thaw.probes.structural:structural",
-        StructuralOptions,
-        TREES,
-        LAYERS,
-        "uuas",
-        types=("edges",),
-        keeps=("head",),
-        serves="edges of a corpus that keeps the heads of its words",
-    ),
-    "domain_divergence": ProbeKind(
-        "thaw.probes.domain_divergence:domain_divergence",
-        DomainOptions,
-        VECTORS,
-        ("domain_figure",),
-        "correlation",
-        targets=("domain",),
-        serves="corpora with a target {domain} of kind label",
-    ),
     "logme": ProbeKind("thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure"), "logme"),
-    "head_importance": ProbeKind(
-        "thaw.probes.head_importance:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
-    ),
-    "head_removal": ProbeKind(
-        "thaw.probes.head_removal:head_removal",
-        RemovalOptions,
-        VECTORS,
-        ("heads_figure", "head_removal_table"),
-        "importance",
-        of_runs=True,
-        version=2,
-    ),
 }
 PROBES |= plugins.shipped("PROBES")
 

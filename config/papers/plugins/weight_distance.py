@@ -1,5 +1,15 @@
 """How far training moved the weights of each layer: the L2 norm of the difference, and as a share of the weights'."""
 
+from thaw.declarations.probe_options import ProbeOptions
+from thaw.declarations.probes import CHANGE, COMPARISON, ProbeKind
+
+PROBES = {
+    "weight_distance": ProbeKind(
+        "thaw.papers.weight_distance:weight_distance", ProbeOptions, COMPARISON, CHANGE, "weight_distance"
+    )
+}
+
+
 import torch
 
 from thaw.adaptation.peft_modules import merge

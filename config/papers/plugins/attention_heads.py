@@ -2,16 +2,45 @@
 
 Michel, Levy and Neubig 2019: every head's output is multiplied by a mask of 1; a head's importance is the mean over
 texts of the size of the loss' gradient by its mask (equation 2), divided by the norm over its layer (section 4.1).
-Nothing is trained: the loss is that of the linear probe on the last layer, and heads are removed by a mask of 0.
+Nothing is trained, and heads are removed by a mask of 0. The loss of `head_importance` is that of the linear probe on
+the last layer. That of `head_removal` is the one of the run's own head, on training rows that no run has read.
 
 B examples, S sequences, T tokens, L layers, H heads, d width.
 """
 
+from thaw.declarations.probe_options import ExampleOptions, LinearOptions, RemovalOptions
+from thaw.declarations.probes import VECTORS, ProbeKind
+
+
+class HeadImportanceOptions(LinearOptions, ExampleOptions):
+    """A linear probe, and the texts on which attention heads are masked."""
+
+
+PROBES = {
+    "head_importance": ProbeKind(
+        "thaw.papers.attention_heads:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
+    ),
+    "head_removal": ProbeKind(
+        "thaw.papers.attention_heads:head_removal",
+        RemovalOptions,
+        VECTORS,
+        ("heads_figure", "head_removal_table"),
+        "importance",
+        of_runs=True,
+        version=2,
+    ),
+}
+
+
 import contextlib
+import copy
+import statistics
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from thaw.core.errors import UserError
@@ -21,9 +50,11 @@ from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split
+from thaw.probes.run_model import finished, validation_score
 from thaw.training.head_candidates import best_strength
 from thaw.training.head_vectors import VectorReader
-from thaw.training.task_model import read_states
+from thaw.training.objectives import Supervised
+from thaw.training.task_model import TaskModel, read_states
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of all heads, removed together
 
@@ -170,3 +201,90 @@ def _score(reading: Reading, reader: VectorReader, solution: Solution, removed: 
     with masked(reader.encoder, 1, removed):
         vectors = masked_reader(reading.inputs.store, name, rows, words)
     return reading.main(Split(rows, gold, [vectors]), 0, solution)
+
+
+PASSES = 5  # over the examples; the median is the time
+ROUNDING = 0.01  # of a score: the smaller products are rounded otherwise, and a prediction may be another
+
+
+def head_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each head and share removed, and for each layer its heads; the last has the shares.
+
+    Of each share `score` on validation, with heads masked; for heads in the order of importance also `parameters` of
+    the encoder without them and `seconds` of one pass over the examples. Raises UserError where a model without the
+    heads scores otherwise than one in which they are masked.
+    """
+    model = finished(reading)
+    rows = reading.rows["train"][: reading.entry.examples]
+    raw = importance(reading, model.encoder, rows, _own_losses(reading, model, rows))
+    normed, orders = ranked(raw, seed)
+    removed = [
+        {"order": name, "share": share}
+        | _without(reading, model, order[: round(share * raw.size)], name == "importance")
+        for name, order in orders.items()
+        for share in SHARES
+    ]
+    return by_layer(raw, normed, removed, seed, both=False)
+
+
+def _own_losses(reading: Reading, model: TaskModel, rows: np.ndarray) -> Callable:
+    """Return the loss of the run's own head on some rows of train, see `importance`: each by itself, then the sum.
+
+    That of a batch is a mean over all of its words, and depends on which texts are in it.
+    """
+    objective = Supervised(reading.corpus.targets(reading.task, "train"))
+
+    def loss(positions: np.ndarray, batch: Batch) -> torch.Tensor:
+        logits, targets = model(batch, {}), objective.targets(model.head, rows[positions], batch)
+        by_text = zip(logits.split(1), targets.split(1), strict=True)
+        return torch.stack([model.head.loss(*one) for one in by_text]).sum()
+
+    return loss
+
+
+def _without(reading: Reading, model: TaskModel, removed: np.ndarray, measured: bool) -> dict:
+    """Return the score without some heads; if measured, parameters and seconds of the encoder without them."""
+    with masked(model.encoder, 1, removed):
+        score = validation_score(reading, model)
+    if not measured:
+        return {"score": score}
+    smaller = copy.deepcopy(model)
+    take_out(smaller.encoder, set(map(int, removed)))
+    try:
+        unmasked = validation_score(reading, smaller)
+    except RuntimeError as error:  # a bias for each head, as MPNet's for positions
+        raise UserError("head_removal: this encoder has more of each head than its queries, keys and values") from error
+    if abs((unmasked or 0.0) - (score or 0.0)) > ROUNDING:
+        raise UserError(f"head_removal: without {len(removed)} heads this encoder does not compute what a mask gives")
+    taken = []
+    for _ in range(PASSES):
+        begun = time.perf_counter()
+        validation_score(reading, smaller)
+        taken.append(time.perf_counter() - begun)
+    parameters = sum(parameter.numel() for parameter in smaller.encoder.parameters())
+    return {"score": score, "parameters": parameters, "seconds": statistics.median(taken)}
+
+
+def take_out(encoder: Encoder, removed: set[int]) -> None:
+    """Take heads out of the matrices of queries, keys, values and of the output of their layers.
+
+    A layer keeps one head at least: of one that would lose all, the first stays with an output of 0. Args: indices of
+    heads, counted through all layers. Raises UserError for an encoder whose heads share a matrix or are a fixed number.
+    """
+    layers = encoder.model.get_submodule(encoder.anatomy.layers)
+    count = getattr(encoder.model.config, "num_attention_heads", 0)
+    for number, (layer, matrices) in enumerate(zip(layers, encoder.sublayers, strict=True)):
+        if not count or matrices.fused or set(matrices.roles) != set("qkv"):
+            raise UserError("head_removal: this encoder has no separate queries, keys and values in each layer")
+        kept = [head for head in range(count) if number * count + head not in removed]
+        for one in matrices.heads(kept or [0], count):
+            _keep(layer.get_submodule(one.module), one.tensor, one.dimension, one.places)
+        if not kept:
+            nn.init.zeros_(layer.get_submodule(matrices.output).weight)
+
+
+def _keep(module: nn.Linear, name: str, dimension: int, places: list[int]) -> None:
+    """Keep some rows (dimension 0) or columns (1) of a matrix, or places of its bias."""
+    tensor = getattr(module, name).detach().index_select(dimension, torch.tensor(places, device=module.weight.device))
+    setattr(module, name, nn.Parameter(tensor.contiguous(), requires_grad=False))
+    module.out_features, module.in_features = module.weight.shape

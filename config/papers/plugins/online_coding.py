@@ -6,6 +6,37 @@ n log2 C, as a multiple of that. The strength is chosen for each portion, by the
 receiver has no validation rows, so the choice is sent too: log2 S bits for one of S strengths.
 """
 
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from thaw.declarations.probe_options import PoolingOptions, StrengthOptions
+from thaw.declarations.probes import CURVES, LABELLED, VECTORS, ProbeKind
+
+# Shares of the training rows after which online coding fits again: those of Voita and Titov 2020, section 4.1.
+PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
+
+
+class MdlOptions(PoolingOptions, StrengthOptions):
+    """Online coding."""
+
+    portions: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
+        PORTIONS, min_length=1, description="shares of the training rows after which the probe is fitted again"
+    )
+
+    @field_validator("portions")
+    @classmethod
+    def _rising(cls, portions: list[float]) -> list[float]:
+        if sorted(set(portions)) != portions:
+            raise ValueError("portions must rise")
+        return portions
+
+
+PROBES = {
+    "mdl": ProbeKind("thaw.papers.online_coding:mdl", MdlOptions, VECTORS, CURVES, "compression", version=2, **LABELLED)
+}
+
+
 import math
 
 import numpy as np

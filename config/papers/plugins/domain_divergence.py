@@ -6,13 +6,41 @@ each domain, so that a domain is compared with itself under different training t
 every divergence as many terms, as the smallest domain allows.
 """
 
+from pydantic import Field
+
+from thaw.declarations.probe_options import LinearOptions
+from thaw.declarations.probes import VECTORS, ProbeKind
+from thaw.declarations.value_types import Id
+
+
+class DomainOptions(LinearOptions):
+    """Linear probes by domain."""
+
+    domain: Id = Field(description="the target of the corpus, of kind label, that names each row's domain")
+
+
+PROBES = {
+    "domain_divergence": ProbeKind(
+        "thaw.papers.domain_divergence:domain_divergence",
+        DomainOptions,
+        VECTORS,
+        ("domain_figure",),
+        "correlation",
+        targets=("domain",),
+        serves="corpora with a target {domain} of kind label",
+    )
+}
+
+
+import re
+from collections import Counter
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
-from thaw.probes.measures.term_divergence import jensen_shannon, terms
 from thaw.probes.reading import Reading, Split
 from thaw.training.head_candidates import best_strength
 
@@ -111,3 +139,28 @@ def _correlations(rows: list[dict]) -> dict[str, float | None]:
         value = None if result is None or np.isnan(result.statistic) else float(result.statistic)
         summary |= {name: value, f"{name}_p": None if value is None else float(result.pvalue)}
     return summary
+
+
+TERM = re.compile(r"\w+|[^\w\s]")
+
+
+def terms(texts: Iterable[str]) -> list[str]:
+    """Return the words and marks of some texts, lower case, in their order."""
+    return [term for text in texts for term in TERM.findall(text.lower())]
+
+
+def jensen_shannon(first: Iterable[str], second: Iterable[str]) -> float:
+    """Return the Jensen-Shannon divergence in bits of the terms of two samples: 0 as often each, 1 none in common.
+
+    D(P, Q) = (KL(P | M) + KL(Q | M)) / 2 with M = (P + Q) / 2 (Lin 1991), over all terms of both.
+    """
+    counts = [Counter(first), Counter(second)]
+    known = sorted(counts[0].keys() | counts[1].keys())
+    one, two = (np.array([count[term] for term in known]) / count.total() for count in counts)
+    return (_divergence(one, (one + two) / 2) + _divergence(two, (one + two) / 2)) / 2
+
+
+def _divergence(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the Kullback-Leibler divergence in bits of two distributions; the other is 0 nowhere where one is not."""
+    there = one > 0
+    return float((one[there] * np.log2(one[there] / other[there])).sum())

@@ -5,6 +5,20 @@ A map is flattened without padding, which the paper's code leaves in; cosines ar
 S sequences, H heads, T tokens, L layers.
 """
 
+from thaw.declarations.probe_options import ExampleOptions
+from thaw.declarations.probes import CHANGE, COMPARISON, ProbeKind
+
+PROBES = {
+    "attention_similarity": ProbeKind(
+        "thaw.papers.attention_similarity:attention_similarity",
+        ExampleOptions,
+        COMPARISON,
+        (*CHANGE, "attention_figure"),
+        "attention_similarity",
+    )
+}
+
+
 import torch
 from torch.nn import functional
 
