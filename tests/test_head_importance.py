@@ -10,8 +10,8 @@ from test_probes import spec_of
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
+from thaw.papers import attention_heads as heads
 from thaw.papers.head_pruning import build, points
-from thaw.probes import head_importance as heads
 from thaw.probes.reading import Reading
 from tiny_corpus import Bench, tiny_corpus
 

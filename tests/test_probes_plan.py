@@ -110,7 +110,8 @@ def test_mistakes_in_a_selection(home):
     with pytest.raises(UserError, match="config: probes: no 'liner' in probes; did you mean 'linear'"):
         planned(home, probes=["liner"])
     with pytest.raises(
-        UserError, match="this output shows probes of kind linear, control, mdl, .*and the experiment names none; say"
+        UserError,
+        match="this output shows probes of kind linear, control, surface, .*and the experiment names none; say",
     ):
         planned(home, probes=[])
 
