@@ -17,7 +17,6 @@ from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.report import report_page
-from thaw.outputs.report.checklist import checklist
 from thaw.outputs.tables import scores
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -262,6 +261,5 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     content = report_page.content(frame, report_spec(), results, folder)
     write_text(folder / "paper.tex", report_page.paper(content))
     write_text(folder / "references.bib", report_page.bibliography(content))
-    write_text(folder / "checklist.md", checklist(content, "snakemake --"))
     write_text(folder / "report.html", report_page.page(content, "snakemake --"))
     return folder / "report.html"

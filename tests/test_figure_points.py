@@ -10,7 +10,7 @@ import invented
 from thaw.outputs.figures import cost_front, figure_style, layer_curve, learning_curve
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render.values import read_output
-from thaw.outputs.report import seen_in_figures, shown_outputs
+from thaw.outputs.report import shown_outputs
 
 COST, LAYERS = (invented.shown("a", kind) for kind in ("cost_figure", "layer_figure"))
 
@@ -96,16 +96,3 @@ def test_a_large_picture_is_packed_until_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(shown_outputs, "ON_DEMAND", 3)
     packed = shown_outputs.picture(b"<svg/>")
     assert packed["image"] == "" and packed == shown_outputs.picture(b"<svg/>")
-
-
-def test_below_a_figure_is_said_what_is_seen(invented_frame):
-    numbers = cost_front.build(OutputData("", invented_frame), COST).records
-    assert seen_in_figures.sentence("cost_figure", numbers, invented.LABELS) == (
-        "On the front: Entities: Frozen, Top k (k = 1) and Top k (k = 3); "
-        "R&D_50%: Frozen, Top k (k = 1) and Top k (k = 3)."
-    )
-    numbers = layer_curve.build(OutputData("", invented_frame), LAYERS).records
-    assert seen_in_figures.sentence("layer_figure", numbers, invented.LABELS) == (
-        "Top k: from k = 1 to k = 3 the mean rises in 2 of 2 panels (Entities +10.0, R&D_50% +10.0)."
-    )
-    assert seen_in_figures.sentence("size_figure", numbers, invented.LABELS) == ""

@@ -19,7 +19,6 @@ COMMANDS = {
     "budget": "run as much of an experiment as a limit of time allows",
     "advise": "find the strategy to take without training all of them",
     "keep": "have the trained layers of a run that did not keep them",
-    "log": "write the curves of runs for TensorBoard",
     "export": "export a trained model and verify it",
     "merge": "merge trained models of several tasks on one trunk and verify them",
     "predict": "label new text with an exported model",

@@ -4,7 +4,6 @@ thaw plan my.yaml
 thaw plan config/experiments/first.yaml --config data_dir=path/to/data
 thaw plan my.yaml --runs                                  and every run with what it trains and reads
 thaw plan my.yaml --specs                                 no plan: step, key and digest of every job's spec
-thaw plan my.yaml --rates ulmfit full rates.svg           no plan: the learning rates of strategies, as a picture
 
 Without a file it plans config/config.yaml of this folder, else the demo.
 """
@@ -15,13 +14,11 @@ from pathlib import Path
 
 from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core.digests import canonical
-from thaw.core.errors import UserError
 from thaw.core.home import HOME
 from thaw.core.steps import COMPUTING, STEPS
 from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
-from thaw.planning.config_files import SUFFIXES
 from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
@@ -47,10 +44,6 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser = selecting("plan", __doc__)
     parser.add_argument("--runs", action="store_true", help="list every run")
     parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
-    rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
-    parser.add_argument(
-        "--rates", nargs="+", action="extend", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates
-    )
     return parsed(parser, words)
 
 
@@ -151,23 +144,6 @@ def print_specs(plan: Plan) -> None:
             print(step, key, job.digest)
 
 
-def draw_rates(config: dict, files: list[str], strategies: list[str], path: str) -> None:
-    """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
-    from thaw.outputs.figures.learning_rates import draw
-
-    if "experiment" not in config:
-        raise UserError("--rates draws the strategies of one experiment; name its file alone")
-    plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME, files=files)
-    rates, layers = {}, 0
-    for run in plan.runs[config["experiment"]]:
-        label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
-        specs = [plan.job(one.step, one.key).spec for one in [*reversed(list(run.earlier())), run]]
-        phases, layers = [phase for spec in specs for phase in spec["phases"]], specs[-1]["layers"]
-        if run.strategy in strategies:
-            rates[label if run.value is None else f"{label} ({run.variant})"] = phases
-    draw(rates, layers, path)
-
-
 def check_files(plan: Plan) -> None:
     """Raise UserError where `prepare` would for the columns of the user's files."""
     for key in plan.jobs["prepare"]:
@@ -178,15 +154,9 @@ def check_files(plan: Plan) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Load the plan and print it, or draw rates."""
+    """Load the plan and print it."""
     given = arguments(words)
-    config = selected(given)
-    if given.rates:
-        *strategies, path = given.rates
-        if path.endswith(SUFFIXES):
-            raise UserError(f"--rates: the picture comes last, as {path} --rates {' '.join(strategies)}")
-        return draw_rates(config, files_of(given), strategies, path)
-    plan = load_plan(config, HOME, files=files_of(given))
+    plan = load_plan(selected(given), HOME, files=files_of(given))
     if given.specs:
         return print_specs(plan)
     check_files(plan)

@@ -13,7 +13,6 @@ from thaw.core.phrases import listing, plural, rate, written
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import scored_part, subset_rows
 from thaw.decision import record
-from thaw.declarations.chosen import CHOSEN
 from thaw.declarations.flags import flag_label
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.objective_kinds import OBJECTIVES
@@ -206,13 +205,13 @@ def _chosen(source: FinishedRun, phases: list[PhaseConfig], searched: dict) -> s
     said = [f"{written_key(key)} {_value(value)}" for key, value in searched.items()]
     first = phases[0]
     offered = {
-        "l2": first.optimizer == "lbfgs" and len(first.l2) > 1,
-        "layer": HeadConfig.model_validate(spec["head"]).layers.searched,
-        "features": bool(first.select and len(first.select.fractions) > 1),
-        "pairs": isinstance(spec["features"], list),
-        "no_answer_threshold": True,
+        "l2": ("L2 penalty", first.optimizer == "lbfgs" and len(first.l2) > 1),
+        "layer": ("layer", HeadConfig.model_validate(spec["head"]).layers.searched),
+        "features": ("number of features", bool(first.select and len(first.select.fractions) > 1)),
+        "pairs": ("pairs read", isinstance(spec["features"], list)),
+        "no_answer_threshold": ("threshold of no answer", True),
     }
-    said += [f"{CHOSEN[key].name} {_value(chosen[key])}" for key, many in offered.items() if many and key in chosen]
+    said += [f"{name} {_value(chosen[key])}" for key, (name, many) in offered.items() if many and key in chosen]
     for number, (phase, last) in enumerate(zip(phases, chosen.get("epochs", []), strict=False), 1):
         unit = "epoch" if phase.updates is None else "evaluation"
         of = f" of phase {number}" if len(phases) > 1 else ""

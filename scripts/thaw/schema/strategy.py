@@ -97,16 +97,6 @@ class StrategyConfig(CatalogueEntry):
         }
         return {key: count for key, count in tried.items() if count > 1}
 
-    @property
-    def ends_by_validation(self) -> bool:
-        """Whether validation says when training ends, or which epoch's weights are kept."""
-        return any(phase.pick == "best" or phase.patience or phase.stop for phase in self.phases)
-
-    @property
-    def rate_by_validation(self) -> bool:
-        """Whether validation says when the learning rate is halved."""
-        return any(phase.schedule == "plateau" for phase in self.phases)
-
     def head(self, entry: HeadConfig) -> HeadConfig:
         """Return a head's entry as it is under this strategy; what the head cannot read is a ValueError."""
         return self.reads.of(entry) if self.reads else entry

@@ -1,4 +1,4 @@
-"""Step `report`: pages of an experiment and its examples, an article with its references, a checklist for authors."""
+"""Step `report`: pages of an experiment and its examples, an article with its references."""
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step
@@ -6,7 +6,6 @@ from thaw.core.step_arguments import any_number, parse_arguments, required
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
-from thaw.outputs.report.checklist import checklist
 
 
 def main() -> None:
@@ -28,7 +27,6 @@ def main() -> None:
     write_text(arguments.out.with_name("examples.html"), examples_page.page(examples))
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))
-    write_text(arguments.out.with_name("checklist.md"), checklist(content, arguments.command))
     write_text(arguments.out, page)
     log(str(arguments.out))
 

@@ -17,7 +17,6 @@ from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.render.table_formats import to_markdown, to_tex
 from thaw.outputs.render.typed_table import Table
 from thaw.outputs.render.values import read_output
-from thaw.outputs.report import seen_in_figures
 
 RECORDS = {  # what an output is drawn from besides runs, and its name in print
     Requirement.PROBES: "probes",
@@ -51,7 +50,6 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
         else:
             content = read_output(path.with_suffix(".json"))
             item |= picture(_bytes(path)) | {"points": points(content, labels)}
-            item["seen"] = seen_in_figures.sentence(output["kind"], content["records"], labels)
         shown.append(item)
     return shown
 
