@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from thaw.cli.help_page import command_line_page
+from command_line_page import command_line_page
 from thaw.core import phrases
 from thaw.core.files import write_json, write_text
 from thaw.declarations.heads import HEAD_KINDS

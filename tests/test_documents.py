@@ -7,7 +7,7 @@ import pytest
 
 import record
 import record_tables
-from thaw.cli.help_page import SNAKEMAKE, command_line_page
+from command_line_page import SNAKEMAKE, command_line_page
 from thaw.cli.main import COMMANDS
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import note_failure

@@ -85,7 +85,6 @@ plan reviews.csv
 plan mine.yaml --strategies linear_probe
 plan mine.yaml --config seeds
 plan mine.yaml --config seeds=1
-plan mine.yaml --config budget=soon
 plan mine.yaml --config seed=1
 plan mine.yaml --config seeds=[1
 plan mine.yaml --config store.max_gib=3
@@ -115,7 +114,6 @@ compare one two
 keep my
 keep other
 predict my
-budget mine.yaml
 """.strip().splitlines()
 
 

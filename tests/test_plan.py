@@ -301,9 +301,8 @@ def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_
     assert shortfalls(plan) == [lacks]
     with pytest.raises(UserError, match=f"^{lacks}$"):
         refuse_shortfalls(plan)
-    for missing in ({"allow_missing": True}, {"budget": "2h"}):
-        plan = load_plan(base | one | missing, home, str(tmp_path))
-        assert shortfalls(plan) == [lacks] and refuse_shortfalls(plan) is None
+    plan = load_plan(base | one | {"allow_missing": True}, home, str(tmp_path))
+    assert shortfalls(plan) == [lacks] and refuse_shortfalls(plan) is None
     (tmp_path / "tasks.yaml").write_text(
         "subsets: {most: {rows: 700, reserved: 200}, fewer: {rows: 600, reserved: 200}}"
     )
@@ -386,7 +385,7 @@ def test_experiments_of_a_plan_search_with_the_same_seeds(home, tmp_path):
 
 
 def test_results_are_in_the_folder_that_the_configuration_names(home, tmp_path):
-    """Whichever command loads the plan: run, plan, doctor, advise or budget."""
+    """Whichever command loads the plan: run, plan, doctor or advise."""
     assert planned(home).results == planned(home, pathvars={"logs": "l"}).results == "results"
     assert planned(home, pathvars={"results": "a"}).results == "a"
     with pytest.raises(UserError, match="pathvars"):

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from command_line_page import command_line_page
 from reference_pages import models, reference_page, schemas
-from thaw.cli.help_page import command_line_page
 from thaw.cli.main import COMMANDS
 from thaw.schema.by_kind import ByKind
 from thaw.schema.catalogue import BLOCKS

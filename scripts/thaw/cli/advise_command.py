@@ -23,9 +23,9 @@ from thaw.core.files import read_json
 from thaw.core.home import HOME
 from thaw.decision import record
 from thaw.decision.record import ADVISED, TaskAnswer
-from thaw.planning import time_budget
+from thaw.planning import pending_runs
+from thaw.planning.pending_runs import Pace, PendingRun
 from thaw.planning.plan import Plan
-from thaw.planning.time_budget import Pace, PendingRun
 from thaw.words import answer_text
 
 REPLAYED = "Both probes, top 2 and full, decision"  # an entry of config/replay.json, which scripts/replay.py writes
@@ -42,7 +42,7 @@ def main(words: list[str]) -> None:
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
-    limit = time_budget.seconds_of(given.time) if given.time else None
+    limit = pending_runs.seconds_of(given.time) if given.time else None
     begin, pace, tried, said = time.monotonic(), Pace(plan), set(), set()
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
@@ -56,7 +56,7 @@ def main(words: list[str]) -> None:
         if not made:
             break
         _print_new(made, said)
-        turns = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
+        turns = [turn for turn in pending_runs.pending_runs(plan, name) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
         chosen = next_turns(turns, set(decided(made)), pace, left)
         tried |= {turn.run.folder for turn in chosen}

@@ -9,7 +9,6 @@ from thaw.decision.record import TaskAnswer
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.planning.plan import Plan
-from thaw.planning.time_budget import pending_runs
 
 LEAST_GAIN = 0.1  # points: a further seed that may bring less on average is not trained
 
@@ -43,14 +42,6 @@ def decided(made: list[TaskAnswer]) -> dict[str, str]:
         for arm in answer.decision.arms
         if arm.gain < LEAST_GAIN and (cell := answer.cell_of(arm.name))
     }
-
-
-def given_up(plan: Plan, name: str) -> dict[str, str]:
-    """Return the same of cells that have further seeds to run, but for what is taken: a report has all its seeds."""
-    made = current_answers(plan, name)
-    taken = [cell for answer in made if (cell := answer.cell_of(answer.decision.taken))]
-    open_ = {turn.run.cell for turn in pending_runs(plan, name) if turn.number} - set(map(layout.cell, taken))
-    return {cell: why for cell, why in decided(made).items() if cell in open_}
 
 
 def _spec(plan: Plan, name: str) -> dict:

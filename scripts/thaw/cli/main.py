@@ -16,7 +16,6 @@ COMMANDS = {
     "new": "write the catalogue entry of your data or encoder, or an experiment",
     "show": "print the recommendation and where the report is",
     "compare": "compare two results example by example",
-    "budget": "run as much of an experiment as a limit of time allows",
     "advise": "find the strategy to take without training all of them",
     "keep": "have the trained layers of a run that did not keep them",
     "export": "export a trained model and verify it",

@@ -160,11 +160,6 @@ def output(folder, step: str, id: str) -> Path:
     return Path(folder, PLACES[step].file.partition("{experiment}/")[2].format(id=id))
 
 
-def budget(experiment: str) -> str:
-    """Return the record of what was given up where time was limited, below the results folder."""
-    return f"outputs/{experiment}/budget.json"
-
-
 def pattern(step: str, **names) -> str:
     """Return the pattern under which the results folder holds the files of all jobs of a step that have these names."""
     return re.sub(r"{(\w+)}", lambda field: str(names.get(field[1], "*")), PLACES[step].file)

@@ -203,8 +203,5 @@ class ExperimentJobs:
         )
         self.shown, extras = context.runs, list(self.extra_results.values())
         for step, key, spec in output_jobs.specs(context, self.baseline_runs, extras, every, left_out):
-            more = {}
-            if step == "collect" and self.experiment.partial:
-                budget = self.experiment.budget
-                more = {"missing": True} | ({"budget": budget} if budget else {})
+            more = {"missing": True} if step == "collect" and self.experiment.allow_missing else {}
             self.table.add(step, key, spec | more, {})

@@ -51,10 +51,6 @@ class Paths:
         """Return a file of a result. Args: its folder below the results folder."""
         return self.below(folder, name)
 
-    def budget(self, experiment: str) -> str:
-        """Return the record of what was given up where time was limited."""
-        return self.below(layout.budget(experiment))
-
 
 def corpus_of(store: str) -> str:
     """Return the corpus of a store, by its key."""

@@ -15,7 +15,7 @@ MOST = 3  # sentences in one error
 def refuse_shortfalls(plan) -> None:
     """Raise UserError where a prepared corpus lacks what an experiment's runs read, so that it cannot be finished.
 
-    Args: a Plan. An experiment whose results may be missing (`allow_missing`, `budget`) goes on without these runs.
+    Args: a Plan. An experiment whose results may be missing (`allow_missing`) goes on without these runs.
     """
     lacks = shortfalls(plan, whole_alone=True)
     if lacks:
@@ -27,7 +27,7 @@ def shortfalls(plan, whole_alone: bool = False) -> list[str]:
 
     Args: a Plan; whether to leave out experiments whose results may be missing. Such a run fails; the others do not.
     """
-    asked = [one for one in plan.experiments if not (whole_alone and one.partial)]
+    asked = [one for one in plan.experiments if not (whole_alone and one.allow_missing)]
     return list(dict.fromkeys(sentence for one in asked for sentence in _of(plan, one)))
 
 

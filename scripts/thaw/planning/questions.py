@@ -43,7 +43,7 @@ class Questions:
 
     def _given(self, step: str, key: str) -> dict:
         spec = self.plan.status.records.spec(step, key)
-        if step == "collect" and self.plan.experiment(key).partial:
+        if step == "collect" and self.plan.experiment(key).allow_missing:
             spec = spec | {"stale": self.plan.status.stale(key)}
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
         return spec | ({"failures": failed} if failed else {})

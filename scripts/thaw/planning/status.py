@@ -40,12 +40,10 @@ class Status:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
         experiment, paths = self.plan.experiment(name), self.plan.table.paths
         wanted = self.wanted(name)
-        folders = [folder for folder in wanted if not experiment.partial or self.records.is_made(wanted[folder])]
+        folders = [folder for folder in wanted if not experiment.allow_missing or self.records.is_made(wanted[folder])]
         trained = {run.folder for run in self.plan.runs[name]}
         costs = [paths.result(folder, "cost.json") for folder in folders if folder in trained]
-        budget = paths.budget(name)
-        given_up = [budget] if experiment.budget and Path(budget).exists() else []
-        return costs + [paths.result(folder) for folder in folders] + given_up
+        return costs + [paths.result(folder) for folder in folders]
 
     @cached_property
     def deleted(self) -> list[str]:
@@ -56,7 +54,7 @@ class Status:
         """
         gone = []
         for name in self.plan.jobs["report"]:
-            if not self.plan.experiment(name).partial and Path(self.plan.files("report", name)[0]).exists():
+            if not self.plan.experiment(name).allow_missing and Path(self.plan.files("report", name)[0]).exists():
                 made_of = [*self.collected(name), *self.recorded(name)]
                 gone += [file for file in made_of if not Path(file).exists()]
         return gone
@@ -107,7 +105,7 @@ class Status:
 
     def _present(self, name: str, results: list[Result]) -> list[str]:
         """Return the first file of each of some results; with `allow_missing` of those that are there."""
-        partial = self.plan.experiment(name).partial
+        partial = self.plan.experiment(name).allow_missing
         there = [one for one in results if not partial or self.is_current(one.step, one.key)]
         return [self.plan.files(one.step, one.key)[0] for one in there]
 

@@ -154,10 +154,6 @@ class ExperimentConfig(ConfigModel):
     allow_missing: bool = Field(
         False, description="make tables, figures and report from the finished runs, and train nothing"
     )
-    budget: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?[smh]$")] | None = Field(
-        None,
-        description="time limit for thaw budget, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
-    )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: folders of results and logs")
 
     @field_validator("subsets", mode="before")
@@ -207,11 +203,6 @@ class ExperimentConfig(ConfigModel):
     def place(self, *keys: str, item: str | None = None) -> str:
         """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""
         return f"{self._written.place([*keys, item] if item else keys)}: {'.'.join(keys)}"
-
-    @property
-    def partial(self) -> bool:
-        """Whether outputs are drawn from what is there."""
-        return self.allow_missing or self.budget is not None
 
 
 def _strategy(item: str | dict) -> str:

@@ -87,7 +87,6 @@ def rows(spec: dict, results, logs) -> list[dict]:
     present = [result for result in everything if result.folder not in gap]
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
-    budget = missing_results.budget(spec, results)
     passes, cards, made = extraction_costs(present, results), Cards(results), []
     searches = Counter(folder for result in present for folder in searches_of(result.needs))
     trained = [(Path(results, result.folder), result.row) for result in present if result.stores]
@@ -99,7 +98,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
-            reason = OTHERWISE if result.folder in stale else missing_results.reason(result, task, logs, budget)
+            reason = OTHERWISE if result.folder in stale else missing_results.reason(result, task, logs)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]

@@ -4,26 +4,22 @@ import re
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.files import read_json
 from thaw.outputs import wording
 
 ERROR = re.compile(r"^(?:error|[\w.]*Error): (.+)$", flags=re.MULTILINE)
 
 
-def reason(result, task: dict, logs, budget: dict[str, str]) -> str:
+def reason(result, task: dict, logs) -> str:
     """Return the last error in the log of a result's job, else in those of the jobs before it, else `not run`.
 
-    Args: result as `collection.selected` gives it; its task's entry of the spec; logs, the folder of all logs; what
-    `budget` returns.
+    Args: result as `collection.selected` gives it; its task's entry of the spec; logs, the folder of all logs.
     """
     for name in _logs(result, task):
         path = Path(logs, name)
         errors = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
         if errors:
             return f"{name.partition('/')[0]}: {errors[-1].strip()}"
-    cell = layout.cell(result.names) if result.step == "train" else ""
-    why = budget.get(cell, budget.get("", ""))
-    return f"{wording.NOT_RUN}: {why}" if why else wording.NOT_RUN
+    return wording.NOT_RUN
 
 
 def _logs(result, task: dict) -> list[str]:
@@ -37,16 +33,3 @@ def _logs(result, task: dict) -> list[str]:
         layout.log("prepare", {"corpus": task["corpus"]}),
         *(layout.log("fetch", {"encoder": encoder}) for encoder in encoders),
     ]
-
-
-def budget(spec: dict, results) -> dict[str, str]:
-    """Return by folder of a cell why it was given up where time was limited, and under "" why others were not run.
-
-    Args: spec as step `collect` gets it; the results folder, where thaw budget leaves its record.
-    """
-    if "budget" not in spec:
-        return {}
-    path = Path(results, layout.budget(spec["experiment"]))
-    record = read_json(path) if path.exists() else {}
-    given_up = record.get("pruned", record.get("hopeless", {}))  # its name in older files
-    return {"": f"budget of {spec['budget']}"} | given_up

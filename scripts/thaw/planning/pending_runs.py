@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from thaw.core.errors import UserError
 from thaw.planning import cost_estimate
-from thaw.planning.jobs import Result
 from thaw.planning.plan import Plan
-from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan, needed
 from thaw.planning.start_order import operations_of_jobs
 
@@ -62,14 +60,6 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
     return sorted(pending, key=lambda turn: (turn.number, turn.operations))
 
 
-def missing(plan: Plan, experiment: str) -> int:
-    """Return how many results a report lacks: runs of every seed, baselines, external predictions, ensembles."""
-    shown = [*plan.shown[experiment], *(run for _, run in plan.baseline_runs[experiment])]
-    wanted = {run.folder: result_of(run) for run in shown}
-    wanted |= {folder: Result(step, key) for folder, (step, key) in plan.extra_results[experiment].items()}
-    return sum(not plan.status.records.is_made(result) for result in wanted.values())
-
-
 class Pace:
     """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
 
@@ -86,23 +76,3 @@ class Pace:
         """Take in that some turns took so long together."""
         self.said += sum(cost_estimate.seconds("train", turn.operations, 1, self.threads, self.rate) for turn in turns)
         self.took += took if turns else 0.0
-
-
-def affordable(
-    waiting: list[PendingRun], pruned: dict[str, str], left: float, most: float, seconds
-) -> list[PendingRun]:
-    """Return the turns of the next slice in their order: those that fit into `most` seconds together, one at least.
-
-    Args: turns that wait; pruned cells; seconds left of the budget; `seconds(operations)`, what a turn takes.
-    One that does not fit into what is left is passed over, [] where none fits. A slice has one seed of a cell: one that
-    is pruned after it gets no other.
-    """
-    chosen, spent = [], 0.0
-    for turn in waiting:
-        takes = seconds(turn.operations)
-        fits = spent + takes <= (min(most, left) if chosen else left)
-        fits = fits and (not chosen or turn.number == chosen[0].number)
-        if turn.run.cell not in pruned and fits:
-            chosen.append(turn)
-            spent += takes
-    return chosen

@@ -12,7 +12,7 @@ INTRODUCTION = """# The command line
 <!-- Made by `make reference` from the commands in scripts/thaw/cli. -->
 
 `thaw COMMAND --help` prints the same. The exit code is 0, 1 after a mistake that one sentence names, and 2 where the
-command line is wrong; that of `thaw run`, `thaw demo` and `thaw budget` is Snakemake's.
+command line is wrong; that of `thaw run` and `thaw demo` is Snakemake's.
 """
 SNAKEMAKE = ("demo", "run")  # their options are Snakemake's
 

@@ -1,0 +1,59 @@
+"""What `thaw advise` runs first, and what fits into its limit of time."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from thaw.cli.advise_command import next_turns
+from thaw.planning import pending_runs
+from thaw.planning.configuration import load_plan
+from tiny import tiny_encoder
+from workflow import HOME, Workplace
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Workplace:
+    """A workplace with one task and three strategies, of which nothing has run."""
+    folder = tmp_path_factory.mktemp("workplace")
+    place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
+    strategies = ["short_full", {"short_top": [2, 1]}, "linear_probe"]
+    more = {"tasks": ["colour"], "seeds": [1, 2], "outputs": ["main_table", "advice"]}
+    place.write("mine.yaml", Workplace.experiment("mine", strategies=strategies, **more))
+    place.more = more | {"strategies": strategies}
+    return place
+
+
+def planned(place, results):
+    home = {"catalogues": [str(place.folder / "my")], "data_dir": str(place.folder / "data")}
+    return load_plan(Workplace.experiment("mine", **place.more) | home, HOME, results=str(results))
+
+
+def names(turns) -> list[str]:
+    return [f"{turn.run.strategy} {turn.run.variant} {turn.run.seed}" for turn in turns]
+
+
+def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
+    plan = planned(place, tmp_path)
+    turns = pending_runs.pending_runs(plan, "mine")
+    first = ["linear_probe base 1", "short_top k01 1", "short_top k02 1", "short_full base 1"]
+    assert names(turns) == first + [name[:-1] + "2" for name in first[1:]], "a fitted head has all seeds at once"
+    took = {turn.operations for turn in turns[1:4]}
+    assert len(took) == 3 and min(took) > turns[0].operations
+
+
+def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place, tmp_path, monkeypatch):
+    """By hand: 12e9 operations at 48 % of 1e9 a second are 25 s, and 0.5 s to begin; a slice took twice as long."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    plan = planned(place, tmp_path)
+    pace = pending_runs.Pace(plan)
+    pace.rate, pace.threads = 1e9, 4
+    assert pace.seconds(12e9) == pytest.approx(25.5) and pace.seconds(0.0) == pytest.approx(0.5)
+    first, *waiting = [replace(turn, operations=12e9) for turn in pending_runs.pending_runs(plan, "mine")[1:4]]
+    waiting = waiting[:2]
+    pace.learn([first], 51.0)
+    assert pace.seconds(12e9) == pytest.approx(51)
+    assert next_turns(waiting[:1], set(), pace, 52) == waiting[:1]
+    assert next_turns(waiting[:1], set(), pace, 50) == [], "it would not end in time"
+    pace.learn(waiting, 25.5)
+    assert pace.seconds(12e9) == pytest.approx(25.5), "three have taken 76.5 s"
