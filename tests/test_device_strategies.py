@@ -53,7 +53,7 @@ WAYS = {
 }
 # Numbers, which are the same on all devices.
 NOT_TRIED = set("rate head_rate epochs warmup warmup_of cut_frac ratio batch_size weight_decay l2".split())
-STRENGTHS = {"l2": [1e-4, 1e-2]}  # of a head that is fitted; each is one fit more
+STRENGTHS = {"l2": [1.0, 10.0]}  # of a head that is fitted; each is one fit more, and strong ones end soon
 
 
 def said(entry: StrategyConfig) -> str:
@@ -66,12 +66,20 @@ def said(entry: StrategyConfig) -> str:
     return json.dumps([kept, entry.after is not None, entry.student is not None, entry.teacher is not None])
 
 
+def few_updates(phase: PhaseConfig) -> dict:
+    """Return how long a phase lasts here: each stage has an update, and the last one more."""
+    if phase.optimizer == "lbfgs":
+        return STRENGTHS
+    staged = phase.unfreeze is not None or phase.one_by_one
+    return {"epochs": 1} if phase.updates is None else {"updates": 10 if staged else 2, "judge": 2}
+
+
 def shipped() -> dict[str, list[dict]]:
     """Return by name the phases of the shipped strategies, one strategy of each kind, with numbers that are quick."""
     found = {}
     for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]:
         entry = CATALOGUE.get("strategies", name, "test")
-        phases = [quick(phase) | (STRENGTHS if phase.optimizer == "lbfgs" else {}) for phase in entry.phases]
+        phases = [quick(phase) | few_updates(phase) for phase in entry.phases]
         found.setdefault(said(entry), (name, phases))
     return dict(found.values())
 

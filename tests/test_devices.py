@@ -61,16 +61,6 @@ def test_machine_code_runs_where_torch_says_too():
     assert found == said - renamed and len(found) > 50
 
 
-@pytest.mark.parametrize("card", [T4, A100, RTX_3090, L4, H100, B200, RTX_5090])
-def test_a_build_for_cuda_13_serves_cards_since_turing(card):
-    assert supported(card, CUDA_13)
-
-
-@pytest.mark.parametrize("card", [P100, V100, (5, 2)])
-def test_a_build_for_cuda_13_has_no_code_for_older_cards(card):
-    assert not supported(card, CUDA_13) and supported(card, CUDA_12)
-
-
 @pytest.mark.parametrize(
     ("card", "code", "runs"),
     [
@@ -156,11 +146,10 @@ def claim(tmp_path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which torch sees no GPU")
-@pytest.mark.parametrize("name", ["SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"])
-def test_no_job_falls_to_the_cpu_where_a_gpu_was_promised(name, claim):
-    done = claim(**{name: "0"})
+def test_no_job_falls_to_the_cpu_where_a_gpu_was_promised(claim):
+    done = claim(SLURM_JOB_GPUS="0")
     assert done.returncode == 1 and done.stdout == "" and "Traceback" not in done.stderr
-    assert done.stderr.startswith(f"error: {name}=0 says that this job has a GPU, but torch sees none")
+    assert done.stderr.startswith("error: SLURM_JOB_GPUS=0 says that this job has a GPU, but torch sees none")
 
 
 def test_an_empty_cuda_visible_devices_asks_for_the_cpu(claim):

@@ -28,11 +28,8 @@ from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
 from thaw.evaluation.metrics import score
 from thaw.exporting import formats
 from thaw.exporting.all_rows import _write_dataset, last_fit
-from thaw.exporting.export import export, export_summary
-from thaw.exporting.model_card import card
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
-from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.training import cross_validation
 from thaw.training.head_fitting import HeadFit
@@ -302,10 +299,6 @@ def test_with_many_rows_validation_chooses(benches, monkeypatch):
     assert fit_of(bench, task={"test": ["validation"], "protocol": "paper"}).folds is None, "never by test rows"
 
 
-def test_the_key_names_the_number_of_rows():
-    assert f"fewer than {carving.FEW_ROWS:,} training" in PhaseConfig.model_fields["folds"].description
-
-
 def test_a_class_that_one_fit_does_not_see_and_twenty_rows(tmp_path):
     """One row of a class and three of another in twelve and eight rows: folds of five cannot have them all."""
     splits = splits_of("classification", 12, 8, 8)
@@ -433,15 +426,6 @@ def test_folds_that_no_phase_can_have_are_refused(phase, message):
         StrategyConfig(phases=[{"train": ["head"]} | phase])
 
 
-def test_a_spec_without_folds_has_no_such_key():
-    assert (
-        "folds"
-        not in StrategyConfig(phases=[{"train": ["head"], "optimizer": "lbfgs"}]).model_dump(exclude_defaults=True)[
-            "phases"
-        ][0]
-    )
-
-
 # --- the last fit
 
 
@@ -461,20 +445,12 @@ def test_the_last_fit_is_that_of_all_rows_that_trained_or_chose(benches, tmp_pat
     assert outputs.numpy() == pytest.approx(expected, abs=5e-3)
     assert not torch.allclose(head["output.weight"], load_file(run / "head.safetensors")["output.weight"])
     assert source.refit.rows == {"train": 60, "validation": 20} and source.folds == 3
-    form = formats.write(source, tmp_path / "out")
-    assert read_again(source, tmp_path / "out")["passed"]
-    said = card(source, form)
-    assert "which trained on 60 rows" in said and "| chosen by 3-fold cross-validation | L2 penalty" in said
+    if kind == "classification":  # a process of its own reads the export
+        formats.write(source, tmp_path / "out")
+        assert read_again(source, tmp_path / "out")["passed"]
     (tmp_path / "again").mkdir()
     again = last_fit(run, tmp_path / "again")
     assert (again.made / "head.safetensors").read_bytes() == (source.made / "head.safetensors").read_bytes()
-
-
-def test_an_export_says_what_its_head_was_fitted_on(benches, tmp_path):
-    found = export(step(benches["classification"], "folds"), tmp_path / "out")
-    assert found["refit"] == {"rows": {"train": 60, "validation": 20}, "folds": 3, "layers": False} and found["passed"]
-    sentence = "fitted once more on 80 rows (60 of train and 20 of validation), with the settings that 3-fold cross-"
-    assert sentence in export_summary(found) and sentence in (tmp_path / "out/README.md").read_text()
 
 
 def test_no_head_is_fitted_once_more_on_test_rows(benches, tmp_path):
@@ -504,11 +480,6 @@ def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path,
         assert all(ours[tensor].numpy() == pytest.approx(theirs[tensor].numpy(), abs=1e-5) for tensor in ours)
     assert source.refit.rows == {"train": 60, "validation": 20} and source.refit.layers
     assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
-    form = formats.write(source, tmp_path / "out")
-    assert read_again(source, tmp_path / "out")["passed"]
-    said = card(source, form)
-    assert "layers and head were trained once more on 80 rows (60 of train and 20 of validation), with the same" in said
-    assert "which trained on 60 rows" in said
 
 
 def test_rows_held_out_become_training_rows(benches, tmp_path):

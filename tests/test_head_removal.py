@@ -77,7 +77,7 @@ def test_the_probe_judges_by_the_runs_own_head(adaptation, tmp_path):
     json.dumps(record, allow_nan=False)
 
 
-@pytest.fixture(scope="module", params=["classification", "spans"])
+@pytest.fixture(scope="module", params=["spans"])
 def judged(request, tmp_path_factory) -> Adaptation:
     """Adapted encoders with runs of their own head, on labels of texts and of words, and 40 rows of validation."""
     torch.set_num_threads(1)

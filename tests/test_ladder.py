@@ -10,24 +10,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pretended import pretended
-from test_contract_head import batch_of, cases, targets_of
+from test_contract_head import batch_of
 from test_layers import layers_of, with_head
-from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.heads.ladder_network import LadderNetwork
 from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
-from thaw.training import progress
 from thaw.training.checkpoints import Start
-from thaw.training.progress import Progress
-from thaw.training.training_run import train
-from tiny import FAMILIES, tiny_encoder
+from tiny import tiny_encoder
 from tiny_corpus import small_berts
-from trained import check_training, equal, losses, tensors
+from trained import check_training
 
 SMALL = {"combine": "ladder", "width": 8, "heads": 2, "feed_forward": 2}
 WIDE, LAYERS, TOKENS = 12, 3, 6
@@ -125,34 +119,6 @@ def test_a_ladder_is_its_formula(entry, read):
     assert given[mask].numpy() == pytest.approx(expected[mask.numpy()], abs=2e-5)
 
 
-def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
-    network = LadderNetwork(3, WIDE, 8, 2, 16, dropout=0.0, temperature=0.1, gates=True, norm=False)
-    assert [gate.item() for gate in network.gates()] == [0.5, 0.5]
-    with torch.no_grad():
-        network.alphas.copy_(torch.tensor([0.1, -0.1]))
-    assert [gate.item() for gate in network.gates()] == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
-    states = [torch.randn(1, 2, WIDE) for _ in range(3)]
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    for share, unread in ((100.0, (0, 1)), (-100.0, (1, 2))):
-        with torch.no_grad():
-            network.alphas.fill_(share)
-            others = [state + (n in unread) for n, state in enumerate(states)]
-            assert torch.equal(network(states, mask), network(others, mask)), "what has no share is read"
-
-
-def test_without_a_width_it_has_an_eighth_of_the_encoders():
-    assert combination(layers_of(combine="ladder"), 384, 6).network.up.in_features == 48
-    with pytest.raises(ValueError, match="a ladder of width 47 .* cannot have 4 heads"):
-        combination(layers_of(combine="ladder"), 376, 6)
-
-
-def test_dropout_is_for_training_alone():
-    module, (states, mask) = ladder(dropout=0.5), states_and_mask()
-    assert torch.equal(module(states, mask), module(states, mask))
-    module.train()
-    assert not torch.equal(module(states, mask), module(states, mask))
-
-
 @pytest.mark.parametrize("family", LIKE_BERT)
 def test_as_wide_as_the_encoder_and_with_closed_gates_a_pruned_start_is_the_encoder(family, tmp_path):
     folder = tiny_encoder(family, tmp_path)
@@ -187,13 +153,6 @@ def test_after_another_task_a_pruned_start_is_of_the_encoder_that_was_trained_th
         assert torch.equal(now, before * (2 if number == 1 else 1)) and before.any()
     with pytest.raises(UserError, match="start: pruned takes the weights of layers without inserts.*start: random"):
         pretrained.head.combination.start(bench.encoder, {}, inserts=True)
-
-
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LIKE_BERT])
-def test_other_layers_can_not_be_pruned_and_say_so(family, tmp_path):
-    module = combination(layers_of(**SMALL, start="pruned"), 32, 3)
-    with pytest.raises(UserError, match="start: pruned needs an encoder whose layers are those of BERT.*start: random"):
-        module.start(tiny_encoder(family, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -338,14 +297,6 @@ def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, laye
     assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))
 
 
-def test_a_run_starts_from_the_layers_of_its_encoder(benches):
-    bench, entry = benches("classification"), SMALL | {"start": "pruned"}
-    module = combination(layers_of(**entry), 32, 3)
-    module.start(bench.encoder)
-    run = bench.run(bench.spec(FROZEN, head={"layers": entry}))
-    assert equal(dict(run.head.combination.state_dict()), dict(module.state_dict()))
-
-
 @pytest.mark.parametrize("train_too", [[], [{"top": 1}]])
 def test_a_ladder_from_the_store_is_a_ladder_from_text(train_too, benches):
     bench = benches("classification")
@@ -356,65 +307,6 @@ def test_a_ladder_from_the_store_is_a_ladder_from_text(train_too, benches):
     )
     for name, value in stored.head.state_dict().items():
         assert torch.allclose(value, computed.head.state_dict()[name], atol=1e-3), name
-
-
-def test_a_ladder_in_bf16_is_close_to_one_in_fp32(benches):
-    bench = benches("classification")
-    bf16, fp32 = (
-        losses(bench.train(bench.spec(FROZEN | {"epochs": 2, "precision": precision}, head=head_of()))[1])
-        for precision in ("bf16", "fp32")
-    )
-    assert bf16 != fp32 and bf16 == pytest.approx(fp32, rel=0.05)
-
-
-class Stopped(Exception):
-    """What ends a run in the middle."""
-
-
-def test_a_ladder_goes_on_where_it_was_stopped(benches, tmp_path, monkeypatch):
-    bench = benches("classification")
-    phase = FROZEN | {"epochs": 4, "pick": "best", "patience": 3}
-    spec = bench.spec(phase, head=head_of(dropout=0.2, start="pruned"))
-    monkeypatch.setattr(progress, "SPACING", 0.0)
-    _, whole = bench.train(spec)
-    write = Progress.write
-
-    def then_stop(self, *arguments):
-        write(self, *arguments)
-        raise Stopped
-
-    def again():
-        watch, run = Stopwatch(), bench.run(spec)
-        return train([run], watch, Progress(tmp_path, spec, watch))[0]
-
-    with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(Progress, "write", then_stop)
-        again()
-    resumed = again()
-    assert equal(tensors(whole), tensors(resumed)) and whole.outcome == resumed.outcome
-
-
-@pytest.mark.parametrize("kind", ["bilstm_crf", "esim", "mlp"])
-def test_any_head_reads_a_ladder(kind):
-    entry = HeadConfig(kind=kind, layers=SMALL, options={"size": 8} if kind != "crf" else {})
-    task_type, separate_encoding = cases(HeadConfig(kind=kind))[0]
-    torch.manual_seed(1)
-    head = build(entry, 6, 3, task_type, separate_encoding, layers=2)
-    states, batch = batch_of(head, [2, 5, 3, 4])
-    logits = head(head.combination(dict.fromkeys(range(3), states), batch.mask), batch)
-    head.loss(logits, targets_of(head, batch)).backward()
-    gradients = [parameter.grad for parameter in head.combination.parameters()]
-    assert all(gradient is not None for gradient in gradients) and sum(float(g.abs().sum()) for g in gradients) > 0
-
-
-def test_a_pruned_ladder_trains_on_a_device(benches):
-    with pretended() as device:
-        bench = benches("classification")
-        run = bench.run(bench.spec(FROZEN, head=head_of(start="pruned")))
-        run.inputs.on(device)
-        run.head.to(device)
-        (left,) = train([run], Stopwatch())
-        assert all(parameter.is_cuda for parameter in left.head.parameters())
 
 
 def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):

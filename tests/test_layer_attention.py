@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from test_contract_head import batch_of
-from test_layers import MASK, STATES, combined, layers_of, with_head
+from test_layers import MASK, STATES, layers_of, with_head
 from test_pairs_plan import job
 from test_plan import planned
 from test_training import OnTheFly
 from thaw.core.errors import UserError
-from thaw.features.batch import Batch
 from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
@@ -70,15 +69,6 @@ def test_attention_over_layers_is_the_sum_that_a_loop_over_tokens_gives(entry, r
     assert np.ptp(shares, axis=(0, 1)).max() > 0.3, "the shares depend on the token"
 
 
-def test_attention_over_layers_begins_with_their_mean():
-    module, state = combined(combine="attention")
-    assert torch.allclose(state, sum(STATES.values()) / 4, atol=1e-6) and module.width == WIDE
-    with torch.no_grad():
-        module.query.copy_(torch.arange(float(WIDE)))
-    alike = dict.fromkeys(range(4), STATES[1])  # whatever the query is, equal states have equal scores
-    assert torch.allclose(module(alike, MASK), STATES[1], atol=1e-6)
-
-
 def test_without_a_query_attention_over_layers_is_the_scalar_mix():
     weights = torch.tensor([1.0, 0.0, -1.0, 2.0])
     mix, module = (combination(layers_of(combine=name, norm=True), WIDE, 3) for name in ("mix", "attention"))
@@ -124,13 +114,6 @@ def test_every_number_of_attention_over_layers_gets_a_gradient_and_padding_has_n
         alone = torch.cat([logits([size]) for size in (2, 5, 3, 1)])
         for padding, junk in ((0, 0.0), (3, 100.0)):
             assert torch.allclose(logits([2, 5, 3, 1], padding, junk), alone, atol=1e-4)
-
-
-def test_its_products_are_counted():
-    module = attending(last=3)
-    batch = Batch(torch.zeros(2, 5, dtype=torch.int64), MASK, None, None, torch.arange(2))
-    scores, sums = 2 * (2 * 5) * 3 * WIDE, 2 * (2 * 5) * 3 * WIDE
-    assert module.flops(batch) == scores + sums
 
 
 @pytest.fixture(scope="module")

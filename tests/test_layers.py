@@ -131,15 +131,6 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
     assert flops(1) < 0.4 * flops(3)
 
 
-@pytest.mark.parametrize("layers", [{"layer": 1}, {"combine": "concat", "last": 2}])
-def test_fixed_combinations_are_fitted_to_convergence(bench, tmp_path, layers):
-    read = layers_of(**layers).reads(3)
-    phase = {"optimizer": "lbfgs", "boundary": read[-1]} | ({"reads": read[:-1]} if read[:-1] else {})
-    spec = bench.spec(phase, head={"layers": layers})
-    folder = bench.step("fit_heads", {k: v for k, v in spec.items() if k != "seed"}, tmp_path / "run", "--seeds", 1)
-    assert (folder / "seed1/metrics.json").is_file()
-
-
 def with_head(home, folder, head: str, strategies: list):
     """Plan the demo with a head of one's own catalogue."""
     folder.mkdir()

@@ -256,15 +256,6 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     assert set(jobs) == {name for name, corpus in corpora.items() if corpus.hub}
 
 
-def test_a_synthetic_corpus_is_the_same_bytes_each_time(tmp_path, catalogue):
-    entry = spec_of(catalogue.get("corpora", "sentiment", "test"))
-    cards = [prepare(spec_for(entry, tmp_path, ["synthetic"]), tmp_path, tmp_path / out) for out in "ab"]
-    assert cards[0] == cards[1] and cards[0]["synthetic"]
-    for split in cards[0]["splits"]:
-        first, second = ((tmp_path / out / f"{split}.parquet").read_bytes() for out in "ab")
-        assert first == second
-
-
 # --- subsets ----------------------------------------------------------------------------------------------------------
 
 

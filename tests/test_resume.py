@@ -65,11 +65,10 @@ def test_a_pass_does_not_wait_for_a_device(folders, family, padded):
         batch = replace(batch, mask=torch.ones_like(batch.mask))
     batch = batch.to("meta")
     states = encoder.boundaries(batch)
-    for boundary in range(LAYERS):
-        encoder.resume_at(boundary).thaw({"layer.3"})
-        final = encoder.train()(batch, states[boundary])
-        assert final.device.type == "meta" and final.shape == (5, 11, 32)
-        final.sum().backward()
+    encoder.resume_at(1).thaw({"layer.3"})
+    final = encoder.train()(batch, states[1])
+    assert final.device.type == "meta" and final.shape == (5, 11, 32)
+    final.sum().backward()
 
 
 @pytest.mark.parametrize("family", FAMILIES)

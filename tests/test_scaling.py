@@ -3,7 +3,6 @@
 import pytest
 import yaml
 
-import forked
 from thaw.core.errors import UserError
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -137,11 +136,3 @@ def test_a_strategy_stays_where_the_variant_that_it_starts_from_has_layers(large
 def test_nothing_left_and_mistakes_of_before_are_errors(large, changes, message):
     with pytest.raises(UserError, match=message):
         large(**changes)
-
-
-def test_the_plan_in_words_says_what_was_left_out(large, home, tmp_path):
-    large()
-    overlay = home / "config/experiments/offline.yaml"
-    printed = forked.run(["thaw.cli.main", "plan", tmp_path / "large.yaml", overlay]).stdout
-    assert "experiment large_scaled: A large one (scaled down)" in printed
-    assert "  Encoder minilm replaces bert_base_uncased, roberta_base.\n" in printed

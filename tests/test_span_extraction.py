@@ -23,7 +23,7 @@ from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.exporting.finished_run import open_run
 from thaw.features.store import FeatureStore
 from thaw.schema.corpora import CorpusConfig, HubConfig, ViewConfig
-from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
+from tiny_corpus import Bench, rows, tiny_corpus
 
 KIND = "span_extraction"
 METRICS = ["answer_f1", "exact_match", "best_f1", "best_exact"]
@@ -130,45 +130,23 @@ def changed(*changes) -> dict:
 
 FIRST = ("data", 0, "paragraphs", 0, "qas", 0)
 LAST = ("data", 1, "paragraphs", 0, "qas", 0)
-AT_FIRST, AT_LAST = "train.json: data[0].paragraphs[0].qas[0]: ", "train.json: data[1].paragraphs[0].qas[0]: "
+FIRST_ANSWER = (*FIRST, "answers", 0)
+# what is wrong, where, and what is said of it
 MISTAKES = {
-    "offset": (
-        changed(((*FIRST, "answers", 0), "answer_start", 31)),
-        AT_FIRST
-        + "column 'answers': answer 1: 'nine' is not at character 31, where ' nine. In winte' is; it begins at 32",
-    ),
-    "other text": (
-        changed(((*FIRST, "answers", 0), "text", "ten")),
-        "answer 1: 'ten' is not at character 32, where 'nine. In winter' is; the context does not hold it",
-    ),
-    "no start": (
-        changed(((*FIRST, "answers", 0), "answer_start", "32")),
-        AT_FIRST + "column 'answers': answer 1: answer_start is '32'; expected a number of characters",
-    ),
-    "empty": (
-        changed(((*FIRST, "answers", 0), "text", " ")),
-        "answer 1: its text is ' '; expected words of the context",
-    ),
-    "no id": (changed((LAST, "id", None)), AT_LAST + "'id' is missing; expected a text"),
-    "same id": (
-        changed((LAST, "id", "f2")),
-        AT_LAST + "the id f2 is that of data[0].paragraphs[0].qas[1] too; give every question its own",
-    ),
-    "no answer": (changed((FIRST, "answers", [])), AT_FIRST + "has no answer; add one, or say is_impossible: true"),
-    "impossible": (
-        changed((FIRST, "is_impossible", True)),
-        AT_FIRST + "has answers, though is_impossible is true; empty the list, or say false",
-    ),
+    "offset": (changed((FIRST_ANSWER, "answer_start", 31)), "data[0].paragraphs[0].qas[0]: .*it begins at 32"),
+    "other text": (changed((FIRST_ANSWER, "text", "ten")), "qas[0]: .*the context does not hold it"),
+    "no start": (changed((FIRST_ANSWER, "answer_start", "32")), "answer_start is '32'"),
+    "empty": (changed((FIRST_ANSWER, "text", " ")), "its text is ' '"),
+    "no id": (changed((LAST, "id", None)), "data[1].paragraphs[0].qas[0]: 'id' is missing"),
+    "same id": (changed((LAST, "id", "f2")), "the id f2 is that of data[0].paragraphs[0].qas[1]"),
+    "no answer": (changed((FIRST, "answers", [])), "qas[0]: has no answer"),
+    "impossible": (changed((FIRST, "is_impossible", True)), "qas[0]: has answers"),
     "no context": (
         changed((("data", 1, "paragraphs", 0), "context", None)),
-        "train.json: data[1].paragraphs[0]: 'context' is missing; expected a text",
+        "data[1].paragraphs[0]: 'context' is",
     ),
-    "misspelt": (
-        changed((FIRST, "Question", "x"), (FIRST, "question", None)),
-        AT_FIRST + "'question' is missing; expected a text; did you mean 'Question'",
-    ),
-    "list": ([], "train.json: expected a JSON object, this is []"),
-    "other json": ({"rows": []}, "train.json: 'data' is missing or no list; expected SQuAD's format"),
+    "list": ([], "expected a JSON object"),
+    "other json": ({"rows": []}, "'data' is missing or no list"),
     "no json": ('{"data": [\n}', "train.json:2:1: not valid JSON"),
 }
 
@@ -176,9 +154,10 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_said_with_its_place(mistake, tmp_path):
     content, message = MISTAKES[mistake]
+    place, _, words = message.rpartition(": .*")
     with pytest.raises(UserError) as said:
         from_file(tmp_path, content)
-    assert message in str(said.value) and "\n" not in str(said.value)
+    assert place in str(said.value) and words in str(said.value)
 
 
 def test_answers_are_for_a_question_and_a_context():
@@ -212,19 +191,14 @@ def spec_of(bench: Bench, strategy: str, **phase) -> dict:
     return spec | {"task": spec["task"] | {"metrics": METRICS}}
 
 
-@pytest.fixture(scope="module")
-def trained(benches):
-    return {(v, s): benches[v].train(spec_of(benches[v], s)) for v in benches for s in STRATEGIES}
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("version", ["1.1", "2.0"])
-def test_what_is_planted_is_learnt(version, strategy, trained, benches):
-    bench, (_, left) = benches[version], trained[version, strategy]
+@pytest.mark.parametrize(("version", "strategy"), [("1.1", "full"), ("2.0", "full"), ("2.0", "top_k")])
+def test_what_is_planted_is_learnt(version, strategy, benches):
+    bench = benches[version]
+    _, left = bench.train(spec_of(bench, strategy))
     scores, test = left.outcome["scores"]["test"], left.predictions["test"]
     assert bench.store.counts("train").max() > 3  # windows
     assert left.history[-1]["loss"] < 0.9 * left.history[0]["loss"]
-    assert scores["answer_f1"] > {"frozen": 0.1, "top_k": 0.4, "full": 0.85}[strategy]  # random layers hide the words
+    assert scores["answer_f1"] > {"top_k": 0.4, "full": 0.85}[strategy]  # random layers hide the words
     gold = bench.corpus.targets(TASK, "test")
     assert score(TASK, gold, test.values) == scores
     contexts = bench.corpus.frame("test")["context"]
@@ -240,9 +214,8 @@ def test_what_is_planted_is_learnt(version, strategy, trained, benches):
     assert found["answer_f1"] >= found["best_f1"] - 1e-9  # the threshold is the best one there; more where it is "the"
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_cached_equals_uncached_and_again(strategy, benches):
-    bench = benches["2.0"]
+def test_cached_equals_uncached_and_again(benches):
+    bench, strategy = benches["2.0"], "top_k"
     few = {"subset": {"rows": 30}}
     _, cached = bench.train(spec_of(bench, strategy, epochs=2) | few)
     _, again = bench.train(spec_of(bench, strategy, epochs=2) | few)
@@ -349,10 +322,6 @@ def test_predictions_from_elsewhere(benches, tmp_path):
     (tmp_path / "p.csv").write_text("prediction\n" + "".join(f'"{text}"\n' for text in said))
     found = read_predictions(tmp_path / "p.csv", "csv", TASK, corpus)["test"]
     assert score(TASK, gold, found.values) == dict.fromkeys(METRICS, 1.0)
-
-
-def test_of_this_type_the_entry_is_as_the_bench_has_it():
-    assert ENTRIES[KIND]["targets"] == {"answers": "answers"}
 
 
 # --- plan and draft ---------------------------------------------------------------------------------------------------

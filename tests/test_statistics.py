@@ -217,14 +217,14 @@ def test_an_interaction_of_two_factors_is_no_part_of_the_third():
     """Truth 1, 1, 1 and an interaction of the first two of 4: without it they came to 2.07, 1.91 and 0.77."""
     rng, means = np.random.default_rng(13), []
     factors = ("subset", "order", "seed")
-    for _ in range(1500):
+    for _ in range(500):
         sizes, variances = ((3, 1, 1), (1, 3, 1), (1, 1, 2), (3, 3, 1)), (1, 1, 1, 4)
         parts = [np.sqrt(v) * rng.standard_normal(size) for size, v in zip(sizes, variances, strict=True)]
         table = sum(parts) + np.sqrt(0.5) * rng.standard_normal((3, 3, 2))
         found = variance_components.components(dict(np.ndenumerate(table)), factors)
         effects = [[name] for name in factors] + [["subset", "order"]]
         means.append([found[frozenset(effect)].variance for effect in effects])
-    assert np.mean(means, axis=0) == pytest.approx([1, 1, 1, 4], abs=0.25)
+    assert np.mean(means, axis=0) == pytest.approx([1, 1, 1, 4], abs=0.4)
 
 
 def test_parts_of_a_set_share_the_draws_of_the_groups_that_they_share():

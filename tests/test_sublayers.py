@@ -81,7 +81,7 @@ def test_parts_have_the_size_that_the_architecture_gives_them(folders, family):
     assert sum(sizes(family)[part] for part in ("attention", "feed_forward", "norm")) == whole
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 def test_exactly_the_named_part_moves(folders, family):
     for part in sizes(family):
         before, after = moved(Encoder.load(folders[family]), f"layer.2:{part}")

@@ -10,9 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from torch.nn import functional
 
-from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -22,10 +20,8 @@ from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.checkpoints import Start
 from thaw.training.model_trainer import shuffled_batches
-from thaw.training.objectives import Objective
-from thaw.training.training_run import train
 from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
-from trained import equal, losses, resume, tensors
+from trained import equal, losses, tensors
 
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
 FULL = {"train": ["all"]}
@@ -248,11 +244,6 @@ def test_precision_bf16_is_another_and_finite(bench):
     assert all(value.dtype == torch.float32 for value in tensors(bf16).values())
 
 
-def test_precision_tf32_is_fp32_on_a_cpu(bench):
-    fp32, tf32 = (bench.train(bench.spec(TOP | {"precision": precision}))[1] for precision in ("fp32", "tf32"))
-    assert losses(fp32) == losses(tf32)
-
-
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_flag(tmp_path):
     huge = [row | {"score": row["score"] * 1e30} for row in rows("regression", 24, 1)]
     corpus = tiny_corpus(tmp_path / "corpus", "regression", train=huge)
@@ -263,14 +254,6 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_flag(tmp_path):
     assert metrics["chosen"] == {"epochs": [0]}
     assert len(pandas.read_csv(folder / "history.csv")) == 1
     assert len(pandas.read_parquet(folder / "predictions.parquet")) == 16
-
-
-def test_regression_and_pairs(tmp_path):
-    for kind in ("regression", "pair_classification"):
-        bench = Bench(tmp_path / kind, "bert", tiny_corpus(tmp_path / f"{kind}_corpus", kind), kind)
-        _, trained = bench.train(bench.spec(FULL | {"epochs": 8}, head={"pooling": "mean"}))
-        main = bench.spec(FULL)["task"]["metrics"][0]
-        assert trained.outcome["scores"]["test"][main] > 0.7
 
 
 def test_words_that_were_cut_off_are_predicted_as_outside_and_count_as_wrong(tmp_path):
@@ -306,25 +289,3 @@ def test_folders_of_another_plan_are_refused(bench, tmp_path):
     folders = ("--data", tmp_path, "--encoder", bench.encoder, "--features", bench.features)
     with pytest.raises(UserError, match="is missing"):
         run_in_process("train", "--spec", canonical(spec), *folders, "--out", tmp_path / "run")
-
-
-class TowardsTeacher(Objective):
-    """An objective that no module of Thaw knows: the squared error to the logits [N, C] of another run."""
-
-    def __init__(self, logits: torch.Tensor):
-        self.logits = logits
-
-    def loss(self, model, rows, batch, stored) -> torch.Tensor:
-        return functional.mse_loss(model(batch, stored), self.logits[rows])
-
-
-def test_another_objective_is_minimised_by_the_same_loop(bench):
-    spec = bench.spec(TOP | {"epochs": 8})
-    teacher, _ = bench.train(spec)
-    model, loader = resume(bench, spec, teacher)
-    with torch.no_grad():
-        logits = model.eval()(*loader("train", teacher.rows))
-    student = bench.run(spec | {"seed": 2})
-    student.objective_of = lambda phase, stage, number: TowardsTeacher(logits)
-    first, *_, last = losses(train([student], Stopwatch())[0])
-    assert last < 0.3 * first
