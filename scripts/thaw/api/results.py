@@ -55,7 +55,10 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
     step, columns = KINDS[kind]
     names = layout.names_in_folder(step, path.parent.relative_to(cards.results))
-    common = {name: "" for name in COLUMNS if name not in NUMBERS} | {"kind": kind, "path": str(path.parent)}
+    common: dict[str, object] = {name: "" for name in COLUMNS if name not in NUMBERS} | {
+        "kind": kind,
+        "path": str(path.parent),
+    }
     common |= {"variant": "base", "thawed": 0, "embeddings": False}
     common |= {columns.get(name, name): value for name, value in names.items()}
     common |= {"protocol": task.get("protocol", "clean")}

@@ -6,6 +6,7 @@ gold, negative. N examples of one split.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -94,7 +95,8 @@ def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, st
     """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
     sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
     keys = sorted((set(sides[0]) | set(sides[1])) - set(EXTRA_FILES))
-    rows = [(key, *(_printed(side[key]) if key in side else "–" for side in sides)) for key in keys]
+    first_said, second_said = ({key: _printed(value) for key, value in side.items()} for side in sides)
+    rows = [(key, first_said.get(key, "–"), second_said.get(key, "–")) for key in keys]
     return [row for row in rows if row[1] != row[2]]
 
 
@@ -104,6 +106,7 @@ def _printed(value) -> str:
 
 def _flat(value, path: str = "") -> dict[str, object]:
     """Return the leaves of nested mappings and lists by their path."""
+    pairs: Iterable
     if isinstance(value, dict):
         pairs = value.items()
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):

@@ -131,9 +131,9 @@ class StoredStates:
         pieces = self._store.batch(self._split, [range(len(self))[row]]).first_pieces
         if pieces is None:
             raise UserError(f"{self._store.folder} has texts, not words; take states[{row}]")
-        pieces = pieces[0].numpy()
-        vectors = self[row][np.maximum(pieces, 0)]
-        vectors[pieces < 0] = np.nan
+        first = pieces[0].numpy()
+        vectors = self[row][np.maximum(first, 0)]
+        vectors[first < 0] = np.nan
         return vectors
 
     def _sequence(self, number: int) -> np.ndarray:

@@ -43,10 +43,14 @@ def main(words: list[str]) -> None:
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
     limit = pending_runs.seconds_of(given.time) if given.time else None
-    begin, pace, tried, said = time.monotonic(), Pace(plan), set(), set()
+    begin, pace = time.monotonic(), Pace(plan)
+    tried: set = set()
+    said: set[tuple] = set()
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
-    code, made, chosen = 0, [], []
+    code = 0
+    made: list = []
+    chosen: list = []
     while targets:
         started = time.monotonic()
         with open(log, "ab") as file:

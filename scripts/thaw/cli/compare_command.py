@@ -26,7 +26,7 @@ def main(words: list[str]) -> None:
     arguments = parser.parse_args(words)
     sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]
     split = arguments.split or sides[0].task["test"][0]
-    frame = run_comparison.compared(*sides, split)
+    frame = run_comparison.compared(sides[0], sides[1], split)
     print("\n".join([*_settings(sides), "", *_scores_and_flips(sides, frame, split)]))
     if not _is_same(sides):
         print("\n".join(["", *_slices(sides[0], frame)]))

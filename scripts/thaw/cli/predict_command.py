@@ -12,6 +12,7 @@ Text is UTF-8; blank lines at the end are passed over. Lines are predicted in ba
 of any length.
 """
 
+import io
 import itertools
 import sys
 from pathlib import Path
@@ -49,7 +50,8 @@ def main(words: list[str]) -> None:
     if arguments.file and model.reads in TABLES.get(arguments.file.suffix.lower(), ()):
         said = f"each line is read as it is, a header and other columns too; expected {EXPECTED[model.reads]}"
         print(f"warning: {arguments.file}: {said}", file=sys.stderr)
-    sys.stdout.reconfigure(encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     source = arguments.file.open("rb") if arguments.file else sys.stdin.buffer
     asked, kept = itertools.tee(examples(source, model.reads))
     predicted, cut = zip(model.predict_with_probabilities(asked), kept, strict=True), []

@@ -51,9 +51,11 @@ def selecting(name: str, description: str) -> argparse.ArgumentParser:
 
 def with_flags(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Add Snakemake's flags for files and single keys; given twice, the values of both count."""
-    more = {"nargs": "+", "action": "extend", "default": []}
-    parser.add_argument(*FILE_OPTIONS, **more, metavar="FILE", help="the same, as Snakemake has it")
-    parser.add_argument(*KEY_OPTIONS, **more, metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    for options, metavar, said in (
+        (FILE_OPTIONS, "FILE", "the same, as Snakemake has it"),
+        (KEY_OPTIONS, "KEY=VALUE", "single keys, as data_dir=..."),
+    ):
+        parser.add_argument(*options, nargs="+", action="extend", default=[], metavar=metavar, help=said)
     return parser
 
 

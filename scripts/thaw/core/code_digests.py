@@ -94,22 +94,24 @@ def _assigned(path: Path) -> set[str]:
 @cache
 def _named(module: str, text: str) -> tuple[frozenset[str], bool]:
     """Return what the import statements of a module name, and whether it loads what declarations name."""
-    names, nodes = set(), list(ast.walk(ast.parse(text)))
+    names: set[str] = set()
+    nodes = list(ast.walk(ast.parse(text)))
     for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 raise ValueError(f"{module}, line {node.lineno}: a relative import; write the full name, thaw. ...")
-            names.add(node.module)
+            names.add(str(node.module))
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return frozenset(names), any(map(_loads, nodes))
 
 
 def _loads(node: ast.AST) -> bool:
     """Return whether a piece of code is a call of `.load()` without arguments."""
-    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"
-    return call and not node.args and not node.keywords
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"):
+        return False
+    return not node.args and not node.keywords
 
 
 def path_of(module: str) -> Path | None:
@@ -121,15 +123,21 @@ def path_of(module: str) -> Path | None:
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 
+def _path(module: str) -> Path:
+    path = path_of(module)
+    assert path, module
+    return path
+
+
 def _files_next_to(module: str) -> list[Path]:
     """Return the files of a package that are no Python."""
-    path = path_of(module)
+    path = _path(module)
     files = sorted(path.parent.iterdir()) if path.name == "__init__.py" else []
     return [file for file in files if file.is_file() and file.suffix != ".py"]
 
 
 def _text(module: str) -> str:
-    return path_of(module).read_text(encoding="utf-8")
+    return _path(module).read_text(encoding="utf-8")
 
 
 @cache

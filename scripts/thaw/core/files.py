@@ -103,7 +103,8 @@ def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) 
     dtypes = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in tensors.items()}
     rank = {dtype: -place for place, dtype in enumerate(DTYPES)}
     order = sorted(tensors, key=lambda name: (rank[dtypes[name]], name))
-    header, end = {"__metadata__": dict(sorted(note.items()))} if note else {}, 0
+    header: dict[str, dict] = {"__metadata__": dict(sorted(note.items()))} if note else {}
+    end = 0
     for name in order:
         place = [end, end := end + tensors[name].nbytes]
         header[name] = {"dtype": DTYPES[dtypes[name]], "shape": list(tensors[name].shape), "data_offsets": place}

@@ -35,7 +35,7 @@ def run(module: str, arguments: list[str]) -> None:
     from thaw.core.runtime import run_step
 
     imported = importlib.import_module(module)
-    sys.argv = [imported.__file__, *arguments]
+    sys.argv = [str(imported.__file__), *arguments]
     run_step(imported.main)
 
 
@@ -46,7 +46,7 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
     """
     connection = socket.socket(socket.AF_UNIX)
     kind = "models" if STEPS[step].libraries in ("encoders", "models") else "outputs"
-    request = {"module": module, "step": step, "arguments": arguments}
+    request: dict[str, object] = {"module": module, "step": step, "arguments": arguments}
     request |= {"folder": os.getcwd(), "environment": dict(os.environ)}
     message = json.dumps(request).encode()
     with connection:

@@ -48,7 +48,7 @@ ENCODERS = (
 )
 MODELS = (*ENCODERS, *TABLES)
 # What the first step need not wait for.
-LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
+LATER: tuple[str, ...] = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
 LATER += (
     "thaw.features.extract",
     "thaw.training.head_fitting",
@@ -88,9 +88,14 @@ def _start(address: Path, code: Path | str, threads: int) -> None:
         listener.bind(str(address))
         listener.listen(128)
         command = [sys.executable, "-m", "thaw.core.fork_server", str(listener.fileno()), str(address)]
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         server = subprocess.Popen(
-            command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
+            command,
+            env=environment,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
 
@@ -131,7 +136,7 @@ class Server:
                     if request := self.accept():
                         return request
                 elif key.data is None:
-                    self.pass_on(key.fileobj)
+                    self.pass_on(key.fileobj)  # type: ignore[arg-type]
                 else:
                     self.end(key.data)
         return None
@@ -265,7 +270,7 @@ def _status(module: str, arguments: list[str]) -> int:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     if isinstance(status, str):
         print(status, file=sys.stderr)

@@ -83,13 +83,13 @@ class _Declaration(ExecutionLoader):
 
 def shipped(name: str) -> dict:
     """Return what Thaw's own plug-ins declare under a name, as HEADS: the declarations by kind."""
-    kinds = {}
+    kinds: dict = {}
     for path in sorted(PLUGINS.glob("*.py")):
         last = next((node.end_lineno for node in _parsed(path).body if name in _names(node)), None)
         if last is not None:
             spec = importlib.util.spec_from_loader(f"thaw.papers.{path.stem}", _Declaration(path, last))
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+            spec.loader.exec_module(module)  # type: ignore[union-attr]
             kinds |= getattr(module, name)
     return kinds
 
@@ -169,7 +169,7 @@ def _file(module: str) -> Path:
     spec = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)
     for name in rest:
         spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations or [])
-    if not (spec and spec.has_location and spec.origin.endswith(".py")):
+    if not (spec and spec.has_location and spec.origin and spec.origin.endswith(".py")):
         where = f"in {', '.join(_folders)}" if _folders else "in a folder of catalogues: (there is none)"
         raise UserError(
             f"there is no {module.replace('.', '/')}.py {where}, nor such a module among installed packages"
@@ -199,9 +199,9 @@ def _module(name: str) -> ModuleType:
     if name not in _modules:
         path, known = _file(name), f"thaw_part_{name.replace('.', '_')}"
         spec = importlib.util.spec_from_file_location(known, path)
-        sys.modules[known] = module = importlib.util.module_from_spec(spec)
+        sys.modules[known] = module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
         try:
-            spec.loader.exec_module(module)
+            spec.loader.exec_module(module)  # type: ignore[union-attr]
         except Exception as error:  # it is the user's code and may raise anything
             raise UserError(said(error, path)) from error
         _modules[name] = module

@@ -13,12 +13,13 @@ import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from thaw.core.errors import UserError
 from thaw.core.runtime import hide_progress, set_threads
 
-USUALLY = {  # what a signal that ends a process usually means
+USUALLY: dict[int, str] = {  # what a signal that ends a process usually means
     signal.SIGKILL: "memory ran out",
     signal.SIGSEGV: "compiled code failed",
     signal.SIGABRT: "compiled code failed",
@@ -121,7 +122,7 @@ def _portable(error: BaseException) -> BaseException:
     return error
 
 
-def _answer(fork: multiprocessing.Process, pipe: Connection) -> tuple:
+def _answer(fork: BaseProcess, pipe: Connection) -> tuple:
     """Return what a fork sent; raise what it raised."""
     try:
         answer = pipe.recv()

@@ -80,7 +80,7 @@ def explain_error(error: BaseException) -> str | None:
         return text
     if isinstance(error, OSError):
         full = f"; {LESS_DISK}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        return error.strerror + (f": {error.filename}" if error.filename else "") + full
+        return (error.strerror or "") + (f": {error.filename}" if error.filename else "") + full
     return (
         explain_error(error.__context__) if isinstance(error.__context__, OSError) else None
     )  # what closing a file added
@@ -171,7 +171,7 @@ def set_threads(count: int) -> None:
     torch.backends.cudnn.allow_tf32 = False
     if not torch.are_deterministic_algorithms_enabled():  # a claimed GPU may ask for more than a warning
         torch.set_deterministic_debug_mode("warn")
-    deterministic.fill_uninitialized_memory = False  # nothing reads it, and to fill it takes a twentieth of a step
+    deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing reads it, and to fill it takes a twentieth of a step
 
 
 def versions(device=None) -> dict[str, str]:

@@ -5,6 +5,7 @@ none of them knows a role by name but the check and the code that uses what was 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class NeedRole:
 
     def stated(self, spec: dict) -> str | None:
         """Return the digest that a spec states of what is needed in this role; None where it needs nothing."""
-        value = spec if self.digest else None
+        value: Any = spec if self.digest else None
         for name in self.digest:
             value = (value or {}).get(name)
         return value

@@ -7,6 +7,7 @@ adds to a spec by `planning/output_additions.py`; neither knows a kind.
 
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
+from typing import Any
 
 from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.output_options import OutputOptions
@@ -78,4 +79,4 @@ class OutputKind(LazyImport):
     use: Use | None = None
 
 
-OF_PROBES = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else
+OF_PROBES: Any = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else

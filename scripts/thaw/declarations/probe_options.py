@@ -101,7 +101,7 @@ class DescentOptions(ChoiceOptions):
 class EdgeOptions(DescentOptions):
     """The network of edge probing, and what it reads as layer 0."""
 
-    layer_0: Literal["embeddings", WORD_EMBEDDINGS] = Field(
+    layer_0: Literal["embeddings", WORD_EMBEDDINGS] = Field(  # type: ignore[valid-type]
         "embeddings",
         description="embeddings: the output of the embeddings, as it is stored; word_embeddings: the embeddings of "
         "word pieces alone, normed, without positions and token types",

@@ -4,6 +4,7 @@ This module imports no torch: a function is imported when it is asked for, `PROB
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from thaw.core import plugins
 from thaw.declarations.lazy_import import LazyImport
@@ -79,7 +80,7 @@ COMPARISON = ProbeInput(
 
 CURVES, LAYERS = ("probe_figure",), ("probe_figure", "heat_figure", "layer_table")
 CHANGE = ("change_figure", "change_table")
-LABELLED = {"types": LABEL_TYPES, "serves": "labels and tags"}
+LABELLED: Any = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
     "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, (*LAYERS, "normalised_figure")),

@@ -4,6 +4,7 @@ B examples, T tokens, d width, L layers.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -42,7 +43,7 @@ class Anatomy:
         return next((layer for part, layer in self.parts.items() if name.startswith(part + ".")), 0)
 
 
-def inspect_architecture(model: nn.Module) -> Anatomy:
+def inspect_architecture(model: Any) -> Anatomy:
     """Find the layers of a model in eval mode; a model that is no encoder with a list of layers is a UserError."""
     kind, config = model.config.model_type, model.config
     if getattr(config, "is_encoder_decoder", False):
@@ -92,8 +93,10 @@ def spelt(ids: torch.Tensor, config) -> torch.Tensor:
 
 def _watch(model: nn.Module, path: str) -> Anatomy | None:
     """Run the probe and note who is called when; None where the listed modules are not a stack of layers."""
-    layers, parts = model.get_submodule(path), dict(_parts(model, path))
-    calls, entered = [], []
+    layers: Any = model.get_submodule(path)
+    parts = dict(_parts(model, path))
+    calls: list[tuple] = []
+    entered: list = []
 
     def note(label):
         return lambda module, inputs, output: calls.append((label, len(entered), output))

@@ -5,6 +5,7 @@ model, whatever was wrapped around them since.
 """
 
 import re
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,10 +25,10 @@ Named = list[tuple[str, nn.Parameter]]
 class Components:
     """Finds the parameters of components in a model, and lets them train."""
 
-    def __init__(self, model: nn.Module, anatomy: Anatomy):
+    def __init__(self, model: Any, anatomy: Anatomy):
         """Look at a model as it was pretrained."""
         self.model, self.anatomy = model, anatomy
-        layers = model.get_submodule(anatomy.layers)
+        layers: Any = model.get_submodule(anatomy.layers)
         self.sublayers = [Sublayers(layer) for layer in layers]
         self.parts = {name: self._parts(name) for name, _ in model.named_parameters()}
         self.highest = len(layers)  # of a student the highest layer that it keeps

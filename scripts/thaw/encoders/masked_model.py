@@ -4,6 +4,7 @@ S sequences, T tokens, M chosen tokens of a batch, V vocabulary, d width.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,7 +22,7 @@ class Predictor(nn.Module):
     A decoder that is tied to the embeddings belongs to these.
     """
 
-    def __init__(self, whole: nn.Module, encoder: nn.Module):
+    def __init__(self, whole: nn.Module, encoder: Any):
         """Take them from a masked-language model and the encoder in it."""
         super().__init__()
         shared = {id(parameter) for parameter in encoder.parameters()}

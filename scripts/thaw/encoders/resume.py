@@ -5,7 +5,7 @@ B examples, T tokens, d width, L layers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -69,7 +69,7 @@ class StateInjector:
 
 def drop_layers(model: nn.Module, anatomy: Anatomy, kept: list[int]) -> None:
     """Put a layer that passes its input on in the place of each that is not kept; kept ones are counted from 1."""
-    layers = model.get_submodule(anatomy.layers)
+    layers: Any = model.get_submodule(anatomy.layers)
     for position, layer in enumerate(layers):
         if position + 1 not in kept:
             layers[position] = IdentityLayer(layer, anatomy.form)
@@ -82,7 +82,7 @@ def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateI
     start + 1 itself, and not through the last stub, since a model may change what its first layer returns
     (DeBERTa-v2's `conv`); for boundary 0 it enters the module that holds the layers as well, which that `conv` reads.
     """
-    layers = model.get_submodule(anatomy.layers)
+    layers: Any = model.get_submodule(anatomy.layers)
     for position in range(start):
         if not isinstance(layers[position], IdentityLayer):
             layers[position] = IdentityLayer(layers[position], anatomy.form)
@@ -92,6 +92,6 @@ def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateI
             setattr(model.get_submodule(owner), name, ZeroEmbeddings(width, entry))
     hooks = [layers[start].register_forward_pre_hook(entry, with_kwargs=True)]
     if start == 0 and anatomy.owner:
-        owner = model.get_submodule(anatomy.owner)
-        hooks.append(owner.register_forward_pre_hook(entry.at_owner, with_kwargs=True))
+        holder = model.get_submodule(anatomy.owner)
+        hooks.append(holder.register_forward_pre_hook(entry.at_owner, with_kwargs=True))
     return hooks

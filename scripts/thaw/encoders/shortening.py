@@ -4,6 +4,7 @@ B examples, T tokens, d width, L layers.
 """
 
 import copy
+from typing import Any
 
 import torch
 from torch import nn
@@ -35,7 +36,7 @@ def starting_tensors(folder, student: dict, trained: dict[str, torch.Tensor], se
     return kept
 
 
-def check_alike(model: nn.Module, path: str, layer: int, source: int) -> None:
+def check_alike(model: Any, path: str, layer: int, source: int) -> None:
     """Raise UserError where a layer cannot take the weights of another. Args: path of the list of layers."""
     first, second = (model.get_submodule(f"{path}.{n - 1}") for n in (layer, source))
     shapes = [{name: value.shape for name, value in one.named_parameters()} for one in (first, second)]

@@ -5,6 +5,7 @@ boundary L the last hidden state.
 """
 
 import contextlib
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ class Encoder(nn.Module):
         self.states_precision = "fp32"
         dropout.replace(model)
         fast_attention.replace(model)
-        self.model = model
+        self.model: Any = model  # torch types what hangs on a module as a tensor or a module
         self.anatomy = inspect_architecture(model)
         self._components = Components(model, self.anatomy)
         self.layers: int = model.config.num_hidden_layers

@@ -23,6 +23,9 @@ class UsedRows(nn.Module):
         places[used] = torch.arange(len(used), device=used.device)
         self.weight = nn.Parameter(table.weight.detach()[used])
         self.padding = None if pad is None or places[pad] < 0 else int(places[pad])
+        self.whole: torch.Tensor
+        self.used: torch.Tensor
+        self.places: torch.Tensor
         for name, value in (("whole", table.weight.detach()), ("used", used), ("places", places)):
             self.register_buffer(name, value, persistent=False)
 

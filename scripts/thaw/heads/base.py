@@ -4,6 +4,8 @@ B examples, S sequences (B; 2B where the texts of pairs are read separately), T 
 (classes or tags; 1 for a score), F width of the vectors that a head's last matrix reads, M heads side by side.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import nn
@@ -13,6 +15,9 @@ from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, TARGET_OF_TYPE
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
+
+if TYPE_CHECKING:
+    from thaw.heads.combination import Combination
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
@@ -26,6 +31,7 @@ class Head(nn.Module):
     """
 
     constant_vectors = False  # see VectorHead
+    combination: "Combination"  # of the layers that it reads; `heads.registry` sets it
 
     def __init_subclass__(cls, **keywords):
         """Let a plug-in define, and call on its base, the methods of `FORMER_NAMES` by the names they once had."""

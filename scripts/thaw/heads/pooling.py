@@ -84,6 +84,8 @@ class FrozenMatrix(nn.Module):
         super().__init__()
         fresh = nn.Linear(width, width)
         self.in_features = width
+        self.weight: torch.Tensor
+        self.bias: torch.Tensor
         self.register_buffer("weight", fresh.weight.detach())
         self.register_buffer("bias", fresh.bias.detach())
 

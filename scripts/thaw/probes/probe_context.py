@@ -1,5 +1,7 @@
 """A task as any probe of one encoder reads it: with the probe's options, layers, and rows to fit."""
 
+from typing import Any
+
 import numpy as np
 
 from thaw.core.runtime import derive_seed
@@ -17,7 +19,8 @@ class ProbeContext(TaskContext):
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the options. Args: the spec of a probe; its inputs."""
         super().__init__(spec, inputs)
-        self.entry, self.numbers = PROBE_CONFIGS.model_validate(spec["probe"]), spec["read"]
+        self.entry: Any = PROBE_CONFIGS.model_validate(spec["probe"])  # of the model of its kind
+        self.numbers = spec["read"]
         self.phases = phases_of(spec)
         self.splits: dict = {}
 

@@ -1,6 +1,6 @@
 """Entries whose keys follow from their `kind`: a union of one model for each kind, discriminated by that key."""
 
-from typing import Union
+from typing import Any, Union
 
 from pydantic import BaseModel, TypeAdapter, create_model
 
@@ -21,7 +21,7 @@ class ByKind:
         known = (plugin_or if plugin else one_of)(word, tuple(models))
         self._tag = create_model("Kind", kind=(known, ...))  # ignores all other keys
 
-    def model_of(self, values: dict) -> type[BaseModel]:
+    def model_of(self, values: dict):
         """Return the model of an entry. Raises pydantic's ValidationError for a kind that is missing or unknown."""
         return self.models.get(self._tag.model_validate(values).kind, self.plugin)
 
@@ -43,7 +43,7 @@ class ByKind:
     def model_json_schema(self) -> dict:
         """Return the schema of an entry, which is one of its kinds' or a plugin's."""
         models = [*self.models.values(), *filter(None, [self.plugin])]
-        schema = TypeAdapter(Union[tuple(models)]).json_schema()  # noqa: UP007
+        schema = TypeAdapter[Any](Union[tuple(models)]).json_schema()  # noqa: UP007
         if self.plugin:
             schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
         return schema

@@ -156,7 +156,7 @@ class Catalogue:
             self._entries[block, name] = self._build(block, name)
         return self._entries[block, name]
 
-    def _build(self, block: str, name: str) -> BaseModel | None:
+    def _build(self, block: str, name: str) -> Any:
         if name in self._raw[block]:
             values = self._values(block, name)
             values = self.with_ids(values) if block in NAMING_BLOCKS else values
@@ -173,7 +173,7 @@ class Catalogue:
 
     def _untrained(self, name: str) -> EncoderConfig:
         """Return the twin of an encoder that has its architecture and tokenizer, and random weights."""
-        entry = self._entry("encoders", name)
+        entry = self.get("encoders", name, "encoders")
         changes = {"weights": "random", "sha256": None, "note": None, "objective": "none: random weights"}
         return entry.model_copy(update={**changes, "label": f"{entry.label or name}, random weights"})
 
@@ -226,14 +226,18 @@ class Catalogue:
         """Return id and entry of a head; of a set of heads the one for a type of task, None where it has none."""
         if name in self._raw["head_sets"]:
             member = self.get("head_sets", name, "heads").by_task.get(task_type)
-            return member and (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
+            return (
+                None
+                if member is None
+                else (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
+            )
         return name, self.get("heads", name, "heads")
 
     def heads(self, name: str) -> list[HeadConfig]:
         """Return the entry of a head, or of a set of heads those of all its members."""
         members = [name]
         if name in self._raw["head_sets"]:
-            members = self.get("head_sets", name, "heads").by_task.values()
+            members = list(self.get("head_sets", name, "heads").by_task.values())
         return [self.get("heads", member, "heads") for member in members]
 
     def ids(self, block: str) -> list[str]:

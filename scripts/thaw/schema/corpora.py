@@ -67,7 +67,7 @@ class SourceConfig(BaseModel):
 class FilesConfig(SourceConfig):
     """A corpus in local files, as published."""
 
-    format: Literal[FORMATS] = Field(description="format of the files")
+    format: Literal[FORMATS] = Field(description="format of the files")  # type: ignore[valid-type]
     quoting: Literal["none", "double"] | None = Field(
         None,
         description="none if quotation marks are plain characters, double if they quote; csv: default double; tsv: "
@@ -142,7 +142,7 @@ class CorpusConfig(CatalogueEntry):
     )
     labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; default: those of train, sorted")
     keep: list[Id] = Field([], description="further columns to keep")
-    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
+    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")  # type: ignore[valid-type]
     files: FilesConfig | None = Field(None, description="local files, as published")
     hub: HubConfig | None = Field(None, description="a data set on the Hugging Face Hub")
     empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
@@ -225,8 +225,8 @@ class TaskConfig(CatalogueEntry):
 
     corpus: Id = Field(description="the corpus with its texts")
     target: Id = Field(description="the column of the corpus to predict")
-    type: Literal[TASK_TYPES + PROBE_ONLY_TYPES] = Field(description="what is predicted, of which kind of text")
-    metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(
+    type: Literal[TASK_TYPES + PROBE_ONLY_TYPES] = Field(description="what is predicted, of which kind of text")  # type: ignore[valid-type]
+    metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(  # type: ignore[valid-type]
         min_length=1, description="the first is the main one"
     )
     unscored_labels: list[Text] = Field(

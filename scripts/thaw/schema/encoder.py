@@ -14,7 +14,7 @@ RANDOM_TWIN = "_random"  # what is appended to the id of an encoder to have rand
 class EncoderConfig(CatalogueEntry):
     """A pretrained model: weights, tokenizer, number of layers."""
 
-    kind: Literal[tuple(ENCODER_KINDS)] = Field(
+    kind: Literal[tuple(ENCODER_KINDS)] = Field(  # type: ignore[valid-type]
         "transformers", description="what it is and how it is loaded; config/encoders.yaml describes each kind"
     )
     hub: Text | None = Field(None, description="Hub id")

@@ -1,5 +1,6 @@
 """An entry of config/heads.yaml: a head, or one head for each type of task, and the layers that it reads."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -17,15 +18,15 @@ POOLERS = {"pooler", "frozen_pooler"}
 LEARNED_POOLINGS = {"attention", "pooler"}
 
 
-def as_list(pooling: str | list[str]) -> list[str]:
+def as_list(pooling: str | Sequence[str]) -> list[str]:
     """Return one pooling or several as a list."""
-    return pooling if isinstance(pooling, list) else [pooling]
+    return [pooling] if isinstance(pooling, str) else list(pooling)
 
 
 class HeadConfig(CatalogueEntry):
     """The task-specific module on top of the encoder."""
 
-    kind: plugin_or("head", HEAD_KINDS) = Field(description="kind of head, or the import path of your own")
+    kind: plugin_or("head", HEAD_KINDS) = Field(description="kind of head, or the import path of your own")  # type: ignore[valid-type]
     pooling: Poolings = Field(
         "first",
         description="how the tokens of a text become one vector; of a list, [mean, max, first], the vectors are "
@@ -120,7 +121,7 @@ class HeadConfig(CatalogueEntry):
 class HeadSetConfig(CatalogueEntry):
     """A name for several heads, of which the type of the task takes one."""
 
-    by_task: dict[Literal[TASK_TYPES], Id] = Field(
+    by_task: dict[Literal[TASK_TYPES], Id] = Field(  # type: ignore[valid-type]
         min_length=1, description="type of task: head; other types are left out"
     )
 

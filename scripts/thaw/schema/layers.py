@@ -4,7 +4,7 @@ Each way of combining them is a model of its own, chosen by the key `combine`. T
 thaw.heads: combination.py, layer_mixing.py, ladder.py.
 """
 
-from typing import Annotated, ClassVar, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -94,7 +94,8 @@ class OneLayerConfig(LayersConfig):
         """Return the boundary that is read; where validation chooses the layer, all of them."""
         if self.searched:
             return list(range(layers + 1))
-        return _within([layers if self.layer is None else self.layer], self.layer, layers)
+        layer = self.layer if isinstance(self.layer, int) else None
+        return _within([layers if layer is None else layer], layer, layers)
 
 
 class LastLayersConfig(LayersConfig):
@@ -143,7 +144,7 @@ class ScalarMixConfig(LastLayersConfig):
 class LayerAttentionConfig(ScalarMixConfig):
     """Attention over layers: a mix whose weights depend on the token (after Song et al. 2020)."""
 
-    combine: Literal["attention"] = Field(
+    combine: Literal["attention"] = Field(  # type: ignore[assignment]
         description="attention: a mix whose weights a learned query gives at each token (after Song et al. 2020)"
     )
 
@@ -226,8 +227,11 @@ def _model_name(entry) -> str:
     return WAYS.get(str(way), OneLayerConfig).__name__
 
 
-TAGGED = tuple(Annotated[model, Tag(model.__name__)] for model in MODELS)
-Layers = Annotated[Union[TAGGED], Discriminator(_model_name)]  # noqa: UP007
+if TYPE_CHECKING:
+    Layers = LayersConfig
+else:
+    TAGGED = tuple(Annotated[model, Tag(model.__name__)] for model in MODELS)
+    Layers = Annotated[Union[TAGGED], Discriminator(_model_name)]  # noqa: UP007
 
 
 def _within(read: list[int], said: int | None, layers: int) -> list[int]:

@@ -1,6 +1,6 @@
 """An entry of config/outputs.yaml: a table or a figure."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, create_model
 
@@ -23,8 +23,9 @@ class OutputConfig(CatalogueEntry):
 
 def _model(name: str) -> type[OutputConfig]:
     title, declared = "".join(word.capitalize() for word in name.split("_")), OUTPUTS[name]
-    kind = (Literal[name], Field(description=declared.about))
-    base, doc = (declared.options, OutputConfig), f"An output of kind {name}."
+    kind: Any = (Literal[name], Field(description=declared.about))
+    base: Any = (declared.options, OutputConfig)
+    doc = f"An output of kind {name}."
     return create_model(f"{title}Config", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
 
 

@@ -1,6 +1,6 @@
 """One phase of a strategy: what trains, at which learning rates, on which schedule, until when."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, create_model, model_validator
 
@@ -29,12 +29,10 @@ def of_phase(searched: dict, number: int) -> dict:
 
 
 # Each kind of objective is a key of a phase.
-ObjectiveKeys = create_model(
-    "ObjectiveKeys",
-    __base__=ConfigModel,
-    __module__=__name__,
-    **{name: (kind.settings | None, Field(None, description=kind.about)) for name, kind in OBJECTIVES.items()},
-)
+_OF_KINDS: dict[str, Any] = {
+    name: (kind.settings | None, Field(None, description=kind.about)) for name, kind in OBJECTIVES.items()
+}
+ObjectiveKeys = create_model("ObjectiveKeys", __base__=ConfigModel, __module__=__name__, **_OF_KINDS)
 
 
 class PhaseConfig(ObjectiveKeys):

@@ -1,6 +1,6 @@
 """An entry of config/probes.yaml: what is asked of the layers of an encoder."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
@@ -28,8 +28,9 @@ class PluginProbeConfig(PluginOptions, ProbeConfig):
 
 def _model(name: str) -> type[ProbeConfig]:
     title = "".join(word.capitalize() for word in name.split("_"))
-    base, doc = (PROBES[name].options, ProbeConfig), f"A probe of kind {name}."
-    kind = (Literal[name], Field(description=ProbeConfig.model_fields["kind"].description))
+    base: Any = (PROBES[name].options, ProbeConfig)
+    doc = f"A probe of kind {name}."
+    kind: Any = (Literal[name], Field(description=ProbeConfig.model_fields["kind"].description))
     return create_model(f"{title}ProbeConfig", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
 
 

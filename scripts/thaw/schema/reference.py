@@ -75,7 +75,7 @@ class PrintedRow(Where):
     )
     full: Id | None = Field(None, description="with least: the strategy of the full model")
     seeds: int | None = Field(None, ge=1, description="how many the paper took")
-    provenance: Literal[PROVENANCES] | None = Field(None, description="where it is not the table's")
+    provenance: Literal[PROVENANCES] | None = Field(None, description="where it is not the table's")  # type: ignore[valid-type]
     note: Text | None = Field(None, description="a footnote")
 
 
@@ -83,7 +83,7 @@ class PrintedTable(Where):
     """A printed table or figure."""
 
     source: Text = Field(description="as the paper calls it: Table 2")
-    provenance: Literal[PROVENANCES] = Field(description="how the numbers were read")
+    provenance: Literal[PROVENANCES] = Field(description="how the numbers were read")  # type: ignore[valid-type]
     seeds: int | None = Field(None, ge=1, description="how many the paper took; null where it does not say")
     aggregation: Literal["mean", "lee2019"] = Field("mean", description="how seeds become one number")
     note: Text | None = Field(None, description="what else differs from ours, or must be known")

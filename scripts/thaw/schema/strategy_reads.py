@@ -35,7 +35,7 @@ class ReadsConfig(ConfigModel):
 
         A kind that pools in its own way keeps it.
         """
-        changes = {} if self.layers is None else {"layers": self.layers.model_dump(exclude_unset=True)}
+        changes: dict = {} if self.layers is None else {"layers": self.layers.model_dump(exclude_unset=True)}
         if self.pooling is not None and "pooling" in head.meaningful():
             changes |= {"pooling": self.pooling, "separate_pooling": self.pooling}
         return HeadConfig.model_validate(head.model_dump(exclude_unset=True) | changes)

@@ -5,6 +5,7 @@ it was: boundary 4 of a student that keeps layer 4 has the depth of boundary 4 o
 its input on. Only an export counts them again from 1.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -87,7 +88,7 @@ class StudentConfig(ConfigModel):
             kept, below = self.layers, 0
         else:
             count, top = self._number("layers", variables), self._number("top", variables) or layers
-            if not 1 <= count <= top <= layers:
+            if not (count and 1 <= count <= top <= layers):
                 raise UserError(
                     f"student: layers: {count} of the last {top} can not be kept of {layers} layers; "
                     "expected 1 <= layers <= top <= the encoder's layers"
@@ -109,6 +110,7 @@ class StudentConfig(ConfigModel):
 
     def _sources(self, own: list[int], below: int, layers: int) -> list[tuple[int, int | str]]:
         """Return each own layer of the student with the layer whose weights it starts from."""
+        sources: Sequence[int | str]
         if self.start == "same":
             sources = own
         elif self.start == RANDOM:

@@ -3,6 +3,7 @@
 import re
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from thaw.core import phrases
 from thaw.core.errors import UserError
@@ -24,7 +25,7 @@ def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: 
         raise UserError(_sentence(mistakes[0], model, document, keys, values) + _also(mistakes)) from error
 
 
-def _also(mistakes: list[dict]) -> str:
+def _also(mistakes: list[ErrorDetails]) -> str:
     """Return the keys that are missing at the same place as the first one."""
     first, *rest = mistakes
     others = [one["loc"][-1] for one in rest if one["type"] == "missing" and one["loc"][:-1] == first["loc"][:-1]]
@@ -33,7 +34,7 @@ def _also(mistakes: list[dict]) -> str:
     return f"; so {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, others))}"
 
 
-def _rank(mistake: dict) -> tuple:
+def _rank(mistake: ErrorDetails) -> tuple:
     """Return by what the mistakes of one entry are ordered, the most telling one first.
 
     A misspelt key is also a missing one; a mapping or list that might be an id or a number too has a mistake of its
@@ -43,7 +44,7 @@ def _rank(mistake: dict) -> tuple:
     return mistake["type"] != "extra_forbidden", other and isinstance(mistake["input"], dict | list)
 
 
-def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dict) -> str:
+def _sentence(mistake: ErrorDetails, model, document: Document, keys: tuple, values: dict) -> str:
     """Put a pydantic error in one sentence: place, key, what is wrong and what would be right."""
     own = model_of_kind(model, values)
     loc = _as_written(mistake["loc"], own, document, keys)

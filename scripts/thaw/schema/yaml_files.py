@@ -43,12 +43,13 @@ class Document:
 
 
 if yaml.__with_libyaml__:
+    from yaml.cyaml import CParser  # type: ignore[attr-defined]
 
-    class _FastLoader(Composer, yaml.cyaml.CParser, Resolver):
+    class _FastLoader(Composer, CParser, Resolver):
         """The parser of libyaml, in C, under PyYAML's own composer: that of CSafeLoader overflows the stack of C."""
 
         def __init__(self, text: str):
-            yaml.cyaml.CParser.__init__(self, text)
+            CParser.__init__(self, text)
             Composer.__init__(self)
             Resolver.__init__(self)
 
