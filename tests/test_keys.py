@@ -21,7 +21,7 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, documented, fields_by_name, stated, unknown_key
 from thaw.schema.layers import (
-    LadderConfig,
+    WAYS,
     LayerAttentionConfig,
     OneLayerConfig,
     PlainCombinationConfig,
@@ -73,7 +73,7 @@ AROUND = {
     PlainCombinationConfig: [{"combine": "mean"}],
     ScalarMixConfig: [{"combine": "mix"}],
     LayerAttentionConfig: [{"combine": "attention"}],
-    LadderConfig: [{"combine": "ladder"}],
+    WAYS["ladder"]: [{"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
@@ -82,7 +82,7 @@ OTHERS = {
     (PhaseConfig, "betas"): (0.7, 0.99),
     (PhaseConfig, "coral"): {"to": "mnli", "weight": 0.5},
     (PhaseConfig, "auxiliary"): {"tasks": ["mnli"], "weight": 0.5},
-    (LadderConfig, "width"): 64,
+    (WAYS["ladder"], "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
     (FurtherPretrainingConfig, "phase"): {"epochs": 9},

@@ -22,10 +22,8 @@ from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun
 from thaw.features.batch import Batch
-from thaw.heads import ladder_network
-from thaw.heads.ladder import network_settings, network_sizes
 from thaw.schema.head import HeadConfig
-from thaw.schema.layers import LadderConfig, OneLayerConfig
+from thaw.schema.layers import COMBINATIONS, OneLayerConfig
 
 CUT_CLOSE = 1e-5  # by which states of the same layers may differ
 
@@ -104,8 +102,8 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole.save_pretrained(folder)
     write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
     shutil.copyfile(LOADER, folder / "model.py")
-    if isinstance(source.head.layers, LadderConfig):
-        shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
+    if plugged := COMBINATIONS.get(source.head.layers.combine):
+        shutil.copyfile(plugged.load().network_file(), folder / "ladder.py")
     write_json(folder / "thaw.json", facts(source, form, _layers(source, encoder, last)))
     return form
 
@@ -208,10 +206,8 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     entry = source.head.layers
     norm = entry.model_dump().get("norm", False)
     said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": norm, "last": last}
-    if isinstance(entry, LadderConfig):
-        width = encoder.config.hidden_size
-        sizes = [len(source.read), width, *network_sizes(entry, width)]
-        said["network"] = {"sizes": sizes, "settings": network_settings(entry)}
+    if plugged := COMBINATIONS.get(entry.combine):
+        said["network"] = plugged.load().exported(entry, encoder.config.hidden_size, len(source.read))
     return {"layers": said}
 
 

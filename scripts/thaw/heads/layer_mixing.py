@@ -8,9 +8,8 @@ from torch import nn
 
 from thaw.features.batch import Batch
 from thaw.heads.combination import Combination
-from thaw.heads.ladder import Ladder
 from thaw.heads.operations import attention
-from thaw.schema.layers import LayerAttentionConfig, LayersConfig, ScalarMixConfig
+from thaw.schema.layers import COMBINATIONS, LayerAttentionConfig, LayersConfig, ScalarMixConfig
 
 
 class ScalarMix(Combination):
@@ -83,10 +82,11 @@ class LayerAttention(ScalarMix):
         return attention(self.width, batch.mask.numel(), len(self.read))
 
 
-COMBINATIONS = {"mix": ScalarMix, "attention": LayerAttention, "ladder": Ladder}  # others are plain
+OWN = {"mix": ScalarMix, "attention": LayerAttention}  # others are plain, or plug-ins
 
 
 def combination(entry: LayersConfig, width: int, layers: int) -> Combination:
     """Return the module that combines what a head reads of an encoder of L layers."""
-    make = COMBINATIONS.get(entry.combine, Combination)
+    plugged = COMBINATIONS.get(entry.combine)
+    make = plugged.load() if plugged else OWN.get(entry.combine, Combination)
     return make(entry, width, entry.reads(layers))

@@ -1,15 +1,18 @@
 """Which layers a head reads, and how they are combined: `layers` of an entry of config/heads.yaml, or under `reads`.
 
 Each way of combining them is a model of its own, chosen by the key `combine`. The modules that combine states are in
-thaw.heads: combination.py, layer_mixing.py, ladder.py.
+thaw.heads: combination.py, layer_mixing.py. A plug-in declares its own under COMBINATIONS.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from thaw.core.boundaries import spaced, uppermost
+from thaw.core import plugins
+from thaw.core.boundaries import uppermost
 from thaw.core.errors import suggestion
+from thaw.declarations.lazy_import import LazyImport
 from thaw.schema.keys import ConfigModel, Key, fields_by_name
 
 NORM = Field(False, description="normalise each layer to mean 0 and standard deviation 1 first")
@@ -57,6 +60,13 @@ class LayersConfig(ConfigModel):
     def reads(self, layers: int) -> list[int]:
         """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CombinationKind(LazyImport):
+    """A way of combining layers that a plug-in has. source: a `thaw.heads.combination.Combination`."""
+
+    settings: type[LayersConfig]
 
 
 class OneLayerConfig(LayersConfig):
@@ -149,74 +159,9 @@ class LayerAttentionConfig(ScalarMixConfig):
     )
 
 
-class LadderConfig(LayersConfig):
-    """A ladder side network: a narrow transformer that reads all layers and trains with the head (Sung et al. 2022)."""
-
-    learned: ClassVar[bool] = True
-    combine: Literal["ladder"] = Field(description="ladder: ladder side network (Sung et al. 2022)")
-    every: Annotated[int, Key(unit="layers")] = Field(
-        1, ge=1, description="2 reads every second layer from the top, and the embeddings"
-    )
-    norm: bool = NORM
-    dropout: Annotated[float, Key(unit="probability")] = Field(
-        0.0, ge=0, lt=1, description="dropout of the projected layers and in the blocks"
-    )
-    width: int | None = Field(None, ge=1, description="width of its blocks; null: an eighth of the encoder's")
-    heads: int = Field(4, ge=1, description="attention heads of each block; they divide its width")
-    feed_forward: float = Field(
-        4.0, gt=0, description="width of the feed-forward part of a block, as a multiple of its width"
-    )
-    gates: Literal["learned", "fixed"] = Field(
-        "learned", description="share of a layer in what its block reads; fixed: 0.5"
-    )
-    temperature: float = Field(
-        0.1, gt=0, description="the share is sigmoid(alpha / temperature), and alpha begins at 0"
-    )
-    start: Literal["random", "pruned"] = Field(
-        "random",
-        description="pruned starts each block from the largest weights of the encoder's own layer (encoders with the "
-        "layers of BERT)",
-    )
-
-    def meaningful(self) -> set[str]:
-        """Return the keys that the gates read."""
-        return set(type(self).model_fields) - ({"temperature"} if self.gates == "fixed" else set())
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "with fixed gates"
-
-    @model_validator(mode="after")
-    def _heads_divide_the_width(self):
-        if self.width and self.width % self.heads:
-            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
-        return self
-
-    def block_width(self, wide: int) -> int:
-        """Return the width of the blocks on an encoder of width d.
-
-        An eighth of d that the attention heads do not divide is a ValueError.
-        """
-        width = self.width or wide // 8
-        if not width or width % self.heads:
-            raise ValueError(
-                f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {self.heads} heads; "
-                "give a width that its heads divide"
-            )
-        return width
-
-    def check_width(self, width: int) -> None:
-        """Raise ValueError for an encoder of whose width the heads do not divide an eighth."""
-        self.block_width(width)
-
-    def reads(self, layers: int) -> list[int]:
-        """Return the boundaries that are read of an encoder of L layers; an encoder without any is a ValueError."""
-        if not layers:
-            raise ValueError("layers: combine: ladder needs an encoder with layers, and this one has none")
-        return spaced(self.every, layers)
-
-
-MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig, LadderConfig)
+COMBINATIONS: dict[str, CombinationKind] = plugins.shipped("COMBINATIONS")
+MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig)
+MODELS += tuple(kind.settings for kind in COMBINATIONS.values())
 WAYS = {word: model for model in MODELS for word in get_args(model.model_fields["combine"].annotation)}
 LAST_LAYER = OneLayerConfig()
 

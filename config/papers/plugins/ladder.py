@@ -1,23 +1,177 @@
-"""A side network that begins as the encoder's own layers, pruned by structure (Sung et al. 2022, section on pruning).
+"""The ladder side network (Sung et al. 2022) as a combination of layers, in the place of the last one.
 
+With `start: pruned` it begins as the encoder's own layers, pruned by structure (the paper's section on pruning).
 What is kept has the largest weights, by the sum of their absolute values, ties by place: the authors' code offers that
 and Fisher information, which the paper takes and which needs data. One set of w hidden dimensions is kept in all
 layers, so that states of different blocks can be added; projections begin as the choice of these dimensions, where the
 authors' begin at random. With w = d, all attention heads and every gate at 0 the network is the encoder.
 
+S sequences, T tokens, d width, w width of the network, K boundaries that are read.
 L layers, d width, H attention heads of s = d / H, f feed-forward width; of the network w, h, e = w / h and g.
 """
 
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from thaw.core.boundaries import spaced
+from thaw.schema.keys import Key
+from thaw.schema.layers import NORM, CombinationKind, LayersConfig
+
+
+class LadderConfig(LayersConfig):
+    """A ladder side network: a narrow transformer that reads all layers and trains with the head (Sung et al. 2022)."""
+
+    learned: ClassVar[bool] = True
+    combine: Literal["ladder"] = Field(description="ladder: ladder side network (Sung et al. 2022)")
+    every: Annotated[int, Key(unit="layers")] = Field(
+        1, ge=1, description="2 reads every second layer from the top, and the embeddings"
+    )
+    norm: bool = NORM
+    dropout: Annotated[float, Key(unit="probability")] = Field(
+        0.0, ge=0, lt=1, description="dropout of the projected layers and in the blocks"
+    )
+    width: int | None = Field(None, ge=1, description="width of its blocks; null: an eighth of the encoder's")
+    heads: int = Field(4, ge=1, description="attention heads of each block; they divide its width")
+    feed_forward: float = Field(
+        4.0, gt=0, description="width of the feed-forward part of a block, as a multiple of its width"
+    )
+    gates: Literal["learned", "fixed"] = Field(
+        "learned", description="share of a layer in what its block reads; fixed: 0.5"
+    )
+    temperature: float = Field(
+        0.1, gt=0, description="the share is sigmoid(alpha / temperature), and alpha begins at 0"
+    )
+    start: Literal["random", "pruned"] = Field(
+        "random",
+        description="pruned starts each block from the largest weights of the encoder's own layer (encoders with the "
+        "layers of BERT)",
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the gates read."""
+        return set(type(self).model_fields) - ({"temperature"} if self.gates == "fixed" else set())
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "with fixed gates"
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self):
+        if self.width and self.width % self.heads:
+            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
+        return self
+
+    def block_width(self, wide: int) -> int:
+        """Return the width of the blocks on an encoder of width d.
+
+        An eighth of d that the attention heads do not divide is a ValueError.
+        """
+        width = self.width or wide // 8
+        if not width or width % self.heads:
+            raise ValueError(
+                f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {self.heads} heads; "
+                "give a width that its heads divide"
+            )
+        return width
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for an encoder of whose width the heads do not divide an eighth."""
+        self.block_width(width)
+
+    def reads(self, layers: int) -> list[int]:
+        """Return the boundaries that are read of an encoder of L layers; an encoder without any is a ValueError."""
+        if not layers:
+            raise ValueError("layers: combine: ladder needs an encoder with layers, and this one has none")
+        return spaced(self.every, layers)
+
+
+COMBINATIONS = {"ladder": CombinationKind("thaw.papers.ladder:Ladder", LadderConfig)}
+
+
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from thaw.core.errors import UserError
+from thaw.encoders import dropout
 from thaw.encoders.sublayers import is_norm
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.heads.ladder_network import LadderBlock, LadderNetwork
+from thaw.heads.combination import Combination
+from thaw.heads.operations import attention, matrix
+from thaw.papers import ladder_network
+from thaw.papers.ladder_network import LadderBlock, LadderNetwork
+
+
+class Ladder(Combination):
+    """A narrow transformer that reads the layers of the encoder and trains with the head.
+
+    No layer of the encoder is computed again, and no gradient goes through one. As in the authors' code for encoders
+    the block at layer n reads that layer's output and the block below it, and blocks have their norms after attention
+    and feed-forward part; dropped layers have no block.
+    """
+
+    def __init__(self, entry: LadderConfig, width: int, read: list[int]):
+        """Make the network, of random numbers as yet."""
+        super().__init__(entry, width, read)
+        self.pruned = entry.start == "pruned"
+        self.network = LadderNetwork(len(read), width, *network_sizes(entry, width), **network_settings(entry))
+        dropout.replace(self.network)
+
+    def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
+        """Take the numbers of the encoder that training starts from, where the entry says so; see `Combination`.
+
+        Raises UserError for an encoder with inserts, and as `copy_pruned_layers` does.
+        """
+        if not self.pruned:
+            return
+        if inserts:
+            raise UserError(
+                "layers: start: pruned takes the weights of layers without inserts, and the run that this one starts "
+                "after left inserts; write start: random"
+            )
+        whole = Encoder.load(encoder)
+        whole.put(trained or {})
+        copy_pruned_layers(self.network, whole, self.read[1:])
+
+    @staticmethod
+    def network_file() -> str:
+        """Return the file that an export takes along, which imports nothing but torch."""
+        return ladder_network.__file__
+
+    @staticmethod
+    def exported(entry: LadderConfig, width: int, read: int) -> dict:
+        """Return what that file makes the network of. Args: the entry; width d; number K of boundaries."""
+        return {"sizes": [read, width, *network_sizes(entry, width)], "settings": network_settings(entry)}
+
+    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+        """Return the state [S, T, d] of boundaries by their number."""
+        return self.network([boundaries[n] for n in self.read], mask)
+
+    def flops(self, batch: Batch) -> float:
+        """Return the operations of projections and blocks on a batch with its padding."""
+        sequences, longest = batch.mask.shape
+        tokens, network = sequences * longest, self.network
+        width, wide = network.up.in_features, network.up.out_features
+        inner = network.blocks[0].inner.out_features
+        block = matrix(width, 4 * width + 2 * inner, tokens) + sequences * attention(width, longest, longest)
+        return (len(self.read) + 1) * matrix(wide, width, tokens) + len(network.blocks) * block
+
+
+def network_sizes(entry: LadderConfig, wide: int) -> tuple[int, int, int]:
+    """Return the width, the attention heads and the width of the feed-forward parts for an encoder of width d."""
+    width = entry.block_width(wide)
+    return width, entry.heads, round(width * entry.feed_forward)
+
+
+def network_settings(entry: LadderConfig) -> dict:
+    """Return what else `LadderNetwork` takes."""
+    learned = entry.gates == "learned"
+    return {"dropout": entry.dropout, "temperature": entry.temperature, "gates": learned, "norm": entry.norm}
+
 
 CLOSE = 1e-3  # by which a layer that is computed as BERT's may differ from the encoder's own, as a share of its states
 
