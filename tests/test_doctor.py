@@ -5,7 +5,7 @@ import pytest
 import forked
 from thaw.cli import doctor_command as doctor
 
-WORDS = ("thaw", "packages", "cores", "memory", "disk", "gpu", "bf16", "sources", "slurm", "tex")
+WORDS = ("packages", "cores", "memory", "disk", "gpu", "sources")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ TABLES = {
         "claims over all tasks: on how many the difference is higher, lower or open, and its mean over them",
         options.OverTasksOptions,
         needs=(Requirement.CLAIMS,),
-        adds=(Addition.DIFFERENCES, Addition.CLAIMS, Addition.DRAWS),
+        adds=(Addition.CLAIMS, Addition.DRAWS),
     ),
 }
 

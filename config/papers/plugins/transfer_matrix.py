@@ -1,13 +1,12 @@
 """A table of where runs were trained by where they were tested, for tasks that are scored on each other's tests."""
 
-from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+from thaw.declarations.output_kind import OutputKind, Requirement
 
 TABLES = {
     "transfer_matrix": OutputKind(
         "thaw.papers.transfer_matrix:build",
         "where runs were trained by where they were tested, for tasks that name each other in `transfer_sets:`",
         needs=(Requirement.TRANSFER,),
-        adds=(Addition.DIFFERENCES,),
     ),
 }
 

@@ -1,7 +1,7 @@
 """A table of variance components: how initialisation, data order and subset contribute to the spread of scores."""
 
 from thaw.declarations import output_options as options
-from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+from thaw.declarations.output_kind import OutputKind, Requirement
 
 TABLES = {
     "spread_table": OutputKind(
@@ -10,7 +10,6 @@ TABLES = {
         "the subset, for an experiment with several seeds, orders or draws",
         options.SplitOptions,
         needs=(Requirement.LEVELS,),
-        adds=(Addition.DIFFERENCES,),
     ),
 }
 

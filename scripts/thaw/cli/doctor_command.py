@@ -20,7 +20,7 @@ from pathlib import Path
 from thaw.cli.plan_command import readable
 from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core import devices
-from thaw.core.home import HOME, release
+from thaw.core.home import HOME
 from thaw.core.runtime import versions
 from thaw.outputs.wording import plural
 from thaw.planning import cost_estimate, job_request
@@ -32,7 +32,6 @@ OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
 HUB = "https://huggingface.co"
 WAIT = 5  # seconds for the Hub's answer
-TEX = ("tectonic", "latexmk", "pdflatex")
 ROOM = 1.2  # of the planned bytes, for all that is no store
 
 
@@ -40,20 +39,11 @@ def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
     given = parsed(selecting("doctor", __doc__), words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
-    lines = [
-        line
-        for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, data, slurm, tex)
-        for line in look(plan)
-    ]
+    lines = [line for look in (packages, cores, memory, disk, gpu, sources, data) for line in look(plan)]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:
         print(f"{mark:<8} {about:<{width}}  {said}")
     sys.exit(any(mark == PROBLEM for mark, *_ in lines))
-
-
-def thaw(plan: Plan) -> Iterator[Line]:
-    """Name this Thaw."""
-    yield OK, "thaw", f"{release()}, in {HOME}"
 
 
 def packages(plan: Plan) -> Iterator[Line]:
@@ -156,25 +146,6 @@ def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, c
     return OK, "gpu", said
 
 
-def bf16(plan: Plan) -> Iterator[Line]:
-    """Say whether mixed precision pays here, where the experiment asks for it."""
-    import torch
-
-    seen = devices.gpu_status()[0]
-    cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
-    asked = any(job.in_bf16 for jobs in plan.jobs.values() for job in jobs.values())
-    stored = any(job.in_bf16 for job in plan.jobs.get("features", {}).values())
-    if all(map(devices.native_bf16, cards)) if seen else devices.processor_has_bf16():
-        yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase, or in store:, makes use of that"
-    elif stored and seen:
-        change = "leave precision: bf16 out of store:, or choose other cards (CUDA_VISIBLE_DEVICES)"
-        yield PROBLEM, "bf16", f"the store asks for it, and a GPU here emulates it and is refused: {change}"
-    elif asked:
-        yield NOTE, "bf16", "the experiment asks for it, and this machine emulates it: phases are computed in fp32 here"
-    else:
-        yield OK, "bf16", "not computed here, and nothing asks for it"
-
-
 def sources(plan: Plan) -> Iterator[Line]:
     """Say what must come from the Hub, and whether the Hub answers."""
     remote = [f"{'corpus' if step == 'prepare' else 'encoder'} {key}" for step, key, _ in plan.status.to_download]
@@ -207,20 +178,3 @@ def data(plan: Plan) -> Iterator[Line]:
     """Name what prepared datasets lack of what the runs read."""
     for sentence in shortfalls(plan):
         yield PROBLEM, "data", sentence
-
-
-def slurm(plan: Plan) -> Iterator[Line]:
-    """Look for SLURM, and for the plugin that submits to it."""
-    if not shutil.which("sbatch"):
-        yield OK, "slurm", "none: thaw run uses the cores of this machine"
-    else:
-        yield OK, "slurm", "sbatch is here: thaw run my.yaml --workflow-profile slurm (docs/howto/cluster.md)"
-
-
-def tex(plan: Plan) -> Iterator[Line]:
-    """Look for a TeX engine, which only the LaTeX of tables wants."""
-    program = next(filter(shutil.which, TEX), None)
-    if program:
-        yield OK, "tex", f"{program}: tables/*.tex compile with the package booktabs"
-    else:
-        yield NOTE, "tex", f"none of {', '.join(TEX)}: tables/*.tex are written, and cannot be compiled here"

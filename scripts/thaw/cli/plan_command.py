@@ -20,12 +20,12 @@ from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
-from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.run_plan import SearchPlan
 from thaw.planning.run_progress import duration
+from thaw.planning.searches import reported_seeds
 
 
 def readable(size: float) -> str:
@@ -170,8 +170,8 @@ def main(words: list[str]) -> None:
         report = plan.job("report", experiment.experiment).spec
         if others := report["preparatory"]:
             print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
-    chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
-    for sentence in [*plan.left_out, *chosen]:
+    warnings = [sentence for experiment in plan.experiments for sentence in reported_seeds(experiment, plan.catalogue)]
+    for sentence in [*plan.left_out, *warnings]:
         print(f"  {sentence}")
     if given.runs:
         print_runs(plan)

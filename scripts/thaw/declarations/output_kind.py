@@ -43,7 +43,6 @@ class Requirement(StrEnum):
 class Addition(StrEnum):
     """What the plan adds to the spec of an output."""
 
-    DIFFERENCES = "in what strategies and heads differ otherwise"
     PROBES = "the probes that are drawn, and their names"
     PRINTED = "a paper's printed numbers"
     PROTOCOL = "a paper's settings and ours"

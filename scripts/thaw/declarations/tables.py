@@ -4,8 +4,6 @@ from thaw.core import plugins
 from thaw.declarations import output_options as options
 from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement, Use
 
-RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
-
 TABLES = {
     "strategy_table": OutputKind(
         "thaw.outputs.tables.scores:build",
@@ -13,20 +11,19 @@ TABLES = {
         "baselines above the rule, predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and "
         "HTML, as all tables",
         options.ScoresOptions,
-        adds=(*RUNS, Addition.DRAWS),
+        adds=(Addition.DRAWS,),
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
         "the same on the test splits of other tasks, for tasks that name some (`transfer_sets:`)",
         needs=(Requirement.TRANSFER,),
-        adds=RUNS,
     ),
     "paper_table": OutputKind(
         "thaw.outputs.tables.reproduction:build",
         "a table of config/reference: each published number, ours with its interval, the difference, and what is not "
         "as in the paper",
         options.PrintedOptions,
-        adds=(*RUNS, Addition.PRINTED),
+        adds=(Addition.PRINTED,),
     ),
     "protocol_table": OutputKind(
         "thaw.outputs.tables.protocol:build",
@@ -47,7 +44,7 @@ TABLES = {
         "higher, lower or open",
         options.FindingOptions,
         needs=(Requirement.CLAIMS,),
-        adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
+        adds=(Addition.CLAIMS, Addition.DRAWS),
         use=Use.CLAIMS,
     ),
     "advice_table": OutputKind(
@@ -55,7 +52,7 @@ TABLES = {
         "by task the strategy to take, and of each one its expected loss and its price",
         options.AdviceOptions,
         needs=(Requirement.ONE_ANSWER,),
-        adds=(*RUNS, Addition.DRAWS),
+        adds=(Addition.DRAWS,),
         use=Use.ADVICE,
     ),
     "serving_table": OutputKind(
@@ -64,21 +61,21 @@ TABLES = {
         "for all tasks",
         options.ServingOptions,
         needs=(Requirement.FULL_AND_SWEEP,),
-        adds=(*RUNS, Addition.LAYERS),
+        adds=(Addition.LAYERS,),
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.relative:build",
         "every strategy less one: differences with one 95 % interval for the whole table, and their price",
         options.ReferenceSplitOptions,
         needs=(Requirement.FULL,),
-        adds=(*RUNS, Addition.DRAWS),
+        adds=(Addition.DRAWS,),
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
         "the same as comparison_table, and the share of the way from a strategy that thaws nothing to full fine-tuning",
         options.RelativeOptions,
         needs=(Requirement.FULL,),
-        adds=(*RUNS, Addition.DRAWS),
+        adds=(Addition.DRAWS,),
     ),
     "student_table": OutputKind(
         "thaw.outputs.tables.students:build",
@@ -86,7 +83,7 @@ TABLES = {
         "bytes and operations of a prediction",
         options.ReferenceSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
-        adds=(*RUNS, Addition.STUDENTS),
+        adds=(Addition.STUDENTS,),
     ),
     "merge_table": OutputKind(
         "thaw.outputs.tables.merged:build",

@@ -4,7 +4,6 @@ from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
-from thaw.planning import confounders
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs, protocols, table_comparison
 from thaw.schema.entry import spec_of
@@ -17,11 +16,6 @@ def additions(entry: OutputConfig, context: OutputContext) -> dict:
     for addition in OUTPUTS[entry.kind].adds:
         additions |= ADDITIONS[addition](entry, context)
     return additions
-
-
-def _differences(entry: OutputConfig, context: OutputContext) -> dict:
-    differs = confounders.sentences(context.experiment, context.catalogue, context.planner)
-    return {"differs": differs} if differs else {}
 
 
 def _probes(entry: OutputConfig, context: OutputContext) -> dict:
@@ -98,7 +92,6 @@ def _merges(entry: OutputConfig, context: OutputContext) -> dict:
 
 ADDITIONS = {
     Addition.MERGES: _merges,
-    Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,
     Addition.PROTOCOL: _protocol,

@@ -1,13 +1,14 @@
-"""The spec of a choice among the trials of a search. No torch."""
+"""Searches: the spec of a choice among trials, and a warning of seeds that chose and are reported. No torch."""
 
 from dataclasses import replace
 
 from thaw.core.steps import STEPS
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import SearchPlan
+from thaw.planning.run_plan import SearchPlan, named_points
 from thaw.planning.run_specs import run_spec, spec_of_cell
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
 
 
 def heads_spec(search: SearchPlan, planner: RunPlanner) -> dict:
@@ -34,3 +35,18 @@ def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str
     subset = catalogue.get("subsets", search.trials[0].subset, "subsets")
     chosen_on = {"subset": spec_of(subset)} if subset.validation else {}
     return {"version": STEPS["select"].version, "task": task, **chosen_on, "trials": trials, **_penalty(search)}
+
+
+def reported_seeds(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
+    """Return a warning for each strategy whose search uses a seed that is reported too."""
+    warnings = []
+    for name, _ in map(named_points, experiment.strategies):
+        one = catalogue.get("strategies", name, "strategies")
+        search = one.search or (one.rates_from and catalogue.get("strategies", one.rates_from, "strategies").search)
+        both = sorted(set(search.seeds[: experiment.search_seeds]) & set(experiment.seeds)) if search else []
+        warnings += [
+            f"Warning: {one.label or name} is searched with seed {seed}, which this experiment reports too: what chose "
+            "the settings is then part of the result; search with other seeds, as seeds: [101]."
+            for seed in both[:1]
+        ]
+    return warnings

@@ -81,22 +81,6 @@ class StrategyConfig(CatalogueEntry):
         """Return the strategy with the learning rates that its phases have for an encoder of this width."""
         return self.model_copy(update={"phases": [phase.at_width(width) for phase in self.phases]})
 
-    def tried_on_validation(self, pairs: bool, layers: int) -> dict[str, int]:
-        """Return the settings of which validation chooses within a run, by key, each with how many there are.
-
-        Args: whether there are tasks on pairs; the layers of the deepest encoder.
-        """
-        if not self.fits_to_convergence:
-            return {}
-        first = self.phases[0]
-        tried = {
-            "l2": len(first.l2),
-            "pairs": 2 if pairs and self.pairs == "best" else 1,
-            "layer": layers + 1 if self.reads and self.reads.searched else 1,  # 0 too
-            "features": len(first.select.fractions) if first.select else 1,
-        }
-        return {key: count for key, count in tried.items() if count > 1}
-
     def head(self, entry: HeadConfig) -> HeadConfig:
         """Return a head's entry as it is under this strategy; what the head cannot read is a ValueError."""
         return self.reads.of(entry) if self.reads else entry

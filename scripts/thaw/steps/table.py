@@ -23,7 +23,7 @@ def main() -> None:
 
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)
-        table.notes += data.notes_of_draws + spec.get("differs", [])
+        table.notes += data.notes_of_draws
         table_formats.write(table, arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: table_formats.write(gaps.table(spec, why), arguments.out), arguments.out)
