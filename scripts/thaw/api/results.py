@@ -55,12 +55,9 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
     step, columns = KINDS[kind]
     names = layout.names_in_folder(step, path.parent.relative_to(cards.results))
-    common: dict[str, object] = {name: "" for name in COLUMNS if name not in NUMBERS} | {
-        "kind": kind,
-        "path": str(path.parent),
-    }
-    common |= {"variant": "base", "thawed": 0, "embeddings": False}
-    common |= {columns.get(name, name): value for name, value in names.items()}
+    common: dict[str, object] = dict.fromkeys((name for name in COLUMNS if name not in NUMBERS), "")
+    common |= {"kind": kind, "path": str(path.parent), "variant": "base", "thawed": 0, "embeddings": False}
+    common |= {columns.get(name, name): of for name, of in names.items()}
     common |= {"protocol": task.get("protocol", "clean")}
     flags = value(record, path, "flags") + (cards.warnings(record, path.parent) if kind == "run" else [])
     common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}

@@ -6,7 +6,7 @@ gold, negative. N examples of one split.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -62,7 +62,9 @@ class ComparedRun:
     @cached_property
     def results(self) -> Path:
         """The results folder."""
-        return layout.results_folder(self.folder, PREDICTED)
+        results = layout.results_folder(self.folder, PREDICTED)
+        assert results  # `open` has read the records of a run
+        return results
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -113,7 +115,7 @@ def _flat(value, path: str = "") -> dict[str, object]:
         pairs = enumerate(value, 1)
     else:
         return {path: value}
-    named = _documented if re.fullmatch(r"phases\.\d+", path) else str
+    named: Callable = _documented if re.fullmatch(r"phases\.\d+", path) else str
     return {k: v for key, item in pairs for k, v in _flat(item, f"{path}.{named(key)}".lstrip(".")).items()}
 
 

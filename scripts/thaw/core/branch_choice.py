@@ -108,7 +108,8 @@ def cheapest(offers: Offers, margin: float) -> dict[str, Offer]:
     choices with equally many layers that with the higher sum of scores is taken, then the shorter trunk.
     """
     near = {task: _admissible(some, margin) for task, some in offers.items()}
-    chosen, least = None, None
+    chosen: dict[str, Offer] = {}
+    least: tuple | None = None
     for trunk in sorted({offer.size.frozen for some in near.values() for offer in some}):
         below = {task: [offer for offer in some if offer.size.frozen <= trunk] for task, some in near.items()}
         if all(below.values()):

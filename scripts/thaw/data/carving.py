@@ -4,6 +4,8 @@ Pairs that share a sentence leak from one split into another when rows are drawn
 components. Shapes: N rows, G groups, C classes.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from thaw.core.errors import UserError
@@ -33,6 +35,7 @@ def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarr
     (a text goes with the longest one that holds it), `row` (each on its own), or a column whose equal values
     belong together: a document, a parent sentence.
     """
+    keys: Sequence
     if group_by == "row":
         keys = range(len(columns[names[0]]))
     elif group_by == "sentence":

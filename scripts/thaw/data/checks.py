@@ -32,7 +32,7 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
     strings, scores floats, answers lists of where they begin in the second text and what they are.
     Raises UserError for the first value that cannot be so.
     """
-    columns = {}
+    columns: dict[str, list] = {}
     for name in corpus.texts:
         columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
     if corpus.words:

@@ -53,7 +53,7 @@ def columns_of(source: SourceConfig, wanted: list[str]) -> dict[str, str | int |
 
 def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
     """Return the columns to read for ours: theirs as it is, or `ours, part n` for each of several to be joined."""
-    columns_read = {}
+    columns_read: dict = {}
     for ours, theirs in columns.items():
         several = {f"{ours}, part {n}": part for n, part in enumerate(theirs, 1)} if isinstance(theirs, list) else {}
         columns_read |= several or {ours: theirs}

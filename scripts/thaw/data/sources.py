@@ -29,7 +29,7 @@ def find_source(name: str, corpus: CorpusConfig, sources: list[str], data_dir) -
     for source in sources:
         if getattr(corpus, source) is None:
             continue
-        if source == "files":
+        if source == "files" and corpus.files:
             paths, missing = _locate_all(name, corpus.files, Path(data_dir))
             if not missing:
                 return source, {path: file_sha256(Path(data_dir) / path) for path in sorted(set(paths.values()))}
@@ -67,10 +67,12 @@ def count_texts(
     several tokens (PIECES). A broken file is said by `prepare`, with its line.
     """
     corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
+    assert corpus.files
     if sum((folder / file).stat().st_size for file, _ in files) > MOST_BYTES:
         return None
     from thaw.data.readers import read
 
+    assert corpus.files
     names, seen = [corpus.words] if corpus.words else corpus.texts, ViewConfig.model_validate_json(view)
     sequences = [[name] for name in names] if seen.pairs == "separate" else [names]
     longest, examples, tokens = float("inf") if seen.stride else seen.max_length, 0, 0.0
@@ -101,6 +103,7 @@ def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) ->
     from thaw.data.readers import read
 
     corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
+    assert corpus.files
     if sum((folder / file).stat().st_size for file in files) <= MOST_BYTES:
         paths, _ = _locate_all(name, corpus.files, folder)
         for split, path in paths.items():
@@ -137,6 +140,7 @@ def load(
         return _load_synthetic(corpus), {"kind": "synthetic", "grammar": corpus.synthetic}
     if source == "hub":
         return _load_hub(corpus)
+    assert corpus.files
     paths, missing = _locate_all(name, corpus.files, Path(data_dir))
     for path in [*missing, *sorted(set(paths.values()))]:
         if path in missing or file_sha256(Path(data_dir) / path) != files.get(path):
@@ -167,6 +171,7 @@ def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
     """
     hub = corpus.hub
+    assert hub
     commit = _resolve(hub)
     tables = {split: _load_split(hub, theirs, commit, corpus) for split, theirs in hub.splits.items()}
     record = {"kind": "hub", "id": hub.id, "config": hub.config, "asked": hub.revision, "revision": commit}

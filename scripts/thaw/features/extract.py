@@ -112,7 +112,7 @@ def write_cards(
     shared |= {"dtype": form.dtype, "width": encoder.width}
     shared |= {"precision": form.precision} if form.precision != "fp32" else {}
     for part, own in facts.items():
-        which = {"boundary": part} if isinstance(part, int) else {"part": part}
+        which: dict[str, int | str] = {"boundary": part} if isinstance(part, int) else {"part": part}
         which |= {"layers": encoder.layers} if part in VECTORS else {}
         write_json(store.card_path(part), which | shared | own)
 
@@ -155,12 +155,14 @@ def _batches_to_read(
     Args: the rows that are wanted, None for all.
     """
     full = device.type != "cpu"
-    some = rows and not (full and store.windowed)  # a batch of so many rows may have any number of windows
-    read = row_sets.widened(store, rows, full) if some else row_sets.all_rows(store)
+    # a batch of so many rows may have any number of windows
+    read = row_sets.all_rows(store) if not rows or (full and store.windowed) else row_sets.widened(store, rows, full)
     by_split = {split: batches_of(store, split, read[split], full) for split in store.splits}
-    some = [(split, batch) for split, row_batches in by_split.items() if not read[split].all() for batch in row_batches]
-    least = min(some, key=lambda one: one[1].rows.size * one[1].length) if some else None
-    if least and not processes.run(lambda _: _same_bits(store, encoder, *least, device), 1)[0]:
+    partly = [
+        (split, batch) for split, row_batches in by_split.items() if not read[split].all() for batch in row_batches
+    ]
+    least = min(partly, key=lambda one: one[1].rows.size * one[1].length) if partly else None
+    if least and not processes.run(lambda _: _same_bits(store, encoder, least[0], least[1], device), 1)[0]:
         log("some rows alone have other bits here than among all rows: all are read")
         read = row_sets.all_rows(store)
         by_split = {split: batches_of(store, split) for split in store.splits}
@@ -222,7 +224,7 @@ class Pass:
             places = one.part.places(self.store, split, rows)
             one.payload.put(split, places, one.part.values(states, batch)[: len(places)])
 
-    def _states(self, batch, more: list[int]) -> dict[int, torch.Tensor]:
+    def _states(self, batch, more: list[int]) -> dict[int | str, torch.Tensor]:
         """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
         parts = [one.part for one in self.written.values()]
         recorded = sorted({part.layer for part in parts if isinstance(part, AttentionInputs)})

@@ -158,7 +158,9 @@ class Payload:
         if self._touched > MAPPED and hasattr(mmap, "MADV_DONTNEED"):
             for tensor in self.tensors.values():
                 if isinstance(tensor, np.memmap):
-                    tensor.base.madvise(mmap.MADV_DONTNEED)  # of a shared map of a file: nothing written is lost
+                    tensor.base.madvise(  # type: ignore[union-attr]
+                        mmap.MADV_DONTNEED
+                    )  # of a shared map of a file: nothing written is lost
             self._touched = 0
 
 
@@ -179,7 +181,8 @@ def floats(values: np.ndarray, dtype: str) -> torch.Tensor:
 
 def _header(dtype: str, shapes: dict) -> bytes:
     """Return length and JSON of the header, padded with spaces so that the data begin at a multiple of 8 bytes."""
-    entries, start = {}, 0
+    entries: dict = {}
+    start = 0
     for name, shape in shapes.items():
         end = start + int(np.prod(shape)) * NUMPY[dtype].itemsize
         entries[name] = {"dtype": NAMES[dtype], "shape": [int(size) for size in shape], "data_offsets": [start, end]}

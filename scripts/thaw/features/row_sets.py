@@ -60,7 +60,7 @@ def batches_of(store, split: str, wanted: np.ndarray | None = None, full: bool =
         key = (count, length, bool(padding.max() > 0))
         if wanted[rows].any():
             groups.setdefault(key, ([], shortest))[0].append(rows[wanted[rows]])
-    filled = []
+    filled: list = []
     for (count, length, padded), (chosen, shortest) in groups.items():
         least = count if full else min(count, -(-LEAST_TOKENS // (length * max(1, int(each.min())))))
         filled += _filled(np.concatenate(chosen), count, least, length, shortest if padded else None)

@@ -88,7 +88,7 @@ def read_spellings(folder: Path) -> torch.Tensor:
         return load_file(path)["spellings"].long()
 
 
-def read_tokens(path: Path, split: str) -> dict[str, Ragged]:
+def read_tokens(path: Path, split: str) -> tuple[dict[str, Sequences], Ragged]:
     """Return the list columns of a split of tokens.parquet, read one by one and piece by piece."""
     import pyarrow.compute as compute
     import pyarrow.parquet as parquet
@@ -103,10 +103,14 @@ def read_tokens(path: Path, split: str) -> dict[str, Ragged]:
     def joined(arrays: list) -> np.ndarray:
         return np.concatenate([array.to_numpy(zero_copy_only=False) for array in arrays] or [np.empty(0, np.int64)])
 
-    def ragged(name: str, kind=Ragged, *more) -> Ragged:
+    def ragged(name: str) -> Ragged:
         lists = pieces(name)
         lengths = joined([compute.list_value_length(piece) for piece in lists])
-        return kind(joined([piece.flatten() for piece in lists]), lengths, *more)
+        return Ragged(joined([piece.flatten() for piece in lists]), lengths)
+
+    def sequences(name: str, each: Ragged | None) -> Sequences:
+        one = ragged(name)
+        return Sequences(one.flat, one.lengths, each)
 
     names, each = file.schema_arrow.names, None
     if "windows" in names:
@@ -114,11 +118,10 @@ def read_tokens(path: Path, split: str) -> dict[str, Ragged]:
     if "second" in names:
         tokens, seconds = ragged("input_ids").lengths, joined(pieces("second"))
         each = Ragged(np.stack([seconds, tokens - seconds], 1).ravel(), np.full(len(tokens), 2))
-    columns = {"first_pieces": ragged("first_pieces")}
-    by_token = [name for name in ("input_ids", "type_ids", "texts", "starts", "ends") if name in names]
-    columns |= {name: ragged(name, Sequences, each) for name in by_token if name != "type_ids"}
+    columns = {name: sequences(name, each) for name in ("input_ids", "texts", "starts", "ends") if name in names}
     types = ragged("type_ids")  # a tokenizer that gives none leaves all lists empty
-    return columns | {"type_ids": Sequences(types.flat, types.lengths, each if types.lengths.any() else None)}
+    columns["type_ids"] = Sequences(types.flat, types.lengths, each if types.lengths.any() else None)
+    return columns, ragged("first_pieces")
 
 
 def _may_hold(group, split: str) -> bool:

@@ -68,7 +68,7 @@ class FeatureStore:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.card = read_json(self.folder / "tokens.json")
-        self._rows: dict[str, dict[str, Ragged]] = {}
+        self._rows: dict[str, tuple[dict[str, Sequences], Ragged]] = {}  # by token, and each word's first piece
         self._payloads: dict[int | str, Payload] = {}
         self._held: dict[int | str, RowMasks] = {}
         self._spellings = read_spellings(self.folder) if self.card.get("spelt") else None  # [V, C]
@@ -128,7 +128,7 @@ class FeatureStore:
         ids = ids if self._spellings is None else self._spellings[ids]
         mask = torch.from_numpy(columns["input_ids"].places(chosen, length)[1])
         types = columns["type_ids"].padded(chosen, 0, length) if self.card["types"] else None
-        pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
+        pieces = self._first_pieces(split).padded(rows, -1) if self.card["words"] else None
         texts = columns["texts"].padded(chosen, 0, length).to(torch.int8)
         numbers = torch.from_numpy(rows.astype(np.int64))
         if not self.windowed:
@@ -150,7 +150,7 @@ class FeatureStore:
 
     def has_word(self, split: str) -> tuple[np.ndarray, np.ndarray]:
         """Return for all words of a split, row after row, whether they have a token; and how many each row has [N]."""
-        words = self._columns(split)["first_pieces"]
+        words = self._first_pieces(split)
         return words.flat >= 0, words.lengths
 
     def words_with_token(self, split: str, rows) -> list[np.ndarray]:
@@ -278,7 +278,13 @@ class FeatureStore:
             )
         return card
 
-    def _columns(self, split: str) -> dict[str, Ragged]:
+    def _columns(self, split: str) -> dict[str, Sequences]:
+        return self._tokens(split)[0]
+
+    def _first_pieces(self, split: str) -> Ragged:
+        return self._tokens(split)[1]
+
+    def _tokens(self, split: str) -> tuple[dict[str, Sequences], Ragged]:
         """Read the token ids of a split, once."""
         if not self._rows:
             self._check_tokens()
@@ -288,7 +294,7 @@ class FeatureStore:
                 raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")
             self._rows[split] = read_tokens(self.folder / "tokens.parquet", split)
             rows = self.card["splits"][split]["examples"]
-            if len(self._rows[split]["input_ids"].rows) != rows:
+            if len(self._rows[split][0]["input_ids"].rows) != rows:
                 raise UserError(f"{self.folder}/tokens.parquet does not hold the {rows} rows of {split} on its card")
         return self._rows[split]
 

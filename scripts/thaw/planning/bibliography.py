@@ -19,7 +19,7 @@ def entries_of(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[lis
     keys = [key for some in cited for key in some]
     keys += [citations.METRICS[metric] for metric in metrics if metric in citations.METRICS]
     keys += [*citations.OPTIMIZERS.values(), citations.TESTS, *citations.SOFTWARE]
-    known = {}
+    known: dict = {}
     for folder in catalogue.folders:
         path = Path(folder, FILE)
         known |= entries(path.read_text(encoding="utf-8")) if path.is_file() else {}

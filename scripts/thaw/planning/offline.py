@@ -90,7 +90,7 @@ class Scaling:
         return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
 
     def _external(self) -> dict:
-        external = {}
+        external: dict = {}
         for name, entry in self.experiment.external.items():
             kept = {task: file for task, file in entry.predictions.items() if task in self.left}
             external |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
@@ -138,7 +138,7 @@ class Scaling:
 
     def strategies(self) -> dict:
         """Leave out strategies for tasks that are left out, and fit the others to the stand-in's layers."""
-        kept = []
+        kept: list = []
         for item in self.experiment.strategies:
             name, points = named_points(item)
             if not any(self.planner.applies(name, task) for task in self.left):

@@ -12,7 +12,7 @@ from thaw.schema.output import OutputConfig
 
 def additions(entry: OutputConfig, context: OutputContext) -> dict:
     """Return all that the plan adds to the spec of an output."""
-    additions = {}
+    additions: dict = {}
     for addition in OUTPUTS[entry.kind].adds:
         additions |= ADDITIONS[addition](entry, context)
     return additions

@@ -133,7 +133,7 @@ class RunJobs:
                 f"{place}: {targets[other]}: {other} is none of the transfer_sets of task {run.task}; name it "
                 "there, since these are what a run reads besides its own dataset"
             )
-        stores = []
+        stores: list = []
         if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
         if any("auxiliary" in phase for phase in spec["phases"]):

@@ -73,7 +73,7 @@ class RunProgress(logging.Handler):
 
     def mistakes(self) -> list[str]:
         """Return the sentences with which jobs failed, each once, with the log that has it."""
-        said = {}
+        said: dict = {}
         for path in (Path(log) for logs in self.failed.values() for log in logs if Path(log).is_file()):
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
             if sentence := next((line for line in reversed(lines) if line.startswith("error: ")), None):

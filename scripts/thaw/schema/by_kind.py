@@ -23,7 +23,8 @@ class ByKind:
 
     def model_of(self, values: dict):
         """Return the model of an entry. Raises pydantic's ValidationError for a kind that is missing or unknown."""
-        return self.models.get(self._tag.model_validate(values).kind, self.plugin)
+        kind: Any = self._tag.model_validate(values)
+        return self.models.get(kind.kind, self.plugin)
 
     def model_validate(self, values: dict) -> BaseModel:
         """Return an entry of its kind's model."""
@@ -43,7 +44,7 @@ class ByKind:
     def model_json_schema(self) -> dict:
         """Return the schema of an entry, which is one of its kinds' or a plugin's."""
         models = [*self.models.values(), *filter(None, [self.plugin])]
-        schema = TypeAdapter[Any](Union[tuple(models)]).json_schema()  # noqa: UP007
+        schema = TypeAdapter[Any](Union[tuple(models)]).json_schema()  # type: ignore[arg-type]  # noqa: UP007
         if self.plugin:
             schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
         return schema

@@ -37,7 +37,7 @@ class EncoderConfig(CatalogueEntry):
     layers: int = Field(ge=0, description="number of layers; 0 for sentence and word_vectors")
     width: int = Field(gt=0, description="width of the hidden states")
     cased: bool | Literal["unknown"] = Field(
-        UNKNOWN, description="whether the vocabulary is cased; uncased encoders do worse on names"
+        "unknown", description="whether the vocabulary is cased; uncased encoders do worse on names"
     )
     objective: Text = Field(UNKNOWN, description="pretraining objective")
     pretraining: list[str] = Field(

@@ -3,6 +3,7 @@
 from functools import cached_property
 from os.path import relpath
 from pathlib import Path
+from typing import Any
 
 from thaw.schema.yaml_files import Document, read_yaml
 
@@ -31,7 +32,8 @@ class SelectionFiles(Document):
 
         A later file replaces what an earlier one has, except in a mapping. What is in no file was given by --config.
         """
-        keys, place, documents, merged = tuple(map(str, keys)), self.name, self.documents, self.content
+        keys, place, documents = tuple(map(str, keys)), self.name, self.documents
+        merged: Any = self.content
         if self.files and (not keys or keys[0] not in merged):  # a key that nobody wrote
             return self.files[0]
         for depth, key in enumerate(keys, 1):

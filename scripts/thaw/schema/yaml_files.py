@@ -58,7 +58,7 @@ def _compose(text: str):
     """Return the root node of a YAML text. PyYAML's own parser, ten times slower, words its errors better."""
     if yaml.__with_libyaml__:
         with suppress(yaml.YAMLError):
-            return yaml.compose(text, Loader=_FastLoader)
+            return yaml.compose(text, Loader=_FastLoader)  # type: ignore[arg-type]
     return yaml.compose(text, Loader=yaml.SafeLoader)
 
 

@@ -63,7 +63,7 @@ def _train(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
         batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
         length = (phase.batch_size, phase.epochs, phase.updates, phase.judge)
         groups.setdefault((length, None if batched else index), []).append(index)
-    trained = {}
+    trained: dict = {}
     for group in groups.values():
         trained |= dict(zip(group, train([runs[index] for index in group], watch), strict=True))
     return [trained[index] for index in range(len(runs))]

@@ -209,7 +209,7 @@ def _storage(axis, rows) -> None:
 
 def _labels(axis, rows) -> None:
     """Name the points of a panel; equal points have one name, since a merge may take one strategy's runs."""
-    points = {}
+    points: dict = {}
     for row in rows.itertuples():
         points.setdefault((row.parameters * MIB_FP32, round(row.mean, 6)), []).append(row.way)
     label_placement.label_points(axis, list(points), ["\n".join(ways) for ways in points.values()])

@@ -106,7 +106,7 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     """Return (strategies, how they encode sentence pairs) from a summary on test."""
     names, read = {}, summary[summary["fitted"] & summary["pairs"].isin(["joint", "separate"])]
     for strategy, rows in read.groupby("strategy", sort=False):
-        views = {}
+        views: dict = {}
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
             views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"], row.task))
         text = "; ".join(f"{wording.PAIR_LABELS[view]} for {wording.listing(tasks)}" for view, tasks in views.items())

@@ -84,7 +84,7 @@ def _seeds(comparison: dict, reproduced: dict) -> list[str]:
 
 def _reasons(comparison: dict) -> list[str]:
     """Return why numbers were not reproduced, grouping rows that lack the same columns."""
-    lacking = {}
+    lacking: dict = {}
     for row in comparison["rows"]:
         for column, cell in zip(comparison["columns"], row["cells"], strict=True):
             if "reason" in cell:
