@@ -7,12 +7,12 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.normalised_curves import scaled
 from thaw.outputs.figures.probe_curves import points
 from thaw.outputs.frame.layer_values import changes
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.papers.attention_change import heads
+from thaw.papers.normalised_curves import scaled
 from thaw.papers.representation_change import build
 
 FULL = {"task": "one", "head": "linear", "strategy": "full", "variant": "base"}

@@ -14,10 +14,11 @@ from matplotlib.image import imread
 from output_records import OutputRecords
 from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS, step_of
-from thaw.outputs.figures import figure_style, merged_load, panels
+from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.figures.panels import Figure
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import Table
+from thaw.papers import merged_load
 from workflow import HOME
 
 TEXTS = {"table": list(FORMATS["table"]), "figure": [".svg", ".csv", ".json"]}  # PDF and PNG have a test of their own

@@ -6,10 +6,9 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures import task_quantiles
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers import validation_curves
+from thaw.papers import task_quantiles, validation_curves
 
 # of six tasks the probe's score, and the gains of top_k and full
 GAINS = {"a": (95, 0, 0), "b": (94, 0.3, 0.4), "c": (70, 8, 9), "d": (72, 7, 9), "e": (93, 0, 0.3), "f": (69, 9, 10)}

@@ -13,10 +13,10 @@ from test_probes import STRENGTHS, spec_of
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.outputs.figures.domain_shift import build, points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.papers.domain_divergence import Domains, domain_divergence
+from thaw.papers.domain_shift import build, points
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.probes.reading import Reading

@@ -10,7 +10,7 @@ import pytest
 
 import invented
 import scored_runs
-from thaw.outputs.figures import cost_front, figure_style, layer_curve, panels, strategy_panels, student_curve
+from thaw.outputs.figures import cost_front, figure_style, layer_curve, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import scores
@@ -171,9 +171,9 @@ def test_equal_scores_have_bars_of_no_length(invented_frame):
     frame = pandas.concat([invented_frame, third]).assign(value=score)
     assert pandas.Series([100 * score] * 3).mean() != 100 * score
     points = frame.loc[frame["strategy"] == "top_k", ["encoder", "strategy", "variant"]].drop_duplicates()
-    students = [cell | {"layers": 1} for cell in points.to_dict("records")]
-    spec = invented.shown("figure", "student_figure") | {"reference": "full", "students": students}
-    axes = student_curve.build(OutputData("", frame), spec).drawn.axes
+    kept = [cell | {"layers": 1} for cell in points.to_dict("records")]
+    spec = invented.shown("figure", "student_figure") | {"reference": "full", "students": kept}
+    axes = students.build_curve(OutputData("", frame), spec).drawn.axes
     assert any(axis.containers for axis in axes)
 
 

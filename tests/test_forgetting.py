@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
-from thaw.outputs.tables import forgetting
+from thaw.papers import forgetting
 
 
 def record(folder, kind: str, strategy: str, losses: dict[int, tuple[float, float]]):

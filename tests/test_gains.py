@@ -10,10 +10,10 @@ import torch
 import scored_runs
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.pretraining_proximity import build, gains, nearness
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.probe_frame import ProbeRecord
+from thaw.papers.pretraining_proximity import build, gains, nearness
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.probes.encoder_comparison import EncoderComparison

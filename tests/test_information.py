@@ -11,9 +11,9 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.outputs.figures.information_curves import build, points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
+from thaw.papers.information_curves import build, points
 from thaw.probes.code_length import surprisal
 from thaw.probes.measures.information_estimates import (
     clusters,

@@ -13,9 +13,10 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.outputs.tables.reproduction import Measured
+from thaw.papers import layer_mix
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
-from thaw.statistics import aggregation, layer_location
+from thaw.statistics import aggregation
 
 MODELS = ["bert_base", "bert_large", "roberta_base", "roberta_large"]
 
@@ -144,8 +145,8 @@ def test_expected_layer_and_its_bits_are_those_of_tenney_et_al(printed):
     paper, scores = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "scores_bert_large")
     for task, numbers in paper.items():
         layers = list(scores[task].values())
-        bits = layer_location.divergence(layer_location.deltas(layers))
-        assert layer_location.expected_layer(layers) == pytest.approx(numbers["expected_layer"], abs=0.0051), task
+        bits = layer_mix.divergence(layer_mix.deltas(layers))
+        assert layer_mix.expected_layer(layers) == pytest.approx(numbers["expected_layer"], abs=0.0051), task
         assert bits == pytest.approx(numbers["k_delta"], abs=0.0051), task
         assert (layers[0], layers[-1]) == pytest.approx((numbers["f1_b0"], numbers["f1_b24"]), abs=0.051), task
 
@@ -154,13 +155,12 @@ def test_centre_of_gravity_and_its_bits_are_those_of_tenney_et_al(printed):
     paper, weights = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "weights_bert_large")
     for task, numbers in paper.items():
         mix = list(weights[task].values())
-        assert layer_location.centre_of_gravity(mix) == pytest.approx(numbers["centre"], abs=0.0061), task
-        assert layer_location.divergence(mix) == pytest.approx(numbers["k_s"], abs=0.0051), task
+        assert layer_mix.centre_of_gravity(mix) == pytest.approx(numbers["centre"], abs=0.0061), task
+        assert layer_mix.divergence(mix) == pytest.approx(numbers["k_s"], abs=0.0051), task
 
 
-def test_negative_gains_count_only_where_they_are_asked_for():
+def test_a_layer_that_takes_away_counts_with_its_loss():
     scores = [0.5, 0.7, 0.6, 0.9]
-    assert layer_location.expected_layer(scores) == pytest.approx((0.2 - 0.2 + 0.9) / 0.4)
-    assert layer_location.expected_layer(scores, negative="zero") == pytest.approx((0.2 + 0.9) / 0.5)
-    assert layer_location.expected_layer([0.5, 0.4]) is None
-    assert layer_location.divergence([1, 1, 1, 1]) == 0.0 and layer_location.divergence([1, 0, 0, -2]) == 2.0
+    assert layer_mix.expected_layer(scores) == pytest.approx((0.2 - 0.2 + 0.9) / 0.4)
+    assert layer_mix.expected_layer([0.5, 0.4]) is None
+    assert layer_mix.divergence([1, 1, 1, 1]) == 0.0 and layer_mix.divergence([1, 0, 0, -2]) == 2.0

@@ -18,10 +18,10 @@ from thaw.core.files import read_json, write_json
 from thaw.merging.call_times import fits, summary
 from thaw.merging.proof import FreshProcess
 from thaw.merging.served_runs import select
-from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import merged as tables
+from thaw.papers import merged_load
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from tiny_corpus import run_in_process

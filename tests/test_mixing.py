@@ -7,9 +7,9 @@ import pytest
 import yaml
 from scipy.stats import entropy
 
-from thaw.outputs.figures import layer_mix
 from thaw.outputs.frame.probe_frame import ProbeRecord
-from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
+from thaw.papers import layer_mix
+from thaw.papers.layer_mix import centre_of_gravity, deltas, divergence, expected_layer
 
 TABLES = yaml.safe_load((Path(__file__).parents[1] / "config/reference/tenney2019.yaml").read_text())["tables"]
 PRINTED = {name: row["values"] for name, row in TABLES["figures_1_and_2"]["rows"].items()}
@@ -38,11 +38,7 @@ def test_divergence_is_that_of_scipy():
 def test_what_becomes_of_a_layer_that_takes_away():
     scores = [0.5, 0.7, 0.6, 0.9]
     assert deltas(scores) == pytest.approx([0.2, -0.1, 0.3])
-    assert deltas(scores, "zero") == pytest.approx([0.2, 0, 0.3])
-    assert deltas(scores, "running_max") == pytest.approx([0.2, 0, 0.2])
     assert expected_layer(scores) == pytest.approx((0.2 - 2 * 0.1 + 3 * 0.3) / 0.4)
-    assert expected_layer(scores, "zero") == pytest.approx((0.2 + 3 * 0.3) / 0.5)
-    assert expected_layer(scores, "running_max") == pytest.approx((0.2 + 3 * 0.2) / 0.4)
     assert expected_layer([0.5, 0.4]) is None and expected_layer([0.5, 0.5, 0.5]) is None
 
 
@@ -56,9 +52,7 @@ def test_the_figure_gives_the_papers_numbers(task):
     layers = [{"layer": layer, "seed": 1, "mix": mix} for layer, mix in enumerate(mixes)]
     of = {"task": task, "subset": "all", "encoder": "bert", "probe": "edge"}
     spec = {"of": of, "task": {"id": task, "test": ["test"], "validation": "validation"}, "seeds": [1]}
-    frame = layer_mix.quantities(
-        [ProbeRecord(Path("x"), {"spec": spec, "main": "f1", "layers": layers})], "test", "keep"
-    )
+    frame = layer_mix.quantities([ProbeRecord(Path("x"), {"spec": spec, "main": "f1", "layers": layers})], "test")
     found = frame[frame["layer"] == ""].set_index("quantity")["mean"]
     due = {"centre_of_gravity": centre, "expected_layer": expected, "k_delta": k_delta, "k_s": k_s}
     assert {name: found[name] for name in due} == pytest.approx(due, abs=0.0061)

@@ -26,7 +26,6 @@ REFUSED = {  # an output, changes to an experiment, and what is said
     "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
     "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
     "probe_curves": ({}, r"shows probes of kind linear, .*; say probes: \[linear\]"),
-    "wei2022_serving": ({}, "reference: .* is none of the experiment's strategies"),
 }
 
 

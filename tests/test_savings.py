@@ -5,8 +5,9 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures import figure_style, speedup
+from thaw.outputs.figures import figure_style
 from thaw.outputs.frame.output_data import OutputData
+from thaw.papers import speedup
 
 SPEC = invented.shown("savings", "saving_figure", reference="full")
 

@@ -13,7 +13,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.exporting.formats import cut
 from thaw.features.batch import Batch
 from thaw.outputs.frame.aggregate import Column
-from thaw.outputs.tables import students
+from thaw.papers import students
 from thaw.schema.student import StudentConfig
 from tiny import tiny_encoder
 from tiny_corpus import small_berts

@@ -1,13 +1,23 @@
 """A table of claims over tasks: on how many the difference is higher, lower or open, and its mean over them."""
 
-from thaw.declarations import output_options as options
+from pydantic import Field
+
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+from thaw.declarations.output_options import DrawsOptions
+from thaw.declarations.value_types import Id
+
+
+class OverTasksOptions(DrawsOptions):
+    """Claims over tasks."""
+
+    claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
+
 
 TABLES = {
     "over_tasks_table": OutputKind(
         "thaw.papers.over_tasks:build",
         "claims over all tasks: on how many the difference is higher, lower or open, and its mean over them",
-        options.OverTasksOptions,
+        OverTasksOptions,
         needs=(Requirement.CLAIMS,),
         adds=(Addition.CLAIMS, Addition.DRAWS),
     ),

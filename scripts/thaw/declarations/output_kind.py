@@ -37,7 +37,6 @@ class Requirement(StrEnum):
     MERGES = "merges: of runs on one trunk"
     LATENCY = "latency: of its merges"
     ONE_ANSWER = "no other recommendation"
-    FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
 
 
 class Addition(StrEnum):
@@ -50,7 +49,6 @@ class Addition(StrEnum):
     CLAIMS = "papers' claims, and the runs that test them"
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"
-    LAYERS = "the encoders' numbers of layers"
     STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 

@@ -78,22 +78,6 @@ class CostOptions(RunSplitOptions, DrawsOptions):
     )
 
 
-class LastLayerOptions(SplitOptions):
-    """Mutual information by layer."""
-
-    last: bool | None = Field(None, description="what a layer shares with the last one, not with labels")
-
-
-class MixOptions(SplitOptions):
-    """The mix of layers that edge probes learn."""
-
-    negative: Literal["keep", "zero", "running_max"] | None = Field(
-        None,
-        description="how a layer that lowers the score counts: as it is (keep, as in the published code, the default), "
-        "as 0 (zero), or as if it scored as the best so far (running_max)",
-    )
-
-
 class PaperOptions(OutputOptions):
     """A paper."""
 
@@ -104,12 +88,6 @@ class PrintedOptions(PaperOptions):
     """A paper's table."""
 
     table: Id = Field(description="one of that file's tables")
-
-
-class MarginOptions(OutputOptions):
-    """A margin in points."""
-
-    margin: float = Field(1.0, gt=0, description="points that a cheaper choice may lose")
 
 
 class AdviceOptions(DrawsOptions):
@@ -141,12 +119,6 @@ class FindingOptions(DrawsOptions):
     )
 
 
-class OverTasksOptions(DrawsOptions):
-    """Claims over tasks."""
-
-    claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
-
-
 class ReferenceOptions(OutputOptions):
     """A comparison with the full model."""
 
@@ -162,9 +134,3 @@ class RelativeOptions(ReferenceSplitOptions):
     """A comparison with the full model, and where the way to it starts."""
 
     start: Id = Field(description="a strategy that thaws nothing, from which the way to the full model is counted")
-
-
-class ServingOptions(MarginOptions, ReferenceOptions):
-    """Tasks on one trunk."""
-
-    sweep: Id = Field(description="a strategy with a sweep over thawed layers")

@@ -55,14 +55,6 @@ TABLES = {
         adds=(Addition.DRAWS,),
         use=Use.ADVICE,
     ),
-    "serving_table": OutputKind(
-        "thaw.outputs.tables.serving:build",
-        "several tasks on one frozen trunk: what each number of thawed layers scores, and how many layers are executed "
-        "for all tasks",
-        options.ServingOptions,
-        needs=(Requirement.FULL_AND_SWEEP,),
-        adds=(Addition.LAYERS,),
-    ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.relative:build",
         "every strategy less one: differences with one 95 % interval for the whole table, and their price",
@@ -77,14 +69,6 @@ TABLES = {
         needs=(Requirement.FULL,),
         adds=(Addition.DRAWS,),
     ),
-    "student_table": OutputKind(
-        "thaw.outputs.tables.students:build",
-        "students, alone and with a teacher: score and share of the full model's by task, layers kept, price, "
-        "bytes and operations of a prediction",
-        options.ReferenceSplitOptions,
-        needs=(Requirement.FULL_AND_STUDENT,),
-        adds=(Addition.STUDENTS,),
-    ),
     "merge_table": OutputKind(
         "thaw.outputs.tables.merged:build",
         "runs of several tasks merged on one trunk (`merges:`): layers and score of each branch, executed layers for "
@@ -97,11 +81,6 @@ TABLES = {
         "measured times of merges against their runs as one model each (`latency:`): median, P95, P99, texts a second",
         needs=(Requirement.LATENCY,),
         adds=(Addition.MERGES,),
-    ),
-    "forgetting_table": OutputKind(
-        "thaw.outputs.tables.forgetting:build",
-        "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",
-        **OF_PROBES,
     ),
     "layer_table": OutputKind(
         "thaw.outputs.tables.by_layer:build",

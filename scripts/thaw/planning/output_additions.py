@@ -50,11 +50,6 @@ def _claims(entry: OutputConfig, context: OutputContext) -> dict:
     return {"findings": every if chosen is None else [one for one in every if one["id"] in chosen]}
 
 
-def _layers(entry: OutputConfig, context: OutputContext) -> dict:
-    encoders = context.experiment.encoders
-    return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
-
-
 def _students(entry: OutputConfig, context: OutputContext) -> dict:
     """Return the points that are students: those with a shape or a teacher, each with its layers, in order."""
     points: dict[tuple, dict] = {}
@@ -97,7 +92,6 @@ ADDITIONS = {
     Addition.PROTOCOL: _protocol,
     Addition.COVERAGE: _coverage,
     Addition.CLAIMS: _claims,
-    Addition.LAYERS: _layers,
     Addition.STUDENTS: _students,
     Addition.DRAWS: _draws,
 }

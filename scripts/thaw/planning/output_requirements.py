@@ -133,10 +133,6 @@ def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, is_student, "a student: a strategy with student: or teacher:")
 
 
-def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
-
-
 def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.reference not in context.strategies:
@@ -181,5 +177,4 @@ REQUIREMENTS = {
     Requirement.FULL: _full,
     Requirement.FULL_AND_FROZEN: _full_and_frozen,
     Requirement.FULL_AND_STUDENT: _full_and_student,
-    Requirement.FULL_AND_SWEEP: _full_and_sweep,
 }

@@ -1,5 +1,28 @@
 """Figure: mutual information of layers with the labels or with the last layer, one panel per estimator."""
 
+from pydantic import Field
+
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+from thaw.declarations.output_options import SplitOptions
+
+
+class LastLayerOptions(SplitOptions):
+    """Mutual information by layer."""
+
+    last: bool | None = Field(None, description="what a layer shares with the last one, not with labels")
+
+
+FIGURES = {
+    "information_figure": OutputKind(
+        "thaw.papers.information_curves:build",
+        "mutual information by layer: EDGE and k-means in panels of their own, with what shuffled labels give and what "
+        "a held-out probe proves",
+        LastLayerOptions,
+        **OF_PROBES,
+    ),
+}
+
+
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.layer_values import estimates
 from thaw.outputs.frame.printed_names import Names

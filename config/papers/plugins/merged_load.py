@@ -1,5 +1,24 @@
 """Figures of merged folders: layers, stored parameters and time against the number of tasks; score against storage."""
 
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+FIGURES = {
+    "load_figure": OutputKind(
+        "thaw.papers.merged_load:build",
+        "against the number of tasks: executed layers, stored parameters by way to serve them, measured time of merges",
+        needs=(Requirement.MERGES, Requirement.LATENCY),
+        adds=(Addition.MERGES,),
+    ),
+    "storage_figure": OutputKind(
+        "thaw.papers.merged_load:build_storage",
+        "mean score against stored parameters: each merge, and each strategy, merged where its runs may be branches, "
+        "else as the encoder once and what each task trains",
+        needs=(Requirement.MERGES,),
+        adds=(Addition.MERGES,),
+    ),
+}
+
+
 import textwrap
 from functools import partial
 

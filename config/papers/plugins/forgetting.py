@@ -1,5 +1,16 @@
 """A table of what fine-tuning forgets: the loss of the pretraining objective before and after a strategy's runs."""
 
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+TABLES = {
+    "forgetting_table": OutputKind(
+        "thaw.papers.forgetting:build",
+        "the loss at masked tokens and of next sentences before and after fine-tuning, by strategy",
+        **OF_PROBES,
+    ),
+}
+
+
 import numpy as np
 
 from thaw.core.errors import UserError

@@ -3,6 +3,19 @@
 As in figure 1 of Peters et al. 2019: a panel for the pretrained encoder and for each strategy, a line for each task.
 """
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "normalised_figure": OutputKind(
+        "thaw.papers.normalised_curves:build",
+        "scores of linear probes by layer, each task on a scale of its own, pretrained and adapted side by side",
+        options.SplitOptions,
+        **OF_PROBES,
+    ),
+}
+
+
 from functools import partial
 
 from thaw.outputs import wording

@@ -1,5 +1,24 @@
-"""Figure: the layers that edge probing uses for a task, by mixing weights and by the gain of each layer."""
+"""Figure: the layers that edge probing uses for a task, by mixing weights and by the gain of each layer.
 
+Tenney, Das and Pavlick 2019, sections 3.1 and 3.2. Layers count from 0, the embeddings, to L.
+"""
+
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+FIGURES = {
+    "mix_figure": OutputKind(
+        "thaw.papers.layer_mix:build",
+        "edge probing: the weights of the mix of all layers with their centre of gravity, and what each layer adds, "
+        "with the expected layer",
+        options.SplitOptions,
+        needs=(Requirement.PROBES, Requirement.ALL_LAYERS),
+        adds=(Addition.PROBES,),
+    ),
+}
+
+
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,7 +28,6 @@ from thaw.outputs import wording
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds, run_names
-from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
 KEYS = [*PROBED, "probe"]
 COLOURS = {"weight": "#0173b2", "delta": "#8b6fc0"}
@@ -24,7 +42,7 @@ def build(data, spec: dict) -> panels.Figure:
 
     Raises UserError where there is no result, or one of an encoder of which a single layer was read.
     """
-    frame = quantities(data.probes, spec["split"], spec.get("negative", "keep"))
+    frame = quantities(data.probes, spec["split"])
     names, drawn = Names(spec, frame, run_names(data.probes, spec["labels"])), []
     for key, rows in frame.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, key, strict=True))
@@ -35,7 +53,7 @@ def build(data, spec: dict) -> panels.Figure:
     return panels.compose(drawn, frame, wide=2)
 
 
-def quantities(records: list[ProbeRecord], split: str, negative: str):
+def quantities(records: list[ProbeRecord], split: str):
     """Return a row for each quantity of each probe, by layer where it has one: mean, low, high and number of seeds.
 
     Quantities: weight, score (of a mix of the layers up to this one) and delta, by layer, scores x 100; and for all
@@ -57,22 +75,22 @@ def quantities(records: list[ProbeRecord], split: str, negative: str):
                 )
             scores = [end["mix"]["scores"][shown][main] for end in ends]
             scores = [np.nan if score is None else 100 * score for score in scores]
-            rows += [cell | row for row in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
+            rows += [cell | row for row in _of_seed(ends[-1]["mix"]["weights"], scores)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")
     return over_seeds(table, keys)
 
 
-def _of_seed(weights: list[float], scores: list[float], negative: str) -> list[dict]:
+def _of_seed(weights: list[float], scores: list[float]) -> list[dict]:
     """Return the quantities of one seed. Args: weights of the mix of all layers; scores of the mixes of 0 to l."""
-    added = deltas(scores, negative)
+    added = deltas(scores)
     rows = [{"quantity": "weight", "layer": n, "value": weight} for n, weight in enumerate(weights)]
     rows += [{"quantity": "score", "layer": n, "value": score} for n, score in enumerate(scores)]
     rows += [{"quantity": "delta", "layer": n, "value": delta} for n, delta in enumerate(added.tolist(), 1)]
     whole = {
         "centre_of_gravity": centre_of_gravity(weights),
         "k_s": divergence(weights),
-        "expected_layer": expected_layer(scores, negative),
+        "expected_layer": expected_layer(scores),
         "k_delta": divergence(added),
     }
     return rows + [{"quantity": name, "layer": "", "value": number} for name, number in whole.items()]
@@ -106,3 +124,39 @@ def _summary(rows, kind: str) -> str:
     at = layer.iloc[0]
     spread = wording.spread(at["sd"], at["seeds"], 2)
     return f"{name} {at['mean']:.2f}{spread}" + (f"; K {bits.iloc[0]['mean']:.2f} bits" if len(bits) else "")
+
+
+def centre_of_gravity(weights: Sequence[float]) -> float:
+    """Return the mean layer under the weights of a mix [L + 1], which add up to 1 (equation 2)."""
+    return float(np.arange(len(weights)) @ np.asarray(weights))
+
+
+def deltas(scores: Sequence[float]) -> np.ndarray:
+    """Return what each layer adds to the score of a mix of those below it, [L] (equation 3).
+
+    Args: scores of mixes of the layers 0 to l, [L + 1].
+    """
+    return np.diff(np.asarray(scores, dtype=float))
+
+
+def expected_layer(scores: Sequence[float]) -> float | None:
+    """Return the mean layer under the differences of scores (equation 4); None where they do not add up to more than 0.
+
+    The published code keeps negative differences here, though not in the divergence
+    (https://github.com/nyu-mll/jiant, probing/analysis_bertlayer_ACL_camera_ready.ipynb).
+    """
+    differences = deltas(scores)
+    return float(np.arange(1, len(scores)) @ differences / differences.sum()) if differences.sum() > 0 else None
+
+
+def divergence(shares: Sequence[float]) -> float | None:
+    """Return the bits between shares and equal ones: 0 where all are equal, log2 of their number where one has all.
+
+    They need not add up to 1. Negative ones count as 0, as in the published code; None where nothing is left.
+    """
+    distribution = np.maximum(np.asarray(shares, dtype=float), 0)
+    if not distribution.sum() > 0:
+        return None
+    distribution = distribution / distribution.sum()
+    positive = distribution[distribution > 0]
+    return float(positive @ np.log2(positive * len(distribution)))

@@ -1,5 +1,20 @@
 """Figure: gain of full fine-tuning against the proximity of a task to the pretraining data."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+FIGURES = {
+    "gain_figure": OutputKind(
+        "thaw.papers.pretraining_proximity:build",
+        "gain of full fine-tuning over training only the head, against how near each task is to what was pretrained "
+        "(logme, masked_loss, next_sentence_loss)",
+        options.ReferenceOptions,
+        needs=(Requirement.PROBES, Requirement.FULL_AND_FROZEN),
+        adds=(Addition.PROBES,),
+    ),
+}
+
+
 from functools import partial
 
 from thaw.core.errors import UserError

@@ -1,5 +1,19 @@
 """Figure: score against the divergence of words, a point for each domain that was trained on and scored."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+
+FIGURES = {
+    "domain_figure": OutputKind(
+        "thaw.papers.domain_shift:build",
+        "divergence of words against score, a panel for each task, a point for each domain that was trained on and "
+        "scored",
+        options.SplitOptions,
+        **OF_PROBES,
+    ),
+}
+
+
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names

@@ -1,5 +1,18 @@
 """Figure: speed-up of training only the head over full fine-tuning, compared with the claim of ten times."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import OutputKind, Requirement
+
+FIGURES = {
+    "saving_figure": OutputKind(
+        "thaw.papers.speedup:build",
+        "how many times cheaper a head on the frozen encoder is than the full model, with a line at ten",
+        options.ReferenceOptions,
+        needs=(Requirement.FULL_AND_FROZEN,),
+    ),
+}
+
+
 from functools import partial
 
 from thaw.core.errors import UserError

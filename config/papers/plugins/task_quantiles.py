@@ -1,5 +1,19 @@
 """Figure: what strategies lose by trained parameters, over tasks (Houlsby et al. 2019, figure 3)."""
 
+from thaw.declarations import output_options as options
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+
+FIGURES = {
+    "quantile_figure": OutputKind(
+        "thaw.papers.task_quantiles:build",
+        "difference to full fine-tuning by trained parameters: median, 20th and 80th percentile over tasks",
+        options.ReferenceSplitOptions,
+        needs=(Requirement.FULL,),
+        adds=(Addition.DRAWS,),
+    ),
+}
+
+
 from functools import partial
 
 from thaw.core.errors import UserError
