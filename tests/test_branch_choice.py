@@ -6,7 +6,7 @@ import random
 import pytest
 
 from thaw.core import branch_choice
-from thaw.core.branch_choice import RULES, BranchSize, EncoderSize, Offer, choose, executed, top_k
+from thaw.core.branch_choice import RULES, BranchSize, EncoderSize, Offer, choose, executed
 from thaw.core.errors import UserError
 
 # Frozen and own layers as Wei et al. 2022 state them for RTE (7 + 5), CoLA (4 + 8), MNLI (4 + 3) and QQP (2 + 1); those
@@ -14,6 +14,11 @@ from thaw.core.errors import UserError
 WEI = [BranchSize(7 - down, own) for down, own in ((0, 5), (3, 8), (3, 3), (5, 1), (0, 3), (1, 2), (2, 2), (2, 2))]
 BERT = EncoderSize(23_837_184, 7_087_872, 12)
 MINILM = EncoderSize(11_918_592, 1_774_464, 6)
+
+
+def top_k(k: int, layers: int) -> BranchSize:
+    """Return the branch of a run that trains the last k of L layers."""
+    return BranchSize(layers - k, k)
 
 
 def offers(rng: random.Random, layers: int, tasks: int, each: int) -> dict[str, list[Offer]]:

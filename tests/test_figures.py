@@ -14,6 +14,7 @@ from thaw.outputs.figures import cost_front, figure_style, layer_curve, panels, 
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import scores
+from thaw.papers import students
 
 
 def with_a_gap(frame):

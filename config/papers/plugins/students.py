@@ -10,7 +10,7 @@ TABLES = {
         "bytes and operations of a prediction",
         options.ReferenceSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
-        adds=(Addition.DIFFERENCES, Addition.STUDENTS),
+        adds=(Addition.STUDENTS,),
     ),
 }
 

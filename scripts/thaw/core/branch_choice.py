@@ -26,11 +26,6 @@ class EncoderSize:
     layers: int
 
 
-def top_k(k: int, layers: int) -> BranchSize:
-    """Return the branch of a run that trains the last k of L layers; k = 0 is a head on the frozen encoder."""
-    return BranchSize(layers - k, k)
-
-
 def executed(branches: Iterable[BranchSize]) -> int:
     """Return how many layers are executed for a text on which all tasks are run: F + sum of l_t."""
     branches = list(branches)
