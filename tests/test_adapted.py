@@ -212,17 +212,6 @@ def test_what_training_overwrote_is_missing_in_the_loss_at_masked_tokens(adaptat
     assert [(end["layer"], end["seed"]) for end in ends] == [(3, 1), (3, 2)]
 
 
-def test_one_seed_has_nothing_beside_it(adaptation, tmp_path):
-    first = {"1": read_json(adaptation.cards[0])["digest"]}
-    cards, runs = adaptation.cards, adaptation.runs
-    adaptation.cards, adaptation.runs = cards[:1], runs[:1]
-    try:
-        with pytest.raises(UserError, match="cka: 1 run; the comparison of seeds needs two or more"):
-            adaptation.probe(tmp_path / "out", "cka", adapted=first, seeds=[1])
-    finally:
-        adaptation.cards, adaptation.runs = cards, runs
-
-
 @pytest.mark.parametrize("step", ["features", "features_adapted", "teach"])
 def test_a_store_is_locked_until_its_cards_are_written(step, adaptation, tmp_path, monkeypatch):
     bench, written, was_free = adaptation.bench, extract.write_json, []

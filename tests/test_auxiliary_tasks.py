@@ -12,11 +12,9 @@ from transformers import AutoModel
 
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
-from thaw.core.errors import UserError
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
-from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
@@ -209,25 +207,6 @@ def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
     assert Questions(plan).rows_read("minilm/sentiment/joint") == canonical(
         [{"auxiliary": entry["task"], "subset": {"rows": 100}}]
     )
-
-
-@pytest.mark.parametrize(
-    ("train", "tasks", "message"),
-    [
-        ("[all]", "acceptability", "auxiliary: there is no task but acceptability itself; name another one"),
-        ("[all]", "sentimental", "auxiliary: .*sentimental.*sentiment"),
-        ("[head]", "sentiment", "auxiliary adapts the encoder; let some of it train"),
-    ],
-)
-def test_what_cannot_be_an_auxiliary_task_is_refused_by_the_plan(home, tmp_path, train, tasks, message):
-    with pytest.raises(UserError, match=message) as said:
-        planned(home, tmp_path, train, tasks)
-    assert "\n" not in str(said.value)
-
-
-def test_one_loss_of_a_phase_leaves_out_another():
-    with pytest.raises(ValueError, match="auxiliary sets the loss of a phase, as auxiliary, distil, coral and"):
-        PhaseConfig(train=["all"], coral={"to": "other"}, auxiliary={"tasks": ["mnli"]})
 
 
 def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, tmp_path):

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.papers.coral import coral, covariance
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
-from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig
 from thaw.training.objectives import Supervised
 from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import TrainingRun
@@ -61,34 +56,3 @@ def test_the_loss_of_a_batch_is_the_tasks_and_the_weighted_distance(bench):
     vectors = [whole(bench.store.batch("train", chosen))[:, 0].detach().numpy() for chosen in (rows, drawn)]
     distance = np.square(np.cov(vectors[0].T) - np.cov(vectors[1].T)).sum() / (4 * vectors[0].shape[1] ** 2)
     assert found == pytest.approx(plain + 100 * distance, rel=1e-3)
-
-
-def test_what_cannot_be_aligned_is_refused(bench):
-    with pytest.raises(ValueError, match="coral: adapts the encoder; let some of it train"):
-        StrategyConfig(phases=[{"train": ["head"], "coral": {"to": "other"}}])
-    with pytest.raises(
-        ValueError, match="distil sets the loss of a phase, as auxiliary, distil, coral and replace do; leave"
-    ):
-        PhaseConfig(train=["head", {"top": 1}], coral={"to": "other"}, distil={"logits": {}})
-    run = run_of(bench, PHASE | {"coral": {"to": "lost"}})
-    with pytest.raises(UserError, match="lost is none of the transfer sets of this run"):
-        run.objective_of(run.phases[0], run.stages[0][0])
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        (
-            "entities",
-            r"strategies.near: coral: compares vectors of texts, and entities is span lab",
-        ),
-        ("acceptability", "coral: to: stsb is none of the transfer_sets of task acceptability; name it there"),
-    ],
-)
-def test_a_task_that_coral_cannot_serve_is_refused_by_the_plan(home, tmp_path, task, message):
-    near = "{phases: [{train: [head, {top: 1}], coral: {to: stsb}}]}"
-    (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
-    wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": [task], "baselines": []}
-    with pytest.raises(UserError, match=message) as said:
-        load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
-    assert "\n" not in str(said.value)

@@ -135,7 +135,7 @@ def test_resumed_is_full(bench):
 
 
 def test_training(bench):
-    """Frozen, the top layer, all: each with its head; on texts the largest value of each dimension, as Peters et al."""
+    """All of it with its head; on texts the largest value of each dimension, as Peters et al."""
     check_training(bench, bench.spec({"train": TRAINS["full"], "epochs": 4}, head={"pooling": "max"}))
 
 

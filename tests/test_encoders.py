@@ -268,11 +268,6 @@ def test_a_truncated_encoder_gives_the_states_of_the_whole_one(tmp_path, monkeyp
         assert torch.equal(due[2], found[2])
 
 
-def test_truncating_what_has_no_more_layers_is_refused(model, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="has 3 layers; truncated: with layers: 3 leaves out none"):
-        run_fetch(monkeypatch, tmp_path / "out", model, truncated=True)
-
-
 def test_random_weights(model, tmp_path, monkeypatch):
     """The architecture and tokenizer stay, the weights are those of no training and the same each time."""
     whole = run_fetch(monkeypatch, tmp_path / "whole", model)

@@ -1,7 +1,6 @@
 """Features: one pass of the encoder per split serves all, and what is stored is what the encoder computes."""
 
 import json
-import shutil
 import sys
 import threading
 from pathlib import Path
@@ -13,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import Digits, Sequence
-from tokenizers.processors import TemplateProcessing
 
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
@@ -165,18 +163,6 @@ def test_states_in_bf16_are_those_of_autocast(encoder, corpus, tmp_path):
     assert payload.read_bytes() == whole
 
 
-def test_training_from_the_store_resumes_exactly(encoder, corpus, tmp_path):
-    """What a resumed encoder makes of the stored boundary is the last boundary, bit for bit."""
-    store = run_features(encoder, corpus, tmp_path / "joint", [1, 3], "fp32")
-    model = Encoder.load(encoder).resume_at(1)
-    for rows in batches(store.lengths("train")):
-        batch = store.batch("train", rows)
-        with torch.no_grad():
-            final = model(batch, store.states(1, "train").gather(rows, batch))
-        due = store.states(3, "train").gather(rows, batch)
-        assert torch.equal(final[batch.mask], due[batch.mask])
-
-
 def test_a_freed_payload_is_made_again(encoder, corpus, tmp_path, capsys):
     """Equal bytes, one pass although two ask at once, and only what is missing."""
     out = tmp_path / "joint"
@@ -267,17 +253,6 @@ def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_p
         load_tokenizer(tmp_path)(f" {word}", add_special_tokens=False)["input_ids"][0]
         for word in ("cat", "sings", "internationalisation")
     ]
-
-
-def test_pairs_that_no_mark_parts_are_read_one_by_one_alone(encoder, corpus, tmp_path):
-    shutil.copytree(encoder, tmp_path / "e")
-    file = str(tmp_path / "e/tokenizer.json")
-    tokenizer = Tokenizer.from_file(file)
-    tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
-    tokenizer.save(file)
-    with pytest.raises(UserError, match="sets no mark between the two texts of a pair"):
-        run_features(tmp_path / "e", corpus, tmp_path / "joint", [])
-    assert run_features(tmp_path / "e", corpus, tmp_path / "separate", [], pairs="separate").tokens("train")
 
 
 def test_pairs_are_joint_and_cut_from_the_longer(encoder):

@@ -30,7 +30,6 @@ from thaw.exporting import formats
 from thaw.exporting.all_rows import _write_dataset, last_fit
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
-from thaw.schema.strategy import StrategyConfig
 from thaw.training import cross_validation
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import ENTRIES, Bench, rows, run_in_process
@@ -411,19 +410,6 @@ def test_a_run_that_was_not_cross_validated_says_so(benches):
 
 
 # --- settings
-
-
-@pytest.mark.parametrize(
-    "phase, message",
-    [
-        ({"folds": 5}, "folds has no meaning with optimizer adamw"),
-        ({"optimizer": "lbfgs", "folds": 1}, "greater than or equal to 2"),
-        ({"optimizer": "lbfgs", "folds": 5, "select": {"by": "clusters"}}, "validation orders the neurons"),
-    ],
-)
-def test_folds_that_no_phase_can_have_are_refused(phase, message):
-    with pytest.raises(ValueError, match=message):
-        StrategyConfig(phases=[{"train": ["head"]} | phase])
 
 
 # --- the last fit

@@ -17,7 +17,6 @@ from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig
 from thaw.training.head_candidates import HeadCandidate, candidates, choose
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import Bench, tiny_corpus
@@ -175,20 +174,6 @@ def test_the_records_say_what_was_chosen(benches, tmp_path):
     columns = {"phase", "l2", "layer", "fraction", "features", "step", "loss", "validation_accuracy"}
     assert set(pandas.read_csv(run / "history.csv")) == columns
     assert canonical(metrics["spec"]["phases"]) == canonical(spec["phases"])
-
-
-@pytest.mark.parametrize(
-    ("phase", "sentence"),
-    [
-        ({"select": {"by": "clusters"}}, "select has no meaning with optimizer adamw"),
-        ({"optimizer": "lbfgs", "select": {"by": "clusters", "penalty": 0.2}}, "penalty has no meaning with by: clus"),
-        ({"optimizer": "lbfgs", "select": {"by": "group_lasso", "fractions": []}}, "at least 1"),
-        ({"optimizer": "lbfgs", "select": {"by": "group_lasso", "fractions": [1.5]}}, "less than or equal to 1"),
-    ],
-)
-def test_what_cannot_be_selected_is_refused(phase, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        StrategyConfig(phases=[{"train": ["head"]} | phase])
 
 
 def test_defaults_are_left_out_of_a_spec():

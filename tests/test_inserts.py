@@ -15,7 +15,6 @@ from thaw.encoders.transformers import Encoder
 from thaw.exporting.export import export
 from thaw.features.batch import Batch
 from thaw.schema.insert import InsertConfig
-from thaw.schema.strategy import StrategyConfig
 from tiny import FAMILIES, tiny_encoder
 from tiny_corpus import small_bert
 from trained import check_training
@@ -224,10 +223,6 @@ def test_words_of_an_insert():
     chosen = components(["head"], 6, {"k": 1}, InsertConfig(kind="adapters", top="k"))
     assert chosen == ["head", "layer.6:adapters", "layer.6:norm"] and boundary(chosen, 6) == 5
     assert components(["head"], 6, {"k": 0}, InsertConfig(kind="ia3", top="k")) == ["head"]
-    with pytest.raises(ValueError, match="rank has no meaning with insert: adapters"):
-        InsertConfig(kind="adapters", rank=4)
-    with pytest.raises(ValueError, match="inserts of one make"):
-        StrategyConfig(phases=[{"insert": {"kind": "lora"}}, {"insert": {"kind": "lora", "rank": 4}}])
 
 
 def counted(folder, chosen: list[str], inserts: Inserts | None = None) -> tuple[float, float]:

@@ -41,20 +41,6 @@ def test_it_is_not_run_on_the_task_that_it_starts_from(home, tmp_path):
     assert {run.task for run in plan.runs["demo"] if run.strategy == "next"} == {"acceptability"}
 
 
-@pytest.mark.parametrize(
-    ("strategies", "changes", "message"),
-    [
-        (KEPT.replace("true", "false") + NEXT, {}, "kept must say keep: true"),
-        (KEPT + NEXT, {"tasks": ["entities"]}, "next starts from entities, and there is no other task"),
-        (KEPT + NEXT.replace("entities", "nowhere"), {}, "nowhere"),
-        (KEPT + NEXT.replace("task: entities", "subset: all"), {}, "subset has no meaning without task:"),
-    ],
-)
-def test_what_cannot_be_a_start_is_refused(home, tmp_path, strategies, changes, message):
-    with pytest.raises(UserError, match=message):
-        planned(home, tmp_path / "my", strategies, **changes)
-
-
 SWEPT = "  swept: {phases: [{train: [head, {top: k}]}], sweep: {k: [1, 2]}, keep: true}\n"
 
 

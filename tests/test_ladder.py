@@ -155,21 +155,6 @@ def test_after_another_task_a_pruned_start_is_of_the_encoder_that_was_trained_th
         pretrained.head.combination.start(bench.encoder, {}, inserts=True)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"width": 64, "heads": 4}, "width is 64, and the encoder's layers have 32"),
-        ({"width": 16, "heads": 8}, "heads is 8, .* 4"),
-        ({"width": 32, "heads": 2, "feed_forward": 1}, "width of an attention head is 16, .* 8"),
-        ({"width": 16, "heads": 2, "feed_forward": 4}, "feed-forward part is 64, .* 48"),
-    ],
-)
-def test_more_than_the_encoder_has_can_not_be_pruned(sizes, message, tmp_path):
-    module = combination(layers_of(combine="ladder", start="pruned", **sizes), 32, 3)
-    with pytest.raises(UserError, match=message):
-        module.start(tiny_encoder("bert", tmp_path))
-
-
 def kept_by_loops(layers: list[dict], read: list[int], width: int, heads: int, each: int, inner: int) -> dict:
     """Return places of hidden dimensions, and by layer those of queries and keys, of values, and of the inner part."""
 
@@ -317,19 +302,3 @@ def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):
     spec = plan.job(run.step, run.key).spec
     assert run.step == "train" and spec["head"]["layers"] == {"combine": "ladder", "every": 2, "width": 32}
     assert (spec["phases"][0]["boundary"], spec["phases"][0]["reads"]) == (6, [0, 2, 4])
-
-
-@pytest.mark.parametrize(
-    ("layers", "strategy", "message"),
-    [
-        ("{combine: ladder}", "frozen", "the ladder of its layers is learned"),
-        ("{combine: ladder, heads: 7}", "full", "mine.layers: layers: a ladder of width 48 .* cannot have 7 heads"),
-        ("{combine: ladder, width: 90}", "full", "width 90 is not divisible by 4 heads"),
-        ("{combine: ladder, last: 4}", "full", "last has no meaning with combine: ladder"),
-        ("{combine: mix, width: 48}", "full", "width has no meaning with combine: mix"),
-        ("{combine: ladder, gates: fixed, temperature: 1}", "full", "temperature has no meaning"),
-    ],
-)
-def test_the_plan_refuses_ladders_that_cannot_be(home, tmp_path, layers, strategy, message):
-    with pytest.raises(UserError, match=message):
-        with_head(home, tmp_path / "my", f"{{kind: linear, layers: {layers}}}", [strategy])

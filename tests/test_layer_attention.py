@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from test_contract_head import batch_of
-from test_layers import MASK, STATES, layers_of, with_head
+from test_layers import MASK, STATES, layers_of
 from test_pairs_plan import job
 from test_plan import planned
 from test_training import OnTheFly
-from thaw.core.errors import UserError
 from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
@@ -164,17 +163,3 @@ def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
     assert {found.step for found in plan.runs["demo"]} == {"train"} and run.spec["phases"] == mix.spec["phases"]
     assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert run.spec["head"] == mix.spec["head"] | {"layers": {"combine": "attention", "norm": True}}
-
-
-@pytest.mark.parametrize(
-    ("layers", "strategy", "message"),
-    [
-        ("{combine: attention}", "frozen", "the attention of its layers is learned"),
-        ("{combine: attention, last: 9}", "full", "9 is more than the encoder's 6 layers"),
-        ("{combine: attention, heads: 4}", "full", "heads has no meaning with combine: attention"),
-        ("{combine: atention}", "full", "'atention' is no way of combining layers"),
-    ],
-)
-def test_the_plan_refuses_attention_that_cannot_be(home, tmp_path, layers, strategy, message):
-    with pytest.raises(UserError, match=message):
-        with_head(home, tmp_path / "my", f"{{kind: linear, layers: {layers}}}", [strategy])

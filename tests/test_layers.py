@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from thaw.core.errors import UserError
 from thaw.encoders.parity import MARKER
 from thaw.heads.layer_mixing import combination
 from thaw.outputs.frame.collection import selected
@@ -145,25 +144,6 @@ def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
     found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
     assert (found["frozen_sgd"]["boundary"], found["frozen_sgd"]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert (found["top_k"]["boundary"], found["top_k"]["reads"]) == (4, [0, 1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ("head", "strategies", "message"),
-    [
-        ("{kind: linear, layers: {combine: mix}}", ["frozen"], "the mix of its layers is learned"),
-        ("{kind: linear, layers: {layer: 9}}", ["full"], "9 is more than the encoder's 6 layers"),
-        ("{kind: linear, layers: {layer: 4}}", ["full"], "layer 6 would train, and head mine reads none above 4"),
-        (
-            "{kind: linear, layers: {layer: best}}",
-            ["frozen"],
-            "heads.mine.layers: layer: best is for reads: of",
-        ),
-        ("{kind: linear, layers: {norm: true}}", ["full"], "norm has no meaning with combine: one"),
-    ],
-)
-def test_the_plan_refuses_what_cannot_be(home, tmp_path, head, strategies, message):
-    with pytest.raises(UserError, match=message):
-        with_head(home, tmp_path / "my", head, strategies)
 
 
 def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):

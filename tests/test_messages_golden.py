@@ -6,6 +6,7 @@ the difference.
 
 import pytest
 
+from conftest import HOME
 from thaw.cli.main import main
 
 EXPERIMENT = """\
@@ -78,6 +79,74 @@ IN_A_CATALOGUE = [
     ("tasks", CORPUS + TASK, "delimiter: ';'", "delimiter: ';', columns: {stars: star}"),
     ("tasks", CORPUS + TASK, "delimiter: ';'", "separators: {stars: ';'}"),
 ]
+# a head of the user's, and the strategy that trains it
+HEADS = """
+{kind: linear, layers: {combine: mix}} <- frozen
+{kind: linear, layers: {layer: 9}} <- full
+{kind: linear, layers: {layer: 4}} <- full
+{kind: linear, layers: {layer: best}} <- frozen
+{kind: linear, layers: {norm: true}} <- full
+{kind: linear, layers: {combine: attention}} <- frozen
+{kind: linear, layers: {combine: attention, last: 9}} <- full
+{kind: linear, layers: {combine: attention, heads: 4}} <- full
+{kind: linear, layers: {combine: atention}} <- full
+{kind: linear, layers: {combine: ladder, heads: 7}} <- full
+{kind: linear, layers: {combine: ladder, gates: fixed, temperature: 1}} <- full
+""".strip().splitlines()
+# strategies of the user's, of which `mine` is run
+STRATEGIES = """
+mine: {phases: [{train: [all], epochs: 3, updates: 9}]}
+mine: {phases: [{train: [all], num_train_epochs: 3, max_steps: 9}]}
+mine: {phases: [{train: [all], judge: 3}]}
+mine: {phases: [{train: [all], updates: 9, warmup_of: phase}]}
+mine: {phases: [{train: [all], updates: 9, judge: 10}]}
+mine: {phases: [{train: [all], updates: 9, unfreeze: {epochs: 1}}]}
+mine: {phases: [{train: [all], unfreeze: {updates: 1}}]}
+mine: {phases: [{train: [head], updates: 9, optimizer: lbfgs}]}
+mine: {phases: [{train: [head, {top: 3}], updates: 3, unfreeze: {}}]}
+mine: {phases: [{train: [all], unfreeze: {}, one_by_one: true}]}
+mine: {phases: [{train: [all], unfreeze: {}, reinit_top: 1}]}
+mine: {phases: [{train: [all], layer_decay: 0.5, layer_rates: [1.0e-4]}]}
+mine: {phases: [{train: [all], cut_frac: 0.2}]}
+mine: {phases: [{train: [all], schedule: slanted_triangular, warmup: 0.2}]}
+mine: {phases: [{train: [all], stop: {}}]}
+mine: {phases: [{train: [head], reinit_top: 2}]}
+mine: {phases: [{train: [head], folds: 5}]}
+mine: {phases: [{train: [head], optimizer: lbfgs, folds: 1}]}
+mine: {phases: [{train: [head], optimizer: lbfgs, folds: 5, select: {by: clusters}}]}
+mine: {phases: [{train: [head], select: {by: clusters}}]}
+mine: {phases: [{train: [head], optimizer: lbfgs, select: {by: clusters, penalty: 0.2}}]}
+mine: {phases: [{train: [head], optimizer: lbfgs, select: {by: group_lasso, fractions: [1.5]}}]}
+mine: {base: full, from: task_texts}
+mine: {base: full, form: task_text}
+mine: {base: full, after: frozen_sgd, from: task_text}
+mine: {phases: [{train: [all]}], rates_from: other}
+mine: {phases: [{train: [all]}], rates_from: other}, other: {phases: [{train: [all]}]}
+mine: {phases: [{train: [all]}], search: {grid: {epochs: [0, 2]}, seeds: [3]}}
+mine: {phases: [{train: [all]}], search: {grid: {epochs: [2, 2]}, seeds: [3]}}
+mine: {phases: [{train: [all]}], search: {grid: {layers: [1, 2]}, seeds: [3]}}
+mine: {phases: [{train: [all]}], search: {grid: {2.epochs: [1, 2]}, seeds: [3]}}
+mine: {phases: [{train: [all]}], sweep: {learning_rate: [1.0e-5, 2.0e-4]}}
+mine: {phases: [{train: [all], auxiliary: {tasks: [reviews]}}]}
+mine: {phases: [{train: [all], auxiliary: {tasks: [sentimental]}}]}
+mine: {phases: [{train: [head], auxiliary: {tasks: [sentiment]}}]}
+mine: {phases: [{train: [all], coral: {to: other}, auxiliary: {tasks: [sentiment]}}]}
+mine: {phases: [{train: [head], coral: {to: other}}]}
+mine: {phases: [{train: [all], coral: {to: other}}]}
+mine: {phases: [{train: [head, {top: 1}], coral: {to: other}, distil: {logits: {}}}]}
+mine: {phases: [{train: [all]}], after: {strategy: other}}, other: {phases: [{train: [all]}], keep: false}
+mine: {phases: [{train: [all]}], after: {strategy: other, subset: all}}, other: {phases: [{train: [all]}], keep: true}
+mine: {phases: [{train: [head], insert: {kind: adapters, rank: 4}}]}
+mine: {phases: [{insert: {kind: lora}}, {insert: {kind: lora, rank: 4}}]}
+""".strip().splitlines()
+# how the encoder is pretrained further
+FURTHER = """
+{phase: {pick: best}}
+{phase: {optimizer: lbfgs}}
+{phase: {distil: {logits: {}}}}
+{phase: {schedule: plateau}}
+{phase: {epochs: 1}, student: {layers: 7}}
+""".strip().splitlines()
 COMMANDS = """
 plan absent.yaml
 plan my
@@ -139,7 +208,7 @@ def message(words: list[str]) -> str:
         main(words)
     assert isinstance(caught.value.code, str), "a sentence, which exits with 1"
     assert caught.value.code.startswith("error: ")
-    return caught.value.code.removeprefix("error: ")
+    return caught.value.code.removeprefix("error: ").replace(f"{HOME}/", "")
 
 
 @pytest.mark.parametrize("change", IN_AN_EXPERIMENT, ids=" ".join)
@@ -156,6 +225,30 @@ def test_a_mistake_in_a_catalogue_has_its_line(place, recorded, case):
     (place / f"my/{name}.yaml").write_text(text.replace(*change, 1))
     (place / "mine.yaml").write_text(f"{EXPERIMENT}data_dir: .\n")
     recorded(f"{name}.yaml: {' -> '.join(change)}", message(["plan", "mine.yaml"]))
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_a_head_that_cannot_be_has_its_line(place, recorded, case):
+    head, strategy = case.split(" <- ")
+    (place / "my/heads.yaml").write_text(f"heads:\n  mine: {head}\n")
+    text = EXPERIMENT.replace("linear_probe\n  - top_k: [1]", strategy).replace("title:", "heads: [mine]\ntitle:")
+    (place / "mine.yaml").write_text(text)
+    recorded(f"heads.yaml: {case}", message(["plan", "mine.yaml"]))
+
+
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_a_strategy_that_cannot_be_has_its_line(place, recorded, case):
+    (place / "my/strategies.yaml").write_text(f"strategies: {{{case}}}\n")
+    (place / "mine.yaml").write_text(EXPERIMENT.replace("linear_probe\n  - top_k: [1]", "mine"))
+    recorded(f"strategies.yaml: {case}", message(["plan", "mine.yaml"]))
+
+
+@pytest.mark.parametrize("case", FURTHER)
+def test_a_further_pretraining_that_cannot_be_has_its_line(place, recorded, case):
+    (place / "my/encoders.yaml").write_text(f"further_pretraining:\n  mine: {case}\n")
+    (place / "my/strategies.yaml").write_text("strategies: {mine: {base: full, from: mine}}\n")
+    (place / "mine.yaml").write_text(EXPERIMENT.replace("linear_probe\n  - top_k: [1]", "mine"))
+    recorded(f"encoders.yaml: {case}", message(["plan", "mine.yaml"]))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

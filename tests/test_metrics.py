@@ -11,7 +11,6 @@ from seqeval.scheme import IOB2
 from sklearn import metrics as reference
 
 from thaw.core.errors import UserError
-from thaw.declarations.task_types import METRICS as METRIC_NAMES
 from thaw.evaluation.metrics import METRICS, score, span_f1, spans
 from thaw.evaluation.target_kinds import target_of
 
@@ -25,10 +24,6 @@ PAIRS = st.lists(
 
 def task(*metrics, type="classification"):
     return {"id": "t", "type": type, "target": "label", "metrics": list(metrics)}
-
-
-def test_names_are_those_of_the_settings():
-    assert tuple(METRICS) == METRIC_NAMES
 
 
 @settings(max_examples=200, deadline=None)

@@ -246,11 +246,6 @@ def test_a_planted_answer_is_learnt_and_recorded(strategy, least, shown):
     assert [list(row) for row in frame["prediction"]] == TARGET_KINDS["label_set"].named(values, labels)
 
 
-def test_scores_are_shown(shown):
-    shown.trained["probe"] = True
-    assert "micro F1" in shown.table("probe", "full") and shown.flags("full") == []
-
-
 @pytest.mark.parametrize("view", ["joint", "separate"])
 def test_sets_of_pairs_are_learnt_shown_and_exported(view, tmp_path):
     """The first text has one label, the second another, and a third label needs both."""
@@ -268,21 +263,6 @@ def test_sets_of_pairs_are_learnt_shown_and_exported(view, tmp_path):
     write(run, tmp_path / "model")
     found = read_again(run, tmp_path / "model")
     assert found["passed"] and found["splits"]["test"]["changed"] == 0
-
-
-def test_labels_without_a_signal_score_as_the_majority(tmp_path):
-    made = {
-        name: rows(KIND, count, seed)
-        for seed, (name, count) in enumerate((("train", 24), ("validation", 8), ("test", 40)), 1)
-    }
-    for split in made.values():
-        for example in split:
-            example["text"] = "the same words"
-    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "data", KIND, **made), KIND)
-    shown = Shown(bench, tmp_path / "results")
-    probed(shown)
-    record = json.loads((folder_of(shown, "probe") / "metrics.json").read_text())
-    assert "one_class" in record["flags"] and record["scores"]["test"]["f1_micro"] == 0.0
 
 
 def test_the_loss_is_the_mean_binary_cross_entropy(bench):

@@ -220,8 +220,6 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
     "old, new, message",
     [
         ("return rows, layer_scores", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
-        ('"length"\n', '"lenght"\n', "that have 'lenght'"),
-        (".item()", "", "my_probes:norm must return"),
         ("norm(dim=1)", "norm(dim=2)", "my_probes:norm: .*my_probes.py:5: IndexError: Dimension out of range"),
     ],
 )
@@ -238,12 +236,8 @@ def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
     return forked.run(["thaw.cli.main", "check", kind, part, "--catalogues", my.name], my.parent)
 
 
-@pytest.mark.parametrize(
-    "kind, part",
-    [("selector", "my_selectors:every_other"), ("metric", "my_metrics:kappa"), ("probe", "my_probes:norm")],
-)
-def test_the_examples_keep_the_contract(my, kind, part):
-    done = contract(my, kind, part)
+def test_an_example_keeps_the_contract(my):
+    done = contract(my, "selector", "my_selectors:every_other")
     assert done.returncode == 0 and "the contract is kept" in done.stdout and "BROKEN" not in done.stdout, done.stdout
 
 
@@ -257,10 +251,6 @@ BROKEN = {
             "BROKEN  an example has the same logits alone and in a padded batch",
             "kept    its logits and its predictions",
         ],
-    ),
-    "selector my_selectors:every_other": (
-        {"range(layers, 0, -step)": "range(layers, -1, -step)"},
-        ["BROKEN  it names components that there are", "gives 'layer.0'"],
     ),
     "metric my_metrics:kappa": (
         {'if len(gold) else float("nan")': "* len(gold) / len(gold)"},

@@ -15,11 +15,8 @@ from thaw.core import devices
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.layout import PROGRESS as FILE
-from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
-from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
-from thaw.training.run_state import RunState
 from thaw.training.training_run import train
 from tiny_corpus import small_bert
 from trained import equal, losses, tensors
@@ -133,49 +130,6 @@ def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, b
     again, (_, whole) = trained(bench, spec, tmp_path), bench.train(spec)
     assert equal(tensors(again), tensors(whole))
     assert "training restarts" in "".join(capsys.readouterr())
-
-
-def test_a_file_counts_sequences_by_length_and_one_that_lists_them_serves_too(bench, tmp_path, monkeypatch):
-    spec = bench.spec(*WAYS["best"])
-    with monkeypatch.context() as patched, pytest.raises(Stopped):
-        stop_after(patched, 2)
-        trained(bench, spec, tmp_path)
-    with safe_open(tmp_path / FILE, "pt") as read:
-        state, kept = json.loads(read.metadata()["state"]), {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118 - no mapping
-    (phase_log,) = state["phase_logs"]
-    lengths = {int(tokens): count for tokens, count in phase_log["lengths"].items()}
-    assert sum(lengths.values()) == 2 * bench.corpus.size("train")
-    phase_log["lengths"] = [tokens for tokens, count in lengths.items() for _ in range(count)]
-    whole, listed = bench.train(spec)[1], tmp_path / "listed"
-    listed.mkdir()
-    save_file(kept, listed / FILE, {"state": json.dumps(state)})
-    for folder in (tmp_path, listed):
-        again = trained(bench, spec, folder)
-        assert again.cost == whole.cost and again.history == whole.history and equal(tensors(again), tensors(whole))
-
-
-def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monkeypatch):
-    """The device "meta" stands for a GPU: PyTorch raises where its tensors meet those of the CPU."""
-    spec = bench.spec(WAYS["l2_to_start"][0] | {"pick": "best"})
-    with monkeypatch.context() as patched, pytest.raises(Stopped):
-        stop_after(patched, 1)
-        trained(bench, spec, tmp_path)
-    run, left = bench.run(spec), Progress(tmp_path, spec, Stopwatch())
-    left.restore(run)
-    ((stage,),) = run.stages
-    member = RunState(1, PhaseConfig.of_spec(spec["phases"][0]), spec["seed"])
-    trainable, training = run.trainable(member, stage, [run]), PhaseTraining([member], [stage], len(run.rows))
-    trainable.model.to("meta")
-    training.enter(trainable, stage["components"], run.highest)
-    left.resume(training)
-    assert left.tensors == {}, "a run would hold its file in memory to its end"
-    known = [value for held in training.optimizer.state.values() for value in held.values()]
-    assert known and {value.device.type for value in known} == {"meta"}
-    for parameter in member.parameters.values():
-        parameter.grad = torch.zeros_like(parameter)
-    member.add_l2_sp_gradient()
-    training.optimizer.step()
-    member.restore_best()
 
 
 def test_what_a_killed_process_was_writing_is_removed(bench, tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn import LayerNorm, Linear
 
 from thaw.adaptation.param_groups import groups, peak
-from thaw.adaptation.schedules import SCHEDULES, constant, cosine, linear, lr_factor, slanted_triangular
+from thaw.adaptation.schedules import constant, cosine, linear, lr_factor, slanted_triangular
 from thaw.schema.phases import PhaseConfig
 
 SHARES = st.floats(0, 0.99)
@@ -19,10 +19,6 @@ def shares(batches: int, epochs: list[int] = (1,), stage: int = 0, **settings) -
     phase, first = PhaseConfig(**settings), sum(epochs[:stage]) * batches
     steps = range(first, first + epochs[stage] * batches)
     return [lr_factor(phase, [batches * count for count in epochs], stage, step, batches) for step in steps]
-
-
-def test_names_are_those_of_the_settings():
-    assert set(SCHEDULES) == set(PhaseConfig.model_fields["schedule"].annotation.__args__)
 
 
 def test_values_by_hand():

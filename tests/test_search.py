@@ -7,7 +7,6 @@ import pandas
 import pytest
 
 from thaw.core.digests import digest
-from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -44,13 +43,6 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
         final = plan.job("train", f"{cell}/{strategy}/base/seed1")
         assert final.spec["chosen"] == choice.digest and "trial" not in final.spec
         assert final.inputs["settings"] == [f"results/{cell}/one/base/chosen.json"]
-
-
-def test_a_sweep_of_rates_is_led_to_a_search(home, tmp_path):
-    swept = "  one: {phases: [{train: [all]}], sweep: {learning_rate: [1e-5, 2e-4]}}\n"
-    due = r"a sweep has whole numbers, and learning_rate has 1e-5, 2e-4; .* {grid: {learning_rate: \[1e-5, 2e-4\]}}"
-    with pytest.raises(UserError, match=due):
-        planned(home, tmp_path / "my", swept, ["one"])
 
 
 def test_an_experiment_may_use_fewer_of_a_searchs_seeds(home, tmp_path):
@@ -131,27 +123,6 @@ def test_a_grid_may_name_the_phase(home, tmp_path):
     ]
     assert sorted(rates) == [(1e-3, 1e-5), (1e-3, 2e-4), (2e-3, 1e-5), (2e-3, 2e-4)]
     assert of_phase({"epochs": 2, "1.rate": 0.1, "2.rate": 0.2}, 2) == {"epochs": 2, "rate": 0.2}
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        (LIKE, "there is no .*one|unknown.*one|one"),
-        (ONE.replace(SEARCH, "keep: true") + LIKE, "one has no search"),
-        (ONE.replace("[1, 2]", "[0, 2]"), "epochs"),
-        (ONE.replace("[1, 2]", "[2, 2]"), "needs one value or more, each once"),
-        (ONE.replace("epochs", "layers"), "layers"),
-        (ONE.replace("epochs", "2.epochs"), "there is no phase 2 here"),
-        (ONE.replace("epochs", "1.epochs") + LIKE, "has a grid by phase"),
-        (
-            LIKE.replace("[{train: [head, {top: 2}]}]", "[{train: [head], optimizer: lbfgs}]") + ONE,
-            "chooses its l2 itself",
-        ),
-    ],
-)
-def test_what_cannot_be_searched_is_refused(home, tmp_path, entry, message):
-    with pytest.raises(UserError, match=message):
-        planned(home, tmp_path / "my", entry, ["like_one" if "like_one" in entry else "one"])
 
 
 def trial(folder, score: float | None, train: float | None = None) -> str:

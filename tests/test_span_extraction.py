@@ -354,19 +354,6 @@ def test_a_draft_recognises_the_format(tmp_path):
         draft_of_file(tmp_path / "wrong.json", set())
 
 
-def test_thaw_new_writes_an_experiment_that_plans(tmp_path, monkeypatch, capsys):
-    from thaw.cli import new_command
-    from thaw.planning.config_files import read_config
-    from thaw.planning.configuration import load_plan
-
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, many(), "halls.json")
-    new_command.main(["task", "halls.json"])
-    assert "task halls: span_extraction, 48 rows" in capsys.readouterr().out
-    plan = load_plan(read_config(["halls.yaml"]), HOME, results=str(tmp_path / "results"))
-    assert {job.spec["head"]["kind"] for job in plan.jobs["train"].values()} == {"start_end"}
-
-
 def planned(folder, **changes):
     from thaw.planning.config_files import read_config
     from thaw.planning.configuration import load_plan

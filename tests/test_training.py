@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from thaw.core.digests import canonical, digest
+from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import scored_rows, scored_training_rows, task_with_defaults
@@ -20,7 +20,7 @@ from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.checkpoints import Start
 from thaw.training.model_trainer import shuffled_batches
-from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
+from tiny_corpus import Bench, rows, small_bert, tiny_corpus
 from trained import equal, losses, tensors
 
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
@@ -279,13 +279,3 @@ def test_freed_payloads_are_made_again(bench, tmp_path):
     after = bench.step("train", spec, tmp_path / "after")
     assert (before / "metrics.json").read_bytes() == (after / "metrics.json").read_bytes()
     assert bench.store.payload_path(2).is_file()
-
-
-def test_folders_of_another_plan_are_refused(bench, tmp_path):
-    spec = bench.spec(TOP) | {"data": "0" * 16}
-    with pytest.raises(UserError, match="card.json has digest .* planned for 0000000000000000"):
-        bench.step("train", spec, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    folders = ("--data", tmp_path, "--encoder", bench.encoder, "--features", bench.features)
-    with pytest.raises(UserError, match="is missing"):
-        run_in_process("train", "--spec", canonical(spec), *folders, "--out", tmp_path / "run")
