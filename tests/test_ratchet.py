@@ -47,7 +47,9 @@ def sizes() -> dict[str, int]:
         "tests: lines": lines("tests"),
         "docs: files": len(files("docs", "*")),
         'package: places that read spec["': sum(path.read_text().count('spec["') for path in package),
-        "package: modules that name student": sum(bool(re.search(r"\bstudent\b", path.read_text())) for path in package),
+        "package: modules that name student": sum(
+            bool(re.search(r"\bstudent\b", path.read_text())) for path in package
+        ),
     }
 
 
@@ -66,7 +68,8 @@ def test_no_number_rises():
     found = type_errors()
     assert not {name: found[f"mypy: {name}"] for name in TYPED if found[f"mypy: {name}"]}
     now, record = sizes() | found, json.loads(RECORD.read_text())
-    risen = {key: f"{record.get(key, [0])[0]} -> {count}" for key, count in now.items() if count > record.get(key, [0])[0]}
+    before = {key: record.get(key, [0])[0] for key in now}
+    risen = {key: f"{before[key]} -> {count}" for key, count in now.items() if count > before[key]}
     assert not risen, f"make room, or raise the number in tests/ratchet.json and say why beside it: {risen}"
     kept = {key: [count, record[key][1] if key in record else ""] for key, count in now.items()}
     if kept != record:
