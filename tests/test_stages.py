@@ -177,16 +177,3 @@ def test_layers_above_the_highest_that_a_head_reads_are_not_counted():
         "phases": [phase | {"components": lower}],
     }
     assert training_operations(plan, read, store) == pytest.approx(training_operations(plan, spec, store) / 2)
-
-
-def test_a_gap_ends_a_phase_at_the_first_epoch_that_has_it(bench):
-    """Against a loop over the scores of the same run without a stop that could happen."""
-    phase = {"train": ["head", {"top": 1}], "rate": 1e-3, "head_rate": 1e-2, "epochs": 8, "pick": "last"}
-    _, whole = bench.train(bench.spec(phase | {"stop": {"gap": 1.0}}))
-    gaps = [abs(row["train"] - row["validation"]) for row in whole.history if "train" in row]
-    assert len(gaps) == 8 and len(set(gaps) - {0.0}) > 1
-    for allowed in sorted(set(gaps) - {0.0}):
-        above = [epoch for epoch, gap in enumerate(gaps, start=1) if gap > allowed]
-        _, trained = bench.train(bench.spec(phase | {"stop": {"gap": allowed}}))
-        due = {"epochs": above[:1], "stopped": ["gap"]} if above else {"epochs": [8], "stopped": [None]}
-        assert trained.outcome["chosen"] == due, (allowed, gaps)

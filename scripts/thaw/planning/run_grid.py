@@ -237,7 +237,8 @@ class RunPlanner(RunContents):
     def _settings(self, cell: RunCell, strategy: StrategyConfig) -> Need:
         """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""
         name = strategy.rates_from or cell.strategy
-        entry = self.catalogue.get("strategies", name, "strategies")
+        said = self.catalogue.place("strategies", cell.strategy, "rates_from") if strategy.rates_from else "strategies"
+        entry = self.catalogue.get("strategies", name, said)
         by_phase = entry.search and any("." in key for key in entry.search.grid)
         if entry.search is None or (strategy.rates_from and (entry.sweep or by_phase)):
             place = self.catalogue.place("strategies", cell.strategy, "rates_from")
