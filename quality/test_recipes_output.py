@@ -32,7 +32,7 @@ WITH_PLAN = """TABLES = {
         "how many runs there are, of the full model and others",
         options.ReferenceOptions,
         needs=(Requirement.FULL,),
-        adds=(Addition.LAYERS,),
+        adds=(Addition.STUDENTS,),
     ),
 """
 ENTRY = """
@@ -97,7 +97,7 @@ def test_a_new_output_is_three_files(copy, declared, more, invented_runs, tmp_pa
     done = python(copy, "-c", plan)
     assert done.returncode == 0, done.stderr
     spec = json.loads(done.stdout)
-    assert spec["kind"] == "count_table" and ("layers" in spec) == bool(more)
+    assert spec["kind"] == "count_table" and ("students" in spec) == bool(more)
     out = tmp_path / "made/counts"
     spec |= {"labels": invented.LABELS}
     arguments = ["--spec", canonical(spec), "--runs", invented_runs, "--results", tmp_path, "--out", out]
