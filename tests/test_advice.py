@@ -156,8 +156,10 @@ def test_a_single_class_on_validation_is_said(tmp_path):
     frame = runs_of(tmp_path, RATES, seeds=(1,))
     path = tmp_path / "data/real/validation.parquet"
     pandas.read_parquet(path).assign(label="yes").to_parquet(path)
+    frame.loc[frame["role"] == "validation", "value"] = float("nan")  # as an F1 without positives has it
     answer = answer_of(tmp_path, frame)
     assert answer.single_class and any("single class" in line for line in answer_text.reasons(answer))
+    assert not answer.left_out and len(answer.decision.arms) == len(RATES)
 
 
 def test_the_csv_has_a_line_for_each_arm(drawn):

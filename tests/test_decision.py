@@ -195,7 +195,9 @@ def test_cross_validated_arms_anchor_the_others(seeds):
     assert_is_expected(arms)
     by_name = {one.name: one for one in decide(arms).arms}
     shift = 83 - arms[0].scores.mean()
-    assert by_name["probe0"].estimate == 83 and by_name["top"].estimate == pytest.approx(arms[2].scores.mean() + shift)
+    assert by_name["probe0"].estimate == 83 and by_name["top"].estimate == pytest.approx(arms[2].scores.mean())
+    away = by_name["top"].difference.value - by_name["probe0"].difference.value
+    assert away == pytest.approx(arms[2].scores.mean() + shift - 83), "differences are on one scale"
 
 
 def test_an_undefined_score_counts_as_nothing_and_on_a_draw_as_the_whole():

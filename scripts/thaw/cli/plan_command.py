@@ -23,7 +23,6 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
-from thaw.planning.run_plan import SearchPlan
 from thaw.planning.run_progress import duration
 from thaw.planning.searches import reported_seeds
 
@@ -130,7 +129,7 @@ def print_runs(plan: Plan) -> None:
     for runs in plan.runs.values():
         for run in runs:
             words = ((NEEDS[need.role].word, need.of) for need in run.needs)
-            needs = "".join(f" {word} {of.label}" for word, of in words if word and not isinstance(of, SearchPlan))
+            needs = "".join(f" {word} {of.label}" for word, of in words if word)
             for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
                 for stage in phase.get("stages", [phase]):
                     start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"

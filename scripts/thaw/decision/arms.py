@@ -47,6 +47,11 @@ class Arm:
     seeds: int | None = None
     folds: FoldScores | None = None
 
+    @property
+    def score(self) -> float:
+        """Its own score: out of fold where it is cross-validated, else the mean over seeds on validation."""
+        return self.folds.score if self.folds else float(np.nan_to_num(self.scores).mean())
+
 
 @dataclass(frozen=True)
 class Placed:

@@ -29,10 +29,10 @@ SPREAD = 7.0  # points, of strategies of one task about what is expected; the gr
 class Judged:
     """What is said of an arm.
 
-    estimate: its score on validation. difference: it less the arm that is taken. chance: to be the best. loss: points
-    that it is expected to lose to the best. gain: points that further seeds of it may bring on average. listed: whether
-    it is on the price list, cheaper than what is taken and on the front of price and loss. expected, price, encoder,
-    converged and flags are the arm's.
+    estimate: its own score, see `Arm.score`. difference: it less the arm that is taken, on one scale. chance: to be the
+    best. loss: points that it is expected to lose to the best. gain: points that further seeds of it may bring on
+    average. listed: whether it is on the price list, cheaper than what is taken and on the front of price and loss.
+    expected, price, encoder, converged and flags are the arm's.
     """
 
     name: str
@@ -160,7 +160,7 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0) -> D
     judged = [
         Judged(
             name=arm.name,
-            estimate=float(of.scores[place].mean()),
+            estimate=arm.score,
             difference=contrasts[place],
             chance=float(chance[place]),
             loss=float(loss[place]),

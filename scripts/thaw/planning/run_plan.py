@@ -123,6 +123,11 @@ class SearchPlan:
         return self.trials[0].strategy
 
     @property
+    def label(self) -> str:
+        """What it is called where a run needs it."""
+        return self.strategy
+
+    @property
     def head(self) -> str:
         """The head of the trials."""
         return self.trials[0].head

@@ -47,7 +47,7 @@ def reasons(answer: TaskAnswer) -> list[str]:
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")
     if answer.single_class:
-        lines.append("Validation has a single class, so that no score on it says anything.")
+        lines.append("Validation has a single class or value, so that no score on it says anything.")
     concerned = [(arm.name, flag) for arm in decision.arms for flag in arm.flags] + list(answer.left_out)
     for what, said in (FLAGS | LEFT_OUT).items():
         names = [answer.names.get(name, name) for name, why in concerned if why == what]
@@ -71,8 +71,8 @@ def scale(answer: TaskAnswer) -> str:
     if not decision.folded:
         return f"Scores are on {count(decision.rows)} rows of validation."
     return (
-        f"Scores of linear probes are out of fold on {count(decision.folded)} rows of training and validation. The "
-        "others are placed by their differences on validation."
+        f"Scores of linear probes are out of fold on {count(decision.folded)} rows of training and validation. "
+        "Those of the others are on validation, as differences between the two are."
     )
 
 
@@ -133,8 +133,8 @@ def _labels_or_thawing(answer: TaskAnswer) -> list[str]:
     line = f"{more} {number(curve.score - curve.half_score)} points"
     thawed = [arm for arm in arms.values() if arm.encoder and not arm.converged]
     if thawed:
-        best = max(thawed, key=lambda arm: arm.estimate)
-        line += f"; {answer.names[best.name]} gives {number(best.estimate - arms[curve.arm].estimate)}"
+        best = max(thawed, key=lambda arm: arm.difference.value)
+        line += f"; {answer.names[best.name]} gives {number(best.difference.value - arms[curve.arm].difference.value)}"
     return [f"{line}."]
 
 

@@ -76,14 +76,21 @@ class TaskArms:
         self.rows = {_name(row): row for row in rows}
         self.left_out: list[tuple[str, str]] = []
         scored = {name: self._validated(row) for name, row in self.rows.items()}
-        for name in [name for name, mine in scored.items() if mine.empty or mine["value"].isna().any()]:
-            self._leave_out(name, NOT_TRAINED if scored.pop(name).empty else UNDEFINED)
+        for name in [name for name, mine in scored.items() if mine.empty]:
+            self._leave_out(name, NOT_TRAINED)
+            scored.pop(name)
+        # of one class a score may be undefined whatever is predicted: it counts as 0, and the answer says so
+        undefined = [name for name, mine in scored.items() if mine["value"].isna().any()]
+        nothing = bool(scored) and len(undefined) == len(scored)
+        self.single_class = nothing or any(self._sees_one_class(mine) for mine in scored.values())
+        for name in [] if self.single_class else undefined:
+            self._leave_out(name, UNDEFINED)
+            scored.pop(name)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
         self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
         self._curves: list[CurvePoints] = []
         self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
-        self.single_class = bool(arms) and predictions.has_one_class(next(iter(scored.values())))
         self.arms = self._flagged([*self._baselines(), *arms])
         kept = {arm.name for arm in self.arms}
         self.curve = max((one for one in self._curves if one.arm in kept), key=lambda one: one.score, default=None)
@@ -108,6 +115,12 @@ class TaskArms:
         subset, encoder, _ = self.group
         mine = self.runs[(self.runs["kind"] == "baseline") & (self.runs["strategy"] == name)]
         return mine[(mine["task"] == self.task) & (mine["subset"] == subset) & mine["encoder"].isin(["", encoder])]
+
+    def _sees_one_class(self, validated) -> bool:
+        try:
+            return self.predictions.has_one_class(validated)
+        except UserError:  # no predictions
+            return False
 
     def _leave_out(self, name: str, why: str) -> None:
         self.left_out.append((name, why))
