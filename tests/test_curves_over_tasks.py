@@ -76,6 +76,14 @@ def test_a_curve_is_the_mean_over_seeds_at_each_update(tmp_path):
     assert len(pd.read_csv(tmp_path / "figure.csv")) == len(frame)
 
 
+def test_a_curve_counts_the_updates_of_all_phases(tmp_path):
+    lines = ["phase,epoch,step,loss,rate,validation_mcc", "1,1,5,0.9,0.1,", "1,1,10,0.7,0.1,0.25", "2,1,4,0.5,0.1,0.5"]
+    (tmp_path / "history.csv").write_text("\n".join(lines))
+    assert validation_curves.validation_curve(tmp_path, "mcc") == [(10, 25), (14, 50)]
+    (tmp_path / "history.csv").write_text("phase,l2,step,loss,validation_mcc\n1,0.1,3,0.5,0.2\n")
+    assert validation_curves.validation_curve(tmp_path, "mcc") == [], "a convex fit has no epochs"
+
+
 def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
     data = data_of(tmp_path)
     frozen = OutputData(tmp_path, data.runs[data.runs["strategy"] == "frozen"])

@@ -1,4 +1,4 @@
-"""The page of examples: errors, calibration, slices and curves with known answers, and links that resolve."""
+"""The page of examples: errors with known answers, and links that resolve."""
 
 import html
 import re
@@ -13,8 +13,7 @@ import pytest
 import invented
 from thaw.core.files import read_json, write_json, write_parquet, write_text
 from thaw.data.corpus import Corpus
-from thaw.outputs.evidence import disagreements, evidence_blocks, examples_page, label_errors, line_charts
-from thaw.outputs.evidence.run_histories import learning_curve
+from thaw.outputs.evidence import disagreements, evidence_blocks, examples_page, label_errors
 from thaw.outputs.evidence.task_predictions import TaskPredictions, read_cell
 from thaw.outputs.frame import runs_frame
 
@@ -56,8 +55,7 @@ def write_evidence(results: Path) -> None:
         if "odd" in folder.parts:
             wrong = [n in WRONG[strategy] for n in range(len(PAIRS))]
             given = np.where(wrong, np.where(pairs["label"] == "yes", "no", "yes"), pairs["label"])
-            sure = [[0.9, 0.1] if label == "no" else [0.1, 0.9] for label in given]
-            parts = {"split": "dev", "row": range(len(PAIRS)), "prediction": given, "probabilities": sure}
+            parts = {"split": "dev", "row": range(len(PAIRS)), "prediction": given}
         else:
             tags = FOUND.get(strategy, FOUND["full"])
             parts = {"split": "test", "row": range(3), "prediction": [line.split() for line in tags]}
@@ -89,7 +87,7 @@ def opened(results: Path, task: str, strategies: list[str]) -> tuple:
     cells = []
     for strategy in strategies:
         variant = "k01" if strategy == "top_k" else "base"
-        runs = [(str(seed), f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}") for seed in invented.SEEDS]
+        runs = [f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}" for seed in invented.SEEDS]
         cells.append(read_cell(data, results, strategy, {"strategy": strategy, "variant": variant}, runs))
     return data, cells
 
@@ -114,34 +112,6 @@ def test_spans_are_counted_by_type_and_by_kind_of_error(results):
     assert data.credits(frozen).tolist() == [0.5, 0.4, 0.5]
 
 
-def test_calibration_compares_confidence_with_accuracy(results):
-    data, (full, frozen) = opened(results, "odd", ["full", "frozen"])
-    assert label_errors.calibration(data, full).error == pytest.approx(0.9 - 5 / 6)
-    assert label_errors.calibration(data, frozen).error == pytest.approx(0.9 - 0.5)
-    assert [round(value, 3) for value in label_errors.calibration(data, frozen).points[0]] == [0.9, 0.5]
-    data, (tagged,) = opened(results, "entities", ["full"])
-    assert label_errors.calibration(data, tagged) is None
-
-
-def test_seeds_that_are_too_sure_and_not_sure_enough_do_not_cancel(results):
-    data, (full,) = opened(results, "odd", ["full"])
-    right = data.gold[None] == np.array([data.gold, 1 - data.gold])
-    full.values, full.probabilities = np.where(right, data.gold, 1 - data.gold), np.full((2, len(PAIRS), 2), 0.5)
-    found = label_errors.calibration(data, full)
-    assert found.error == pytest.approx(0.5) and found.points == [(0.5, 0.5)], (
-        "one always right, one never, both at 0.5"
-    )
-
-
-def test_slices_are_of_length_negation_overlap_and_sentences_that_train_has(results):
-    data, cells = opened(results, "odd", ["full", "frozen"])
-    lines = {(line["of"], line["name"]): line for line in evidence_blocks._slices(data, cells)}
-    assert {of for of, _ in lines} == {"words", "negation", "shared words, %", "sentences"}
-    assert lines["negation", "with"]["means"] == ["0.0", "0.0"] and lines["negation", "with"]["count"] == 1
-    assert lines["sentences", "seen in train"]["means"] == ["100.0", "50.0"]
-    assert lines["sentences", "not seen in train"]["means"] == ["75.0", "50.0"]
-
-
 def test_the_examples_shown_are_those_on_which_strategies_differ(results):
     data, cells = opened(results, "odd", ["frozen", "top_k", "full"])
     shown = disagreements.differing(data, cells, 5)
@@ -161,11 +131,10 @@ def test_examples_of_a_score_are_neither_right_nor_wrong(results, report):
     data.task["type"], data.gold = "pair_regression", np.linspace(0, 5, len(PAIRS))
     for cell, off in zip(cells, (0.0, 1.0), strict=True):
         cell.values = np.stack([data.gold + off] * 2)
-    looks = [{"name": "a", "strategy": "a", "colour": "#000", "opacity": 1.0}] * 2
     runs = runs_frame.read_runs(report.with_name("runs.csv"))
     content = examples_page.content(runs, invented.report_spec(), results, None, report.parent)
     said = []
-    for blocks in ({}, evidence_blocks.blocks(data, cells, looks, results, 5)):
+    for blocks in ({}, evidence_blocks.blocks(data, cells, 5)):
         sections = [section | {"errors": None, "spans": None} | blocks for section in content["sections"]]
         said.append(examples_page.page(content | {"sections": sections[-1:]}))
     assert ["Green: right" in page for page in said] == [True, False]
@@ -175,24 +144,6 @@ def test_examples_of_a_score_are_neither_right_nor_wrong(results, report):
 def test_only_one_of_the_examples_that_share_a_text_is_shown(results):
     data, cells = opened(results, "odd", ["full", "frozen"])
     assert disagreements._one_of_each(data, [5, 4, 0], 5) == [5, 0]
-
-
-def test_a_curve_counts_the_updates_of_all_phases(tmp_path):
-    lines = ["phase,epoch,step,loss,rate,validation_mcc", "1,1,5,0.9,0.1,", "1,1,10,0.7,0.1,0.25", "2,1,4,0.5,0.1,0.5"]
-    write_text(tmp_path / "history.csv", "\n".join(lines) + "\n")
-    curve = learning_curve(tmp_path, "mcc")
-    assert curve.loss == [(5, 0.9), (10, 0.7), (14, 0.5)] and curve.validation == [(10, 25), (14, 50)]
-    write_text(tmp_path / "history.csv", "phase,l2,step,loss,validation_mcc\n1,0.1,3,0.5,0.2\n")
-    assert learning_curve(tmp_path, "mcc") is None, "a convex fit has no epochs"
-
-
-def test_a_chart_escapes_names_and_keeps_within_its_frame():
-    lines = [line_charts.Line("<b>", "#000", [(0, 1.0), (50, 0.2)]), line_charts.Line("one", "#111", [(3, 0.5)])]
-    drawn = line_charts.chart(lines, "updates", "loss")
-    assert "&lt;b&gt;" in drawn and "<b>" not in drawn
-    places = [tuple(map(int, place)) for place in re.findall(r"[ML](\d+),(\d+)", drawn)]
-    assert places and all(0 <= x <= line_charts.WIDTH and 0 <= y <= line_charts.HEIGHT for x, y in places)
-    assert line_charts.chart([], "updates", "loss") == ""
 
 
 def test_every_link_of_both_pages_resolves(report):

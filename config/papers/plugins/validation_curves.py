@@ -10,14 +10,16 @@ FIGURES = {
 }
 
 
+import math
 from functools import partial
+from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.figures import panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.sanity_flags import notes_of
 
 CELL = ["task", "subset", "encoder", "head"]
 LINE = ["strategy", "variant"]
@@ -56,13 +58,27 @@ def curves(data):
     runs, rows = data.runs, []
     shown = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == "validation")]
     for run in shown[shown["missing"] == ""].to_dict("records"):
-        curve = learning_curve(data.folder(run), run["metric"])
-        if curve and len(curve.validation) > 1:
+        points = validation_curve(data.folder(run), run["metric"])
+        if len(points) > 1:
             key = {name: run[name] for name in [*CELL, *LINE]}
-            rows += [key | {"update": update, "value": value} for update, value in curve.validation]
+            rows += [key | {"update": update, "value": value} for update, value in points]
     table = pandas.DataFrame(rows, columns=[*CELL, *LINE, "update", "value"])
     groups = table.groupby([*CELL, *LINE, "update"], sort=False)["value"]
     return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()
+
+
+def validation_curve(folder: Path, metric: str) -> list[tuple[float, float]]:
+    """Return (update, score x 100) of a run's evaluations on validation; none where a convex solver fitted it."""
+    notes = notes_of(folder)
+    if not notes or "epoch" not in notes[0]:
+        return []
+    done, last, points = 0.0, notes[0], []
+    for note in notes:  # each phase counts its updates from 0
+        done += float(last["step"]) if note["phase"] != last["phase"] else 0.0
+        last = note
+        if score := note.get(f"validation_{metric}"):
+            points.append((done + float(note["step"]), 100 * float(score)))
+    return [(update, score) for update, score in points if math.isfinite(score)]
 
 
 def _lines(axis, rows, marks: dict, metric: str) -> None:

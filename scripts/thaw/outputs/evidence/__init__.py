@@ -1,1 +1,1 @@
-"""What is behind the scores of a report: errors by label, learning curves, calibration, slices, examples."""
+"""What is behind the scores of a report: the files of runs, errors by label, examples."""

@@ -1,25 +1,16 @@
 """The parts of a section of the page of examples: what is known of a task's predictions, ready to be printed."""
 
-from pathlib import Path
-
 import numpy as np
 
-from thaw.evaluation.example_slices import in_order
 from thaw.outputs import wording
 from thaw.outputs.evidence import disagreements, label_errors
-from thaw.outputs.evidence.line_charts import Line, chart
-from thaw.outputs.evidence.run_histories import learning_curve
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions
 
 FIFTHS = ("lowest fifth", "second fifth", "third fifth", "fourth fifth", "highest fifth")
 
 
-def blocks(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict], results: Path, most: int) -> dict:
-    """Return the parts by name.
-
-    Args: the examples of the section and what its runs predict; name, strategy, colour and opacity of each cell; the
-    results folder; how many examples are shown.
-    """
+def blocks(data: TaskPredictions, cells: list[PredictedCell], most: int) -> dict:
+    """Return the parts by name. Args: the examples; what runs predict for them; how many examples are shown."""
     parts = {"errors": None, "spans": None, "scores": None}
     if data.task["type"] == "spans":
         parts["spans"] = _spans(data, cells)
@@ -28,10 +19,6 @@ def blocks(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict],
     else:
         parts["errors"] = _labels(data, cells)
     return parts | {
-        "curves": _curves(data, cells, looks, results),
-        "calibration": _calibration(data, cells, looks),
-        "slices": _slices(data, cells),
-        "unit": "mean distance to gold" if data.is_score else "words right, %" if data.is_tagged else "right, %",
         "marked": not data.is_score,  # the credit of a score is a distance: it is neither right nor wrong
         "differing": disagreements.differing(data, cells, most) if len(cells) > 1 else [],
         "always_wrong": disagreements.always_wrong(data, cells),
@@ -101,54 +88,4 @@ def _by_gold(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:
         ]
         low, high = data.gold[mine].min(), data.gold[mine].max()
         lines.append({"name": name, "range": f"{low:.2f} to {high:.2f}", "count": int(mine.sum()), "errors": shown})
-    return lines
-
-
-def _curves(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict], results: Path) -> list:
-    """Return the charts of loss and of scores against updates; none where no run has a history of epochs."""
-    metric = data.task["metrics"][0]
-    loss, scores = [], []
-    for cell, look in zip(cells, looks, strict=True):
-        for seed, folder in zip(cell.seeds, cell.folders, strict=True):
-            curve = learning_curve(results / folder, metric)
-            if curve is None:
-                continue
-            name, colour, opacity = f"{cell.name}, seed {seed}", look["colour"], look["opacity"]
-            loss.append(Line(name, colour, curve.loss, opacity))
-            scores.append(Line(name, colour, curve.validation, opacity))
-            if curve.training:
-                scores.append(Line(f"{name}, on train", colour, curve.training, opacity, broken=True))
-    up = f"{wording.metric_name({}, metric)} × 100, validation"
-    charts = [chart(loss, "updates", "training loss"), chart(scores, "updates", up)]
-    return [one for one in charts if one]
-
-
-def _calibration(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]) -> dict | None:
-    """Return the chart and the lines of calibration; None where no run has probabilities."""
-    calibrations = [label_errors.calibration(data, cell) for cell in cells]
-    if not any(calibrations):
-        return None
-    lines = [
-        Line(cell.name, look["colour"], one.points, look["opacity"])
-        for cell, look, one in zip(cells, looks, calibrations, strict=True)
-        if one
-    ]
-    shown = [
-        {"look": look, "values": [wording.number(100 * value) for value in (one.error, one.confidence, one.accuracy)]}
-        for look, one in zip(looks, calibrations, strict=True)
-        if one
-    ]
-    return {"chart": chart(lines, "confidence", "share right", square=True), "lines": shown}
-
-
-def _slices(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:
-    """Return by slice how many examples it has and the mean credit of each cell."""
-    credits, lines = np.stack([data.credits(cell) for cell in cells]), []
-    scored = ~np.isnan(credits).all(0)
-    for of, names in data.slices.items():
-        for name in in_order(names[scored].tolist()):
-            mine = scored & (names == name)
-            means = np.nanmean(credits[:, mine], axis=1) * (-1 if data.is_score else 100)
-            text = [wording.number(float(mean), 2 if data.is_score else 1) for mean in means]
-            lines.append({"of": of, "name": name, "count": int(mine.sum()), "means": text})
     return lines

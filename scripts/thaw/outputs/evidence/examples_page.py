@@ -1,6 +1,6 @@
 """The page of examples: for each task and group of runs what is behind its scores, with links to the runs' files.
 
-It is made from runs.csv, the runs' predictions and histories, and the prepared datasets; its spec is the report's.
+It is made from runs.csv, the runs' predictions and the prepared datasets; its spec is the report's.
 """
 
 from pathlib import Path
@@ -13,7 +13,6 @@ from thaw.data.corpus import Corpus
 from thaw.outputs import templates, wording
 from thaw.outputs.evidence import evidence_blocks
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions, read_cell, task_of
-from thaw.outputs.figures import figure_style
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names, section_anchor
 
@@ -85,7 +84,6 @@ class _Reader:
     def __init__(self, results: Path, logs, folder: Path, cells: dict[tuple, list], spec: dict, most: int):
         self.results, self.logs, self.folder, self.cells, self.most = results, logs, folder, cells, most
         self.labels, self.corpora, self.examples, self.named = spec["labels"], {}, {}, set()
-        self.marks = figure_style.marks(strategy for strategy, _ in spec["order"].get("strategies", []))
 
     def section(self, rows: aggregate.SummaryRows, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
@@ -101,8 +99,8 @@ class _Reader:
             return section | {"why": str(error)}
         if not cells:
             return section | {"why": "no run of it has stored predictions"}
-        looks = [self._look(cell, cells) for cell in cells]
-        blocks = evidence_blocks.blocks(data, cells, looks, self.results, self.most)
+        looks = [{"name": cell.name, "strategy": cell.key["strategy"]} for cell in cells]
+        blocks = evidence_blocks.blocks(data, cells, self.most)
         return section | {"why": "", "looks": looks, "texts": data.texts, "count": len(data.frame), **blocks}
 
     def _row(self, row) -> dict:
@@ -122,13 +120,6 @@ class _Reader:
         name = aggregate.row_name(row, self.labels)
         return {"name": name, "anchor": anchor if first else "", "row": row, "seeds": seeds}
 
-    def _look(self, cell: PredictedCell, cells: list[PredictedCell]) -> dict:
-        """Return name, strategy, colour and opacity of a cell: later points of a sweep are darker."""
-        colour = self.marks.get(cell.key["strategy"], (figure_style.GREY,))[0]
-        same = [other.key["variant"] for other in cells if other.key["strategy"] == cell.key["strategy"]]
-        opacity = 0.4 + 0.6 * (same.index(cell.key["variant"]) + 1) / len(same)
-        return {"name": cell.name, "strategy": cell.key["strategy"], "colour": colour, "opacity": opacity}
-
     def _predictions(self, column, rows: list) -> tuple[TaskPredictions | None, list[PredictedCell]]:
         """Return the examples of a task's split and the predictions of some rows of a summary."""
         runs = [(row, self.cells.get(_key(row), [])) for row in rows]
@@ -138,8 +129,8 @@ class _Reader:
         data = self._examples(task, column.split)
         cells = []
         for row, own in runs:
-            seeds = [(wording.seed(one.seed), one.folder) for one in own]
-            cells.append(read_cell(data, self.results, aggregate.row_name(row, self.labels), row._asdict(), seeds))
+            name, folders = aggregate.row_name(row, self.labels), [one.folder for one in own]
+            cells.append(read_cell(data, self.results, name, row._asdict(), folders))
         return data, [cell for cell in cells if cell]
 
     def _examples(self, task: dict, split: str) -> TaskPredictions:

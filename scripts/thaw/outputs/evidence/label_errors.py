@@ -1,4 +1,4 @@
-"""Errors by label: confusion matrices, precision, recall and F1; of spans by type and by kind; and calibration."""
+"""Errors by label: confusion matrices, precision, recall and F1; of spans by type and by kind."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,6 @@ from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPrediction
 
 MATRIX_LABELS = 6  # up to so many labels a confusion matrix is shown; of more the most frequent confusions
 CONFUSIONS = 15
-BINS = 10  # of confidence
 KINDS = {
     "correct": "type and both ends are right",
     "wrong type": "both ends are right, the type is not",
@@ -101,47 +100,3 @@ def _overlap(one: tuple, other: tuple) -> bool:
 def _scores(right, predicted, gold) -> list[LabelScore]:
     parts = (ratio(right, predicted), ratio(right, gold), ratio(2 * right, predicted + gold))
     return [LabelScore(*map(float, three)) for three in zip(*parts, strict=True)]
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Expected calibration error, mean confidence and accuracy as fractions; points: (confidence, accuracy) of bins.
-
-    The error is the mean of the seeds' own: of pooled seeds one that is too sure would cancel one that is not sure
-    enough. The points are over all seeds.
-    """
-
-    error: float
-    confidence: float
-    accuracy: float
-    points: list[tuple[float, float]]
-
-
-def calibration(data: TaskPredictions, cell: PredictedCell) -> Calibration | None:
-    """Return the calibration of a cell's probabilities; None where it has none.
-
-    The confidence is the probability of the predicted label; bins are ten of equal width (Guo et al. 2017).
-    """
-    if cell.probabilities is None:
-        return None
-    known, right = cell.values >= 0, (cell.values == data.gold).astype(float)
-    confidence = cell.probabilities.max(2)
-    errors = []
-    for mine, sure, correct in zip(known, confidence, right, strict=True):
-        if not mine.any():
-            continue
-        mean, share, count = _bins(sure[mine], correct[mine])
-        errors.append(float(np.abs(mean - share) @ count / count.sum()))
-    confidence, right = confidence[known], right[known]
-    mean, share, _ = _bins(confidence, right)
-    points = list(zip(mean.tolist(), share.tolist(), strict=True))
-    return Calibration(float(np.mean(errors)), float(confidence.mean()), float(right.mean()), points)
-
-
-def _bins(confidence: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return of each bin that has predictions their mean confidence, the share that is right, and their number."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    count = np.bincount(bins, minlength=BINS)
-    there = np.flatnonzero(count)
-    mean, share = (np.bincount(bins, values, BINS)[there] / count[there] for values in (confidence, right))
-    return mean, share, count[there]

@@ -14,7 +14,6 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE, WORD_TYPES
-from thaw.evaluation.example_slices import slice_names
 from thaw.outputs.frame.prediction_files import rows_of_split
 
 READ = ("label", "score", "tags")  # kinds of targets
@@ -24,16 +23,13 @@ READ = ("label", "score", "tags")  # kinds of targets
 class PredictedCell:
     """The predictions of a strategy's seeds.
 
-    name: in print. key: its columns of runs.csv. seeds and folders: of its runs. values [S, U]: indices of labels, -1
-    where an example was not scored; or scores, NaN there. probabilities: of classification, [S, N, C], else None.
+    name: in print. key: its columns of runs.csv. values [S, U]: indices of labels, -1 where an example was not scored;
+    or scores, NaN there.
     """
 
     name: str
     key: dict
-    seeds: list[str]
-    folders: list[str]
     values: np.ndarray
-    probabilities: np.ndarray | None
 
 
 class TaskPredictions:
@@ -78,17 +74,11 @@ class TaskPredictions:
         targets = self.corpus.targets(self.task, self.split)
         return np.concatenate([np.asarray(tags, np.int64) for tags in targets]) if self.is_tagged else targets
 
-    def read(self, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return what a run predicts [U], and its probabilities [N, C] if it has some. Args: the folder of the run."""
-        table = rows_of_split(folder / "predictions.parquet", self.split)
+    def read(self, folder: Path) -> np.ndarray:
+        """Return what a run predicts, [U]. Args: its folder."""
+        table = rows_of_split(folder / "predictions.parquet", self.split, ["split", "row", "prediction"])
         places = self._positions.get_indexer(table["row"].to_numpy())
-        values = self._values(table["prediction"].combine_chunks(), places)
-        if "probabilities" not in table.column_names or not len(table):
-            return values, None
-        flat = table["probabilities"].combine_chunks().flatten().to_numpy()
-        probabilities = np.full((len(self.frame), len(flat) // len(table)), np.nan)
-        probabilities[places] = flat.reshape(len(table), -1)
-        return values, probabilities
+        return self._values(table["prediction"].combine_chunks(), places)
 
     def credits(self, cell: PredictedCell) -> np.ndarray:
         """Return the mean over seeds of how far each example is right [N]: see `target_kinds`; or NaN."""
@@ -99,14 +89,6 @@ class TaskPredictions:
             return right
         count = np.bincount(self.example, minlength=len(self.frame))
         return np.bincount(self.example, right, len(self.frame)) / np.maximum(count, 1)
-
-    @cached_property
-    def slices(self) -> dict[str, np.ndarray]:
-        """The slice of each example, [N], by what they are sliced."""
-        keys = slice_names(self.frame, self.texts)
-        if "seen" in self.frame and self.frame["seen"].nunique() > 1:
-            keys["sentences"] = ["seen in train" if seen else "not seen in train" for seen in self.frame["seen"]]
-        return {of: np.array(names) for of, names in keys.items()}
 
     @cached_property
     def _positions(self):
@@ -137,18 +119,10 @@ class TaskPredictions:
         return values
 
 
-def read_cell(
-    data: TaskPredictions, results: Path, name: str, key: dict, runs: list[tuple[str, str]]
-) -> PredictedCell | None:
-    """Return the predictions of a cell; None where no run of it has any. Args: runs, (seed, folder below results)."""
-    there = [(seed, folder) for seed, folder in runs if (results / folder / "predictions.parquet").is_file()]
-    if not there:
-        return None
-    read = [data.read(results / folder) for _, folder in there]
-    known = [probabilities for _, probabilities in read if probabilities is not None]
-    stacked = np.stack(known) if len(known) == len(read) else None
-    seeds, folders = ([part[i] for part in there] for i in (0, 1))
-    return PredictedCell(name, key, seeds, folders, np.stack([values for values, _ in read]), stacked)
+def read_cell(data: TaskPredictions, results: Path, name: str, key: dict, folders: list[str]) -> PredictedCell | None:
+    """Return the predictions of a cell; None where no run of it has any. Args: folders of its runs, below results."""
+    there = [results / folder for folder in folders if (results / folder / "predictions.parquet").is_file()]
+    return PredictedCell(name, key, np.stack([data.read(folder) for folder in there])) if there else None
 
 
 def task_of(results: Path, folder: str) -> dict | None:
