@@ -45,7 +45,7 @@ class KnownReport:
         self.frame = runs_frame.read_runs(self.folder / "runs.csv")
         data, order = OutputData(self.results, self.frame), {"tasks": ["asked"], "strategies": self._points()}
         common = {"labels": LABELS, "order": order, "notes": {}, "split": "test"}
-        main = {"id": "main", "caption": "All scores.", "intervals": True, "costs": ["seconds", "parameters", "share"]}
+        main = {"id": "main", "caption": "All scores.", "intervals": True, "costs": ["seconds", "parameters"]}
         advice = {"id": "advice", "caption": "What to take."}
         table_formats.write(scores.build(data, common | main), self.folder / "tables/main")
         table_formats.write(recommendation.build(data, common | advice), self.folder / "tables/advice")

@@ -27,10 +27,6 @@ from workflow import HOME, Workplace
 LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
 REQUIRED = {"reference": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
 REQUIRED["start"] = "linear_probe"
-REQUIRED |= {
-    "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["linear_probe", "short_full"]}]
-}
-REQUIRED["claims"] = ["thawing_helps"]
 CLAIM = {
     "claim": "Thawing helps.",
     "paper": "Nobody 2020",

@@ -7,13 +7,10 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.probe_curves import points
-from thaw.outputs.frame.layer_values import changes
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.papers.attention_change import heads
-from thaw.papers.normalised_curves import scaled
-from thaw.papers.representation_change import build
+from thaw.papers.representation_change import build, changes
 
 FULL = {"task": "one", "head": "linear", "strategy": "full", "variant": "base"}
 LABELS = {"strategies": {"full": "Full", "top_k": "Top k"}, "tasks": {"one": "First", "two": "Second"}}
@@ -47,17 +44,6 @@ def test_runs_have_names_that_tell_them_apart():
     assert run_names(wrapped(*records, record(task="two", run=FULL | {"task": "two"})), LABELS) == keys
     two = run_names(wrapped(*records, record(run=FULL | {"head": "mlp"})), LABELS | {"heads": {"mlp": "MLP"}})
     assert two["mlp.full.base"] == "Full, MLP" and two["linear.full.base"] == "Full, linear"
-
-
-def test_each_task_is_scaled_over_all_its_panels():
-    records = [
-        record(layers=ends([0.5, 0.6])),
-        record(run=FULL, layers=ends([0.7, 0.9])),
-        record(task="two", layers=ends([0.2, 0.2], "mcc"), main="mcc"),
-    ]
-    found = scaled(points(wrapped(*records), "test")[0], LABELS)
-    assert found["scaled_mean"].tolist() == pytest.approx([0, 0.25, 0.5, 1, 0, 0])
-    assert found["run"].tolist() == ["pretrained"] * 2 + ["linear.full.base"] * 2 + ["pretrained"] * 2
 
 
 def test_changes_stand_beside_those_between_two_seeds(tmp_path):

@@ -178,7 +178,7 @@ def alone(records):
     return frame[(frame["task"] == "colour") & ((frame["seed"] == 1) | frame["seed"].isna())]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OUTPUTS if kind != "spread_table"])  # which needs two seeds
+@pytest.mark.parametrize("kind", OUTPUTS)
 def test_one_seed_of_one_task_is_enough(records, alone, kind):
     data = records.data(kind)
     data.runs = alone

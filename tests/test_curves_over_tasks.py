@@ -6,9 +6,8 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers import task_quantiles, validation_curves
+from thaw.papers import validation_curves
 
 # of six tasks the probe's score, and the gains of top_k and full
 GAINS = {"a": (95, 0, 0), "b": (94, 0.3, 0.4), "c": (70, 8, 9), "d": (72, 7, 9), "e": (93, 0, 0.3), "f": (69, 9, 10)}
@@ -89,19 +88,3 @@ def test_runs_without_scores_on_the_way_are_no_curves(tmp_path):
     frozen = OutputData(tmp_path, data.runs[data.runs["strategy"] == "frozen"])
     with pytest.raises(UserError, match="a validation_figure needs runs that score validation in training"):
         validation_curves.build(frozen, spec_of("validation_figure"))
-
-
-def test_quantiles_over_tasks_of_what_a_strategy_loses(tmp_path):
-    runs = data_of(tmp_path).runs.assign(trained_parameters=lambda one: one["strategy"].map(len) * 100.0)
-    spec = spec_of("quantile_figure", reference="full")
-    frame = task_quantiles.differences(aggregate.summarise(runs, "test", spec["order"]), "full").set_index("strategy")
-    lost = pd.Series([top - full for _, top, full in GAINS.values()], dtype=float)
-    assert frame.loc["top_k", ["low", "mean", "high"]].tolist() == pytest.approx(
-        lost.quantile([0.2, 0.5, 0.8]).tolist()
-    )
-    assert frame["tasks"].tolist() == [6, 6] and "full" not in frame.index
-    figure = task_quantiles.build(OutputData(tmp_path, runs), spec)
-    assert figure.drawn.get_axes()[0].get_title("left") == "Tasks: 6"
-    alone = runs[runs["strategy"] == "full"]
-    with pytest.raises(UserError, match="a quantile_figure needs tasks with full and another strategy"):
-        task_quantiles.build(OutputData(tmp_path, alone), spec)

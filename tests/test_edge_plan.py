@@ -37,10 +37,10 @@ def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
 
 
 def test_figures_take_the_probes_that_they_draw(home, data):
-    outputs = ["layer_mixes", "layer_map"]
+    outputs = ["layer_mixes", "probe_curves"]
     plan = planned(home, probe_tasks=["entities"], probes=["edge", "control", "linear"], outputs=outputs, **data)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "figure", name)} for name in outputs}
-    assert kinds == {"layer_mixes": {"edge"}, "layer_map": {"edge", "linear"}}
+    assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "control", "linear"}}
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,15 @@
 import csv
 import io
 
-import numpy as np
 import pandas
 import pytest
 
 import invented
 import scored_runs
 from test_papers import planned
-from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import claims
-from thaw.papers import over_tasks
 from thaw.schema.yaml_files import read_yaml
 
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
@@ -193,50 +190,6 @@ def test_an_undertrained_strategy_is_a_flag_beside_the_answer(tmp_path, count, f
 
 
 TASKS = {"a": 9.0, "b": 6.0, "c": 5.0, "d": 2.0, "e": 1.0, "f": -8.0}
-
-
-def over(folder, weak=()):
-    """Return the runs of a claim with these contrasts by task, its table over tasks, and its line; weak: underfit."""
-    frames = []
-    for task, gain in TASKS.items():
-        rates = {("first", "base"): 0.7 + gain / 100, ("second", "base"): 0.7}
-        frames.append(scored_runs.write(folder, rates, seeds=(1, 2, 3), task=task).assign(role="test", main=True))
-    runs = pandas.concat(frames, ignore_index=True)
-    runs["flags"] = np.where(runs["task"].isin(weak) & (runs["strategy"] == "first"), "underfit", "")
-    tests = [test | {"task": task} for test in entry()["tests"] for task in TASKS]
-    spec = invented.shown("o", "over_tasks_table", claims=["one"], findings=[entry(tests=tests)])
-    table = over_tasks.build(OutputData(folder, runs), spec)
-    (line,) = csv.DictReader(io.StringIO(table_formats.to_csv(table)))
-    return runs, table, line
-
-
-def test_over_tasks_a_claim_is_counted_and_has_its_mean(tmp_path):
-    runs, table, line = over(tmp_path)
-    means = 100 * runs.groupby(["task", "strategy"])["value"].mean().unstack()
-    values = means["first"] - means["second"]
-    half = 2.5706 * values.std() / np.sqrt(6)
-    ends = [values.mean(), values.mean() - half, values.mean() + half]
-    assert [float(line[name]) for name in ("value", "low", "high")] == pytest.approx(ends, abs=1e-2)
-    answers = {part.split(": ")[0]: part.split()[1] for part in table.groups[0].rows[0].cells[2].text.split("; ")}
-    numbers = {word: list(answers.values()).count(word) for word in ("higher", "lower", "open", "within")}
-    assert {word: int(line[word]) for word in numbers} == numbers and sum(numbers.values()) == 6
-    assert table.groups[0].rows[0].cells[0].text == claims.count(answers.values())
-    assert line["tasks"] == "a b c d e f" and not line["flagged"]
-
-
-def test_over_tasks_flags_leave_no_task_out(tmp_path):
-    _, table, line = over(tmp_path, weak=("a",))
-    assert line["flagged"] == "a" and line["tasks"] == "a b c d e f"
-    assert "], undertrained; b:" in table.groups[0].rows[0].cells[2].text
-
-
-def test_over_tasks_without_a_score_it_says_so(tmp_path):
-    runs = scored_runs.write(tmp_path, {("full", "base"): 0.9}, seeds=(1,)).assign(role="test", main=True)
-    bare = {key: value for key, value in entry().items() if key != "tests"} | {"reason": "no runs"}
-    with pytest.raises(UserError, match="an over_tasks_table needs scores for one of its claims: one"):
-        over_tasks.build(
-            OutputData(tmp_path, runs), invented.shown("o", "over_tasks_table", claims=["one"], findings=[bare])
-        )
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):

@@ -1,8 +1,6 @@
 """Attention heads taken out: the model that is left computes what a mask gives, and a run's own head judges it."""
 
 import contextlib
-import csv
-import io
 import json
 
 import numpy as np
@@ -12,15 +10,11 @@ from safetensors.torch import load_file
 from torch.nn.functional import cross_entropy
 from transformers import BertModel
 
-import invented
 from test_adapted import SUBSET, Adaptation
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json
+from thaw.core.files import read_json
 from thaw.data.corpus import rows_outside
 from thaw.encoders.transformers import Encoder
-from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.render import table_formats
-from thaw.papers import removed_heads
 from thaw.papers.attention_heads import SHARES, masked, take_out
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -162,30 +156,3 @@ def test_heads_go_by_rising_importance_and_the_score_is_that_of_the_run_without_
             due.append(np.mean(np.equal(guesses, plain.gold["validation"])))
         found = [one["score"] for one in ends[-1]["removed"] if one["order"] == "importance"]
         assert found == pytest.approx(due) and len(set(due)) > 1
-
-
-def test_the_table_has_means_over_seeds_and_time_as_a_share(tmp_path):
-    removed = [
-        {"order": "importance", "share": share, "score": 0.9 - share, "parameters": 2_000_000, "seconds": 2 - share}
-        for share in (0.0, 0.5)
-    ]
-    removed += [{"order": "random", "share": share, "score": 0.9 - 1.5 * share} for share in (0.0, 0.5)]
-    better, between = ([one | {"score": one["score"] + more} for one in removed] for more in (0.02, 0.01))
-    run = {"task": "odd", "head": "linear", "strategy": "full", "variant": "base"}
-    of = {"task": "odd", "subset": "all", "encoder": "tiny", "probe": "head_removal", "run": run}
-    ends = [{"layer": 1, "seed": seed, "removed": one} for seed, one in ((1, removed), (2, better), (3, between))]
-    spec = {"of": of, "probe": {"kind": "head_removal"}, "task": {"id": "odd", "metrics": ["accuracy"]}}
-    write_json(tmp_path / "metrics.json", {"spec": spec, "layers": ends})
-    data = OutputData(tmp_path, probes=[tmp_path / "metrics.json"])
-    table = removed_heads.build(data, invented.shown("r", "head_removal_table"))
-    cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
-    assert cells == {
-        "0 %": ["91.0 ± 1.0", "91.0 ± 1.0", "2.00", "100"],
-        "50 %": ["41.0 ± 1.0", "16.0 ± 1.0", "2.00", "75"],
-    }
-    lines = list(csv.DictReader(io.StringIO(table_formats.to_csv(table))))
-    by_seed = sorted((int(line["seed"]), float(line["share"]), float(line["random"])) for line in lines)
-    assert [random for *_, random in by_seed] == pytest.approx([90, 15, 92, 17, 91, 16])
-    write_json(tmp_path / "metrics.json", {"spec": spec, "layers": []})
-    with pytest.raises(UserError, match="a head_removal_table needs a probe of kind head_removal on encoders that"):
-        removed_heads.build(OutputData(tmp_path, probes=[tmp_path / "metrics.json"]), invented.shown("r", "x"))

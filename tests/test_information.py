@@ -11,9 +11,6 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.frame.probe_frame import ProbeRecord
-from thaw.papers.information_curves import build, points
 from thaw.probes.code_length import surprisal
 from thaw.probes.measures.information_estimates import (
     clusters,
@@ -177,29 +174,3 @@ def test_a_split_of_one_label_is_refused(bench):
     reading.splits["test"].gold = np.zeros(8, dtype=int)
     with pytest.raises(UserError, match="all rows of test have the label 'no'; mutual information needs two"):
         Sample.of(reading, "test", 1)
-
-
-def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(bench, tmp_path):
-    spec = spec_of(bench, "mutual_information", rows=20, widths=[1.0, 2.0], clusters=[2, 4], components=4)
-    out = bench.step("probe", spec, tmp_path / "out")
-    record = json.loads((out / "metrics.json").read_text())
-    for end in record["layers"]:
-        end["scores"]["test"] |= {"edge": 0.2, "edge_noise": 0.3, "kmeans": 0.4, "kmeans_noise": 0.1, "bound": 0.5}
-        end["scores"]["test"]["kmeans"] += 0.2 * (end["layer"] == 2)
-    found = points([ProbeRecord(out / "metrics.json", record)], "test", ["edge", "kmeans"]).set_index(
-        ["estimator", "layer"]
-    )
-    assert found.loc["edge", "flag"].tolist() == ["noise"] * 4
-    assert found.loc["kmeans", "flag"].tolist() == ["below bound", "below bound", "", "below bound"]
-    assert found["seeds"].eq(2).all() and found.loc[("kmeans", 2), "bits"] == pytest.approx(0.6)
-    data = OutputData(tmp_path, probes=[out / "metrics.json"])
-    figure = build(data, {"split": "test", "labels": {}})
-    axes = figure.drawn.get_axes()
-    assert [axis.get_title("left") for axis in axes] == ["t: EDGE", "t: k-means"]
-    assert figure.csv.startswith("task,subset,probe,estimator,encoder,run,split,layer,bits,")
-    last = {"split": "test", "labels": {}, "last": True}
-    drawn = build(data, last).drawn
-    titles = ["t: binned, not absolute", "t: CKA"]
-    assert [axis.get_title("left") for axis in drawn.get_axes()] == titles
-    with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
-        build(OutputData(tmp_path), {"split": "test", "labels": {}})

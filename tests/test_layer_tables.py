@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from test_change_figures import FULL, ends, record
+from test_change_figures import FULL, record
 from test_probe_maps import record as probe_record
 from test_probe_maps import written
 from test_probes_plan import planned
@@ -105,37 +105,6 @@ def test_splits_are_named_by_task_where_they_differ(tmp_path):
     assert "each layer, on test (Parts of speech), dev (First): one seed" in table.notes[0]
 
 
-def test_changes_are_grouped_by_measure_and_two_runs_are_one_pair(tmp_path):
-    def seeds(kind: str, *by_seed: tuple[float, float]) -> list[dict]:
-        """Return ends of layers 0 and 1. Args: by seed the value of layer 1, with pretrained and with the next seed."""
-        found = [ends([1.0, change], kind, [1.0, between]) for change, between in by_seed]
-        return [end | {"seed": seed} for seed, of_seed in enumerate(found, start=1) for end in of_seed]
-
-    records = [
-        record(probe="cka", run=FULL, main="cka", layers=seeds("cka", (0.8, 0.9), (0.6, 0.9))),
-        record(
-            probe="moved",
-            run=FULL,
-            main="weight_distance",
-            layers=seeds("weight_distance", (0.007, 0.01), (0.009, 0.02), (0.008, 0.03)),
-        ),
-    ]
-    table = by_layer.build_changes(OutputData("", probes=written(tmp_path, records)), SPEC)
-    assert [group.name for group in table.groups] == ["First: CKA", "First: Weights, % of the norm"]
-    texts = [[row.name, row.cells[1].text] for group in table.groups for row in group.rows]
-    assert texts == [
-        ["Full, with pretrained", "0.70"],
-        ["Full, two seeds", "0.90"],
-        ["Full, with pretrained", "0.80 ± 0.10"],
-        ["Full, two seeds", "2.00 ± 1.00"],
-    ]
-    assert not any(cell.best for group in table.groups for row in group.rows for cell in row.cells)
-    assert "over 2 to 3 seeds" in table.notes[0]
-    empty = written(tmp_path, [record(probe="cka", run=FULL, main="cka")])
-    with pytest.raises(UserError, match="nothing was compared: no encoder of this experiment has what these probes"):
-        by_layer.build_changes(OutputData("", probes=empty), SPEC)
-
-
 def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
     def end(layer: int, seed: int, edge: float) -> dict:
         values = {"bound": 1.5 + seed / 10, "bound_error": 0.04 + layer / 100, "entropy": 2.36}
@@ -166,5 +135,5 @@ def test_tables_take_the_probes_that_they_show(home):
     plan = planned(home, probe_tasks=["entities"], probes=probes, outputs=outputs)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "table", name)} for name in outputs}
     assert kinds == {"scores_by_layer": {"edge", "linear"}, "information_by_layer": {"mutual_information"}}
-    with pytest.raises(UserError, match="changes_by_layer cannot be drawn: this output shows probes of kind cka"):
-        planned(home, probes=["linear"], outputs=["changes_by_layer"])
+    with pytest.raises(UserError, match="layer_changes cannot be drawn: this output shows probes of kind cka"):
+        planned(home, probes=["linear"], outputs=["layer_changes"])

@@ -15,7 +15,7 @@ from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.merging.call_times import fits, summary
+from thaw.merging.call_times import summary
 from thaw.merging.proof import FreshProcess
 from thaw.merging.served_runs import select
 from thaw.outputs.frame.output_data import OutputData
@@ -97,10 +97,6 @@ def test_times_of_each_setting_are_on_record(made):
     assert rows.loc[rows["tasks"] == 3, "copies"].tolist() == [1] * 4
     three = rows[(rows["tasks"] == 3) & (rows["batch"] == 1)].set_index("way")["layers"]
     assert three["merged"] < three["separate"] == 9
-    assert {way: list(lines) for way, lines in record["seconds_per_layer"].items()} == {
-        "merged": ["1", "2"],
-        "separate": ["1", "2"],
-    }
     assert record["bytes"]["merged"] < record["bytes"]["separate"] and min(record["peak_mib"].values()) > 50
 
 
@@ -167,22 +163,6 @@ def test_percentiles_are_those_of_the_seconds():
     found = summary([0.001 * n for n in range(1, 101)], 4)
     assert found["median"] == pytest.approx(0.0505) and found["p95"] == pytest.approx(0.09505)
     assert found["queries_per_second"] == pytest.approx(400 / 5.05)
-
-
-def test_each_batch_size_has_a_line_of_its_own():
-    """Two lines of seconds a text against layers, 10 ms and 4 ms a layer: on one line they would explain little."""
-    slopes = {1: 0.010, 8: 0.004}
-    rows = [
-        {"layers": layers, "tokens": 32, "batch": batch, "median": batch * (0.002 + slope * layers)}
-        for batch, slope in slopes.items()
-        for layers in (6, 10, 18, 26)
-    ]
-    found = fits(rows)
-    assert list(found) == ["1", "8"]
-    for batch, slope in slopes.items():
-        line = found[str(batch)]
-        assert line["per_layer_and_token"] == pytest.approx(slope / 32) and line["r2"] == pytest.approx(1)
-        assert line["seconds_a_text"] == pytest.approx(0.002)
 
 
 def texts_of(axis) -> list:

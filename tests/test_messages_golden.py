@@ -48,7 +48,7 @@ IN_AN_EXPERIMENT = [
     ("- top_k: [1]", "- full: {rate: 0.1}"),
     ("[1]\nseeds", "[9]\nseeds"),
     ("main_table", "main_tabel"),
-    ("main_table", "savings"),
+    ("main_table", "comparisons"),
     ("title:", "learning_rate: 0.1\ntitle:"),
     ("title:", "subsets: [1000]\ntitle:"),
     ("title:", "subsets: [n100]\ntitle:"),

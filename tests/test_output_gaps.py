@@ -18,12 +18,9 @@ BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["sentiment"]}
 REFUSED = {  # an output, changes to an experiment, and what is said
     "sizes": ({}, r"the experiment has one \(all\); name subsets of two sizes"),
     "trials": ({}, "no strategy of the experiment has a search: of its own"),
-    "savings": ({}, r"reference: full is none of the experiment's strategies \(linear_probe\); add it"),
     "comparisons": ({"strategies": ["full"]}, "compares full with another strategy, and the experiment has none"),
     "gains": ({"probes": ["logme"]}, "reference: full is none of the experiment's strategies"),
     "transfer_table": ({}, "no task of the experiment has transfer_sets: to name them"),
-    "transfer_matrix": ({}, "no task of the experiment has transfer_sets: to name them"),
-    "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
     "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
     "probe_curves": ({}, r"shows probes of kind linear, .*; say probes: \[linear\]"),
 }
@@ -46,12 +43,8 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
     [
         ("sizes", {"subsets": ["n100_d1", "n500_d1"]}),
         ("trials", {"strategies": ["stack_searched"]}),
-        ("savings", {"strategies": ["linear_probe", "full"]}),
         ("comparisons", {"strategies": ["linear_probe", "full"]}),
         ("way", {"strategies": ["linear_probe", "full", "stack_then_finetune"]}),
-        ("spread", {"seeds": [1, 2]}),
-        ("spread", {"strategies": ["full_ordered"]}),
-        ("spread", {"subsets": ["n100_d1", "n100_d2"]}),
         ("gradients", {"strategies": ["full"], "gradients": True}),
         ("probe_curves", {"probes": ["linear"]}),
     ],
@@ -68,9 +61,10 @@ def test_a_mix_needs_every_layer(home, tmp_path):
 
 
 def test_of_a_scaled_experiment_it_is_left_out_and_said_so(home):
-    plan = planned(home, ["main_table", "spread"], seeds=[1, 2], scale_down={"seeds": [1]})
+    changes = {"subsets": ["n100_d1", "n500_d1"], "scale_down": {"subsets": ["n100_d1"]}}
+    plan = planned(home, ["main_table", "sizes"], **changes)
     assert [output["id"] for output in plan.job("report", "demo_scaled").spec["outputs"]] == ["main_table"]
-    assert plan.left_out[-1].startswith("Output spread was left out: it parts the deviation of scores")
+    assert plan.left_out[-1].startswith("Output sizes was left out: it draws scores against the number")
 
 
 @pytest.fixture

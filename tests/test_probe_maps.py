@@ -6,9 +6,8 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures import figure_style
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers import layer_mix, probe_heatmap
+from thaw.papers import layer_mix
 
 LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
 MIXES = {
@@ -83,38 +82,3 @@ def test_a_figure_of_mixes(tmp_path):
             layer_mix.build(OutputData("", probes=paths), spec)
     with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
         layer_mix.build(OutputData(""), spec)
-
-
-def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
-    trees = record("trees", {1: [0.2, 0.65]}, main="uuas", more=("dspr", "nspr", "root"))
-    run = {"task": "pos", "head": "linear", "strategy": "full", "variant": "base"}
-    records = [record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}), trees, record("pos", {1: [0.1, 0.2]}, run=run)]
-    paths = written(tmp_path, records)
-    found = probe_heatmap.shares(OutputData("", probes=paths).probes, "test").set_index(
-        ["run", "task", "measure", "layer"]
-    )
-    assert tuple(found.loc[("pretrained", "pos", "edge_f1", 0), ["mean", "share", "seeds"]]) == pytest.approx(
-        (60, 0, 2)
-    )
-    assert tuple(found.loc[("pretrained", "pos", "edge_f1", 1), ["mean", "share"]]) == pytest.approx((80, 1))
-    assert found.loc[("pretrained", "trees", "dspr"), "share"].tolist() == [0, 0]
-    assert found.loc[("linear.full.base", "pos", "edge_f1", 1), "mean"] == pytest.approx(20)
-    spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
-    axes = drawn(probe_heatmap, paths, spec, tmp_path / "map")
-    assert [axis.get_title("left") for axis in axes] == ["Encoder", "Encoder, Full"]
-    assert [label.get_text() for label in axes[0].get_yticklabels()] == [
-        "Parts of speech: edge F1",
-        "trees: UUAS",
-        "trees: DSpr, distances",
-        "trees: NSpr, depths",
-        "trees: root accuracy",
-    ]
-    texts = {text.get_text(): text.get_fontweight() for text in axes[0].texts}
-    assert texts["80.0"] == "bold" and texts["60.0"] == "normal"
-    assert (tmp_path / "map.csv").is_file() and (tmp_path / "map.svg").stat().st_size > 1000
-    both = axes[0].get_figure().get_figheight()
-    monkeypatch.setattr(figure_style, "MOST", 1)
-    (first,) = drawn(probe_heatmap, paths, spec, tmp_path / "first")
-    assert first.get_figure().get_figheight() < 0.7 * both, "a panel that is not drawn takes room"
-    with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
-        probe_heatmap.build(OutputData(""), spec)

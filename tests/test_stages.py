@@ -11,8 +11,10 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import store_of, training_operations
 from thaw.schema.phases import PhaseConfig
+from thaw.training.run_state import RunState
 from tiny_corpus import small_bert
 from trained import equal, losses, tensors
+from workflow import Workplace
 
 GRADUAL = {"train": ["head", {"top": 3}], "unfreeze": {}, "epochs": 1}
 
@@ -177,3 +179,21 @@ def test_layers_above_the_highest_that_a_head_reads_are_not_counted():
         "phases": [phase | {"components": lower}],
     }
     assert training_operations(plan, read, store) == pytest.approx(training_operations(plan, spec, store) / 2)
+
+
+def test_an_order_of_its_own_is_shared_by_all_seeds():
+    streams = [
+        RunState(1, PhaseConfig(train=["all"], order=order), seed) for seed, order in ((1, 7), (2, 7), (2, None))
+    ]
+    assert streams[0].stream("order", 1) == streams[1].stream("order", 1) != streams[2].stream("order", 1)
+    assert streams[0].stream("dropout", 1) != streams[1].stream("dropout", 1) == streams[2].stream("dropout", 1)
+
+
+def test_a_sweep_over_a_key_of_phases_sets_it(tmp_path):
+    (tmp_path / "my").mkdir()
+    entry = "strategies: {ordered: {sweep: {order: [1, 2]}, phases: [{train: [all], epochs: 1}]}}"
+    (tmp_path / "my/strategies.yaml").write_text(entry)
+    chosen = {"tasks": ["acceptability"], "encoders": ["minilm"], "strategies": ["ordered", "full"], "seeds": [3]}
+    plan = load_plan(Workplace.experiment("mine", **chosen) | {"catalogues": [str(tmp_path / "my")]}, HOME)
+    found = {run.variant: plan.job("train", run.key).spec["phases"][0] for run in plan.runs["mine"]}
+    assert [found[name].get("order") for name in ("order01", "order02", "base")] == [1, 2, None]

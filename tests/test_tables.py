@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from dataclasses import replace
-from itertools import product
 from statistics import mean
 
 import pandas
@@ -21,7 +20,6 @@ from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import Group, Table, text_row
 from thaw.outputs.tables import footnotes, scores
-from thaw.papers import transfer_matrix
 
 
 @pytest.fixture(scope="module")
@@ -216,40 +214,15 @@ def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
         scores.build_transfer(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
 
 
-def test_a_transfer_matrix_has_rows_of_training_and_columns_of_tests(invented_frame):
-    """A run on entities that is scored on the other task's test makes it a square; the diagonal is each task's own."""
-    runs = invented_frame[(invented_frame["kind"] == "run") & invented_frame["main"].astype(bool)]
-    back = runs[(runs["task"] == "entities") & (runs["role"] == "test")]
-    back = back.assign(role="transfer", split="odd/test", value=0.25)
-    spec = invented.shown("transfer", "transfer_matrix")
-    table = transfer_matrix.build(OutputData("", pandas.concat([invented_frame, back])), spec)
-    names = [column.label for column in table.columns]
-    assert names == ["Entities", "R&D_50%", "third"]
-    full = next(group for group in table.groups if group.name.startswith("Full"))
-    cells = {row.name: dict(zip(names, row.cells, strict=True)) for row in full.rows}
-    assert list(cells) == names[:2]
-    again = invented_frame[invented_frame["role"] == "test"].assign(split="another", value=0.0)
-    frames = invented_frame, pandas.concat([invented_frame, again])
-    one, other = (transfer_matrix.build(OutputData("", frame), spec).records() for frame in frames)
-    assert one == other, "of several test splits the first one counts"
-    fitted = invented_frame.assign(optimizer="lbfgs", value=0.5)
-    alike = transfer_matrix.build(OutputData("", fitted), spec).groups[0].rows[0].cells
-    assert {cell.text for cell in alike if cell} == {"50.0"}, "one fit for all seeds has no deviation"
-    assert cells["R&D_50%"]["third"].text == "76.5" and not cells["R&D_50%"]["third"].best
-    assert cells[names[0]]["R&D_50%"].text == "25.0" and cells[names[0]]["third"] is None
-    assert cells[names[0]][names[0]].best and cells["R&D_50%"]["R&D_50%"].best
-    with pytest.raises(UserError, match="no run is scored on another task"):
-        transfer_matrix.build(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
-
-
-def test_a_transfer_matrix_is_a_loop_over_the_rows_of_runs_csv(invented_results, tmp_path):
+def test_a_transfer_table_is_a_loop_over_the_rows_of_runs_csv(invented_results, tmp_path):
     """Each task is scored on the other's tests, and every run, seed and split has a score of its own."""
     with (invented_results / "outputs/invented/runs.csv").open(encoding="utf-8", newline="") as file:
-        read = [row for row in csv.DictReader(file) if row["role"] in ("test", "transfer")]
+        tested = [row for row in csv.DictReader(file) if row["role"] == "test"]
     other = {"entities": "odd/dev", "odd": "entities/test"}
-    back = [row | {"role": "transfer", "split": other[row["task"]]} for row in read if row["role"] == "test"]
-    written = [row for row in read if row["role"] == "test"] + back
-    written = [row | {"value": str((37 * place % 101) / 101)} for place, row in enumerate(written)]
+    written = [
+        row | {"role": "transfer", "split": other[row["task"]], "value": str((37 * place % 101) / 101)}
+        for place, row in enumerate(tested)
+    ]
     with (tmp_path / "runs.csv").open("w", encoding="utf-8", newline="") as file:
         lines = csv.DictWriter(file, list(written[0]))
         lines.writeheader()
@@ -257,17 +230,17 @@ def test_a_transfer_matrix_is_a_loop_over_the_rows_of_runs_csv(invented_results,
     due = {}
     for row in written:
         if row["kind"] == "run" and row["main"] == "True":
-            tested = row["split"].split("/")[0] if row["role"] == "transfer" else row["task"]
-            cell = due.setdefault((row["strategy"], row["variant"], row["task"], tested), [])
+            cell = due.setdefault((row["strategy"], row["variant"], row["split"]), [])
             cell.append(100 * float(row["value"]))
     data = OutputData("", read_runs(tmp_path / "runs.csv"))
-    built = transfer_matrix.build(data, invented.shown("transfer", "transfer_matrix"))
-    found, tasks = {}, {"Entities": "entities", "R&D_50%": "odd"}
-    for (strategy, variant, *_), group in zip(invented.POINTS, built.groups, strict=True):
-        for row, column in product(group.rows, range(2)):
-            tested = tasks[built.columns[column].label]
-            found[strategy, variant, tasks[row.name], tested] = row.cells[column].text
-    assert len(due) == 5 * 2 * 2 and all(len(values) == 2 for values in due.values())
+    built = scores.build_transfer(data, invented.shown("transfer", "transfer_table"))
+    (group,) = built.groups
+    found = {
+        (row.key["strategy"], row.key["variant"], column.split): cell.number
+        for row in group.rows
+        for column, cell in zip(built.columns, row.cells, strict=True)
+    }
+    assert len(due) == 5 * 2 and all(len(values) == 2 for values in due.values())
     assert found == {key: f"{mean(values):.1f}" for key, values in due.items()}
 
 

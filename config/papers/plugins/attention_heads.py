@@ -24,7 +24,7 @@ PROBES = {
         "thaw.papers.attention_heads:head_removal",
         RemovalOptions,
         VECTORS,
-        ("heads_figure", "head_removal_table"),
+        ("heads_figure",),
         "importance",
         of_runs=True,
         version=2,

@@ -11,10 +11,10 @@ FIGURES = {
 }
 
 
+from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.layer_values import changes
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PRETRAINED, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 
 # labels of the axes
 MEASURES = {
@@ -24,6 +24,7 @@ MEASURES = {
     "attention_similarity": "Cosine; 1: no change",
     "weight_distance": "Distance, share of the norm",
 }
+CHANGE = ["task", "subset", "encoder", "probe", "run", "against", "measure", "layer"]
 PANEL = ["task", "subset", "encoder", "probe"]
 SEEDS = panels.REFERENCE | {"linewidth": 1.0}  # the look of what compares two seeds
 
@@ -34,7 +35,7 @@ def build(data, spec: dict) -> panels.Figure:
     Solid lines compare with the pretrained encoder, broken lines two seeds of the same strategy; bands are the range
     over seeds.
     """
-    frame, runs = changes(data.probes).drop(columns="sd"), run_names(data.probes, spec["labels"])
+    frame, runs = changes(data.probes), run_names(data.probes, spec["labels"])
     names, marks = Names(spec, frame, runs), figure_style.marks(runs)
 
     def draw(axis, cell, rows) -> None:
@@ -58,3 +59,24 @@ def build(data, spec: dict) -> panels.Figure:
     legend = [panels.entry(f"{runs[run]}, with pretrained", mark) for run, mark in marks.items()]
     legend.append(panels.entry("Two seeds of the strategy, in its colour", **SEEDS))
     return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=False), digits=6)
+
+
+def changes(records: list[ProbeRecord]):
+    """Return a row for each run, layer and what it is compared with: mean, low, high and number of seeds.
+
+    Low and high are the range. Raises UserError where nothing was measured.
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        kind = record.value("main")
+        for end in record.value("layers"):
+            (values,) = end["scores"].values()
+            common = {**record.cell, "measure": kind, "layer": end["layer"]}
+            for against, name in ((PRETRAINED, kind), (BETWEEN_SEEDS, BETWEEN_SEEDS)):
+                rows.append(common | {"against": against, "value": values[name]})
+    if not rows:
+        raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
+    groups = pandas.DataFrame(rows).astype({"value": float}).groupby(CHANGE, sort=False)["value"]
+    return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()

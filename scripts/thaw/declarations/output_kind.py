@@ -29,7 +29,6 @@ class Requirement(StrEnum):
     PROBES = "a probe that the figure draws"
     ALL_LAYERS = "probes of every layer"
     TRANSFER = "a task with transfer sets"
-    LEVELS = "two seeds, orders or draws"
     CLAIMS = "claims about its tasks"
     FULL = "runs of the full model and of another strategy"
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"

@@ -60,10 +60,8 @@ class ScoresOptions(RunSplitOptions, DrawsOptions):
         description="the 95 % CI of each score, and marks of what is not shown to be below the highest on validation; "
         "false: that one in bold, and no predictions are read",
     )
-    costs: list[Literal["updates", "seconds", "memory", "parameters", "share"]] = Field(
-        [],
-        description="columns of costs, means over the tasks; seconds: the price; share: the price in % of full "
-        "fine-tuning's",
+    costs: list[Literal["seconds", "parameters"]] = Field(
+        [], description="columns of costs, means over the tasks; seconds: the price"
     )
 
 

@@ -78,18 +78,18 @@ COMPARISON = ProbeInput(
     "thaw.probes.encoder_comparison:EncoderComparison", runs=2
 )  # two, since what two seeds alone differ by is compared too
 
-CURVES, LAYERS = ("probe_figure",), ("probe_figure", "heat_figure", "layer_table")
-CHANGE = ("change_figure", "change_table")
+CURVES, LAYERS = ("probe_figure",), ("probe_figure", "layer_table")
+CHANGE = ("change_figure",)
 LABELLED: Any = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
-    "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, (*LAYERS, "normalised_figure")),
+    "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, LAYERS),
     "control": ProbeKind("thaw.probes.control:control", LinearOptions, VECTORS, CURVES, "selectivity", **LABELLED),
     "mutual_information": ProbeKind(
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,
         VECTORS,
-        ("information_figure", "information_table"),
+        (*CURVES, "information_table"),
         "bound",
         **LABELLED,
     ),

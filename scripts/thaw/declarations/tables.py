@@ -89,12 +89,6 @@ TABLES = {
         options.SplitOptions,
         **OF_PROBES,
     ),
-    "change_table": OutputKind(
-        "thaw.outputs.tables.by_layer:build_changes",
-        "how far each layer of an adapted encoder is from the pretrained one, and two seeds from each other, a group "
-        "for each measure",
-        **OF_PROBES,
-    ),
     "information_table": OutputKind(
         "thaw.outputs.tables.by_layer:build_information",
         "mutual information by layer: the lower bound of a held-out probe, EDGE and k-means, and what shuffled labels "

@@ -121,8 +121,8 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     best: tuple = (-np.inf, None, None)
     for strength in STRENGTHS:
         model = _linear_model(task, strength).fit(features, targets)
-        predictions = _predict(model, read, corpus, validation, wanted[validation])
-        value = score(task, judged, predictions.values, labels)[task["metrics"][0]]
+        predicted = _predict(model, read, corpus, validation, wanted[validation])
+        value = score(task, judged, predicted.values, labels)[task["metrics"][0]]
         if best[1] is None or (value is not None and value > best[0]):
             best = (-np.inf if value is None else value, strength, model)
     predictions = {split: _predict(best[2], read, corpus, split, asked) for split, asked in wanted.items()}

@@ -1,11 +1,12 @@
 """The lines of a log that have scores, after an epoch and at the end of a run: for people, no result reads them."""
 
 import math
+from collections.abc import Sequence
 
 from thaw.declarations.task_types import METRIC_LABELS
 
 
-def epoch_line(place: str, losses: list[float], metric: str, scores: list[float | None]) -> str:
+def epoch_line(place: str, losses: Sequence[float], metric: str, scores: list[float | None]) -> str:
     """Return `epoch 1 of 2: loss 0.52, validation MCC 12.3`, of several runs that train side by side their means.
 
     Args: the epoch, or the update; the mean loss since the line before, by run; main metric and its value on
@@ -37,6 +38,6 @@ def scored(metric: str, value: float | None) -> str:
     return f"{METRIC_LABELS.get(metric, metric)} {shown}"
 
 
-def _mean(values: list[float | None]) -> float:
+def _mean(values: Sequence[float | None]) -> float:
     """Return a mean; NaN where a value is None."""
     return sum(math.nan if value is None else value for value in values) / len(values)

@@ -10,7 +10,7 @@ neither side has a positive) is None, never 0.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -218,8 +218,8 @@ def weighted_average_precision(gold, predicted, weights: np.ndarray) -> np.ndarr
     It is the sum over thresholds of precision times the gain in recall, without interpolation, as in scikit-learn. A
     label that no drawn example has is left out; NaN where none is left.
     """
-    each = [_precision(*column, weights) for column in zip(np.asarray(gold).T, np.asarray(predicted).T, strict=True)]
-    each = np.array(each).reshape(-1, len(weights))
+    columns = zip(np.asarray(gold).T, np.asarray(predicted).T, strict=True)
+    each = np.array([_precision(*column, weights) for column in columns]).reshape(-1, len(weights))
     known = ~np.isnan(each)
     return ratio(np.where(known, each, 0.0).sum(0), known.sum(0))
 
@@ -252,7 +252,7 @@ def _answered(measure: Callable) -> CountMetric:
     return CountMetric(counts)
 
 
-METRICS = {
+METRICS: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,
     "f1": CountMetric(_positives),
     "f1_macro": CountMetric(_classes, _mean_f1),
@@ -271,7 +271,7 @@ METRICS = {
 }
 
 
-def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[str, float | None]:
+def score(task: dict, gold, predicted, labels: Sequence[str] = ()) -> dict[str, float | None]:
     """Return the task's metrics, the main one first; None where one is not defined.
 
     `labels` are the target's label names in order (none for scores). Raises UserError where `f1` is asked for
@@ -287,7 +287,7 @@ def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[
     }
 
 
-def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> tuple:
+def as_metric_wants(metric: str, gold, predicted, labels: Sequence[str]) -> tuple:
     """Return gold and predictions as a metric takes them: tags by name for spans, else encoded as they are."""
     if metric != "span_f1":
         return gold, predicted

@@ -84,7 +84,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
     that of the most frequent class in train (an undefined score counts as 0).
     """
-    labels = corpus.labels(task["target"]) or None
+    labels = corpus.labels(task["target"])
     scores, rows = {}, {}
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
@@ -149,7 +149,8 @@ def joined(parts: list):
 
 def _weak(task: dict, corpus, predictions: dict, scores: dict, labels) -> list[str]:
     """Return the flags of a run that has learnt nothing, judged on validation where it was predicted."""
-    split, main, flags = task["validation"], task["metrics"][0], []
+    split, main = task["validation"], task["metrics"][0]
+    flags: list[str] = []
     if split not in predictions:
         return flags
     target = target_of(task)

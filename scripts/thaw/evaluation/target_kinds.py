@@ -48,10 +48,10 @@ class ClassTarget:
         """Return encoded predictions of rows in the form that metrics read."""
         return np.array(values)
 
-    def relabelled(self, values, indices: np.ndarray | None, count: int):
+    def relabelled(self, values, indices: np.ndarray, count: int):
         """Return encoded predictions in other labels.
 
-        Args: predictions; the index of another label for each one, None where there are none; how many others there
+        Args: predictions; the index of another label for each one; how many others there
         are.
         """
         return indices[values]
@@ -121,7 +121,7 @@ class ScoreTarget(ClassTarget):
     def encoded(self, value, labels: list[str]):
         return float(value)
 
-    def relabelled(self, values, indices: np.ndarray | None, count: int):
+    def relabelled(self, values, indices: np.ndarray, count: int):
         return values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
@@ -162,7 +162,7 @@ class TagsTarget(ClassTarget):
     def array(self, values: list):
         return values
 
-    def relabelled(self, values, indices: np.ndarray | None, count: int):
+    def relabelled(self, values, indices: np.ndarray, count: int):
         """Return other tags; NO_TAG stays."""
         return [[tag if tag == NO_TAG else int(indices[tag]) for tag in tags] for tags in values]
 
@@ -200,7 +200,7 @@ class LabelSetTarget(ClassTarget):
     def array(self, values: list):
         return np.array(values, dtype=np.float32)
 
-    def relabelled(self, values, indices: np.ndarray | None, count: int):
+    def relabelled(self, values, indices: np.ndarray, count: int):
         """Return probabilities of other labels; one in place of several has the largest of theirs."""
         shares = np.zeros((len(values), count), np.float32)
         np.maximum.at(shares.T, indices, values.T)

@@ -16,11 +16,11 @@ from thaw.evaluation.target_kinds import target_of
 
 @dataclass
 class TransferSet:
-    """Another task's corpus; `label_indices` are their label indices by ours, None for scores."""
+    """Another task's corpus; `label_indices` are their label indices by ours, none for scores."""
 
     task: dict
     corpus: Corpus
-    label_indices: np.ndarray | None
+    label_indices: np.ndarray
 
     @classmethod
     def of(cls, entry: dict, corpus: Corpus, ours: list[str]) -> "TransferSet":
@@ -30,7 +30,7 @@ class TransferSet:
         """
         task = task_with_defaults(entry["task"], {})
         if not ours:
-            return cls(task, corpus, None)
+            return cls(task, corpus, np.empty(0, dtype=int))
         theirs = corpus.labels(task["target"])
         names = [entry["rename"].get(label, label) for label in ours]
         for label, name in zip(ours, names, strict=True):
@@ -59,7 +59,7 @@ class TransferSet:
 
     def assess(self, task: dict, predictions: dict[str, Predictions]) -> dict:
         """Return {"scores", "rows"} by `<task>/<split>` of predictions in our indices, by the metrics of our task."""
-        labels = None if self.label_indices is None else self.corpus.labels(self.task["target"])
+        labels = self.corpus.labels(self.task["target"]) if len(self.label_indices) else []
         scores, rows = {}, {}
         for split, predicted in predictions.items():
             gold = select_rows(self.corpus.targets(self.task, split), predicted.rows)

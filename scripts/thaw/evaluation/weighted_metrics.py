@@ -3,7 +3,7 @@
 N examples, D draws. Weights are whole numbers [D, N]: how often each draw holds each example.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +39,11 @@ class Scorer:
 
     def by_group(self, groups: np.ndarray) -> np.ndarray:
         """Return the counts of whole groups, [G, K]. Args: the group [N] of each example, numbered without gaps."""
+        assert self.counts is not None, "scores by weights have no counts"
         return np.stack([np.bincount(groups, count) for count in self.counts], axis=1)
 
 
-def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = None) -> Scorer:
+def scorer(task: dict, metric: str, gold, predicted, labels: Sequence[str] = ()) -> Scorer:
     """Return the scores of a run's predictions as a function of weights.
 
     Args: a whole task; one of its metrics; gold and predicted as `metrics.score` takes them; the target's label names.
@@ -50,15 +51,15 @@ def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = 
     """
     counted = METRICS.get(metric)
     if isinstance(counted, CountMetric):
-        counts = counted.counts(*as_metric_wants(metric, gold, predicted, labels), len(labels or [])).astype(float)
+        counts = counted.counts(*as_metric_wants(metric, gold, predicted, labels), len(labels)).astype(float)
         return Scorer(counted.value, counts)
     if isinstance(counted, BestThreshold):
         return Scorer(counted.weighted(gold, predicted))
     if metric == "pearson":
         return Scorer(_pearson, _moments(gold, predicted))
     if metric == "spearman":
-        sides = [np.asarray(side, dtype=np.float64) for side in (gold, predicted)]
-        return Scorer(lambda weights: _correlation(*(_ranks(side, weights) for side in sides), weights))
+        one, other = (np.asarray(side, dtype=np.float64) for side in (gold, predicted))
+        return Scorer(lambda weights: _correlation(_ranks(one, weights), _ranks(other, weights), weights))
     if metric == "r2":
         return Scorer(_r2, _errors(gold, predicted))
     if metric == "mean_average_precision":
@@ -121,6 +122,6 @@ def _correlation(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> 
 def _of_draw(task: dict, metric: str, gold, predicted, labels, weights: np.ndarray) -> float:
     """Return a metric of one draw, whose examples are written out as often as they were drawn."""
     rows = np.repeat(np.arange(len(weights)), weights.astype(int))
-    sides = ([side[row] for row in rows] for side in (gold, predicted))
-    value = score(task | {"metrics": [metric]}, *sides, labels)[metric]
+    mine, theirs = ([side[row] for row in rows] for side in (gold, predicted))
+    value = score(task | {"metrics": [metric]}, mine, theirs, labels)[metric]
     return np.nan if value is None else value

@@ -53,14 +53,12 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
             rows += _rows(merged, separate, names, batch, tokens, settings["calls"])
             shown = "; ".join(f"{row['way']}: {1e3 * row['median']:.1f} ms" for row in rows[-2:])
             log(f"{count} tasks, batch {batch}, {tokens} tokens: {shown}")
-    fit = {way: fits([row for row in rows if row["way"] == way]) for way in ("merged", "separate")}
     load = {"before": before, "after": list(os.getloadavg())}
     left_out = sorted(set(abouts) - set(together))
     return {
         "not_measured": left_out,
         "bytes": stored,
         "peak_mib": memory,
-        "seconds_per_layer": fit,
         "load": load,
     }, rows
 
@@ -79,7 +77,7 @@ def _rows(merged: MergedModel, separate: dict[str, Model], names: list[str], bat
         "merged": lambda: _call_merged(merged, inputs, names),
         "separate": lambda: [separate[name]._logits(inputs) for name in names],
     }
-    seconds = {way: [] for way in ways}
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
     with torch.inference_mode():
         for number in range(calls + calls // 10):
             for way, call in ways.items():
@@ -126,25 +124,3 @@ def _memory(folder: Path, singles: dict[str, Path], abouts: dict[str, dict]) -> 
             for task, about in abouts.items():
                 peaks[way] = process.ask(TEXTS[about["reads"]], folders[task], tasks=[task])["peak_mib"]
     return peaks
-
-
-def fits(rows: list[dict]) -> dict[str, dict | None]:
-    """Return for each batch size the line of `_fit`: a larger batch takes less time for a text of as many layers."""
-    batches = sorted({row["batch"] for row in rows})
-    return {str(batch): _fit([row for row in rows if row["batch"] == batch]) for batch in batches}
-
-
-def _fit(rows: list[dict]) -> dict | None:
-    """Return the line of median seconds a text against layers times tokens, and its R2; None for one point.
-
-    It says how far the number of layers is the cost.
-    """
-    layers = np.array([row["layers"] * row["tokens"] for row in rows], dtype=float)
-    seconds = np.array([row["median"] / row["batch"] for row in rows])
-    if len(set(layers)) < 2:
-        return None
-    slope, constant = np.polyfit(layers, seconds, 1)
-    rest = seconds - (constant + slope * layers)
-    of = float(((seconds - seconds.mean()) ** 2).sum())
-    r2 = 1 - float((rest**2).sum()) / of if of else None
-    return {"seconds_a_text": float(constant), "per_layer_and_token": float(slope), "r2": r2}

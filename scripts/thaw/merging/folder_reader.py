@@ -17,6 +17,7 @@ class CountedFolder:
 
     def __init__(self, folder: str):
         spec = importlib.util.spec_from_file_location(f"model_{abs(hash(folder))}", Path(folder) / "model.py")
+        assert spec and spec.loader, "a file of Python has both"
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         self.model = module.Model(folder)
@@ -52,11 +53,12 @@ def peak_memory() -> float:
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # in bytes on macOS
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1024
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())
+    return int(peak) / 1024
 
 
 if __name__ == "__main__":
-    sys.modules["thaw"] = None  # importing it is an error from here on
+    sys.modules["thaw"] = None  # type: ignore[assignment]  # importing it is an error from here on
     folders: dict[str, CountedFolder] = {}
     for line in sys.stdin:
         request = json.loads(line)

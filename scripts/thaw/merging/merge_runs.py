@@ -106,9 +106,9 @@ PLACE = "onnx"
 def texts_of(reads: str) -> list:
     """Return texts of many lengths in the form that a task reads."""
     texts = [" ".join(WORDS[: 1 + n % len(WORDS)]) for n in range(40)]
-    return {"text": texts, "pair": [[text, texts[-1 - n]] for n, text in enumerate(texts)]}.get(
-        reads, [text.split() for text in texts]
-    )
+    if reads == "text":
+        return texts
+    return [[text, texts[-1 - n]] if reads == "pair" else text.split() for n, text in enumerate(texts)]
 
 
 def write_onnx(folder: Path) -> dict[str, dict]:

@@ -3,6 +3,7 @@
 Equal runs give equal bytes, so that adding a task and removing it again leaves the folder as it was.
 """
 
+import inspect
 import shutil
 from pathlib import Path
 
@@ -83,7 +84,8 @@ def finish(pretrained: Pretrained, folder: Path) -> None:
     first = next(iter(OWN_IMPORTS.values()))
     write_text(folder / "model.py", code.replace(f"\n{first}\n", f"\n{place}{first}\n"))
     for module in (resume, standalone_model):
-        shutil.copyfile(module.__file__, folder / Path(module.__file__).name)
+        file = inspect.getfile(module)
+        shutil.copyfile(file, folder / Path(file).name)
     write_text(folder / "README.md", card(pretrained, folder))
     anatomy = pretrained.anatomy
     names = {name: getattr(anatomy, name) for name in ("layers", "form", "parts", "outputs", "owner")}

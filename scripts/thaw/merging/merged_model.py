@@ -17,6 +17,7 @@ import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -38,10 +39,12 @@ class Trunk:
 
     def __init__(self, model: nn.Module, anatomy, depth: int):
         """Keep the first `depth` layers. Args: the whole architecture, with the trunk's tensors; what it is made of."""
-        self.model, self.layers = model, model.get_submodule(anatomy.layers)
+        layers: Any = model.get_submodule(anatomy.layers)
+        self.model, self.layers = model, layers
         for position in range(depth, len(self.layers)):
             self.layers[position] = resume.IdentityLayer(self.layers[position], anatomy.form)
-        self._wanted, self._states = set(), {}
+        self._wanted: set[int] = set()
+        self._states: dict[int, torch.Tensor] = {}
         for boundary, layer in enumerate(self.layers):
             layer.register_forward_pre_hook(
                 lambda layer, inputs, named, n=boundary: self._keep(n, inputs, named), with_kwargs=True
@@ -66,11 +69,13 @@ class OwnLayers:
 
     def __init__(self, model: nn.Module, anatomy, start: int, own: list[int], top: int):
         """Start at a boundary. Args: the layers to run, counted from 1; the boundary that the head reads."""
-        self.model, self.layers = model, model.get_submodule(anatomy.layers)
+        layers: Any = model.get_submodule(anatomy.layers)
+        self.model, self.layers = model, layers
         for position, layer in enumerate(self.layers):
             if position + 1 not in own:
                 self.layers[position] = resume.IdentityLayer(layer, anatomy.form)
-        self._entry, self._read = resume.StateInjector(), []
+        self._entry = resume.StateInjector()
+        self._read: list[torch.Tensor] = []
         resume.truncate_below(model, anatomy, start, self._entry)
         if top < len(self.layers):
             self.layers[top].register_forward_pre_hook(self._stop, with_kwargs=True)
@@ -99,7 +104,7 @@ class TaskBranch(standalone_model.Model):
         self.kind, self.pooling, self.layers = about["head"]["kind"], about["head"]["pooling"], None
         self.frozen, self.own = about["frozen"], about["layers"]
         self.tokenizer, self.device, self.own_layers, self.head = tokenizer, device, own_layers, head
-        self.start: torch.Tensor | None = None
+        self.start = torch.empty(0)  # until `logits` is given one
 
     @property
     def input(self) -> tuple:
@@ -162,7 +167,7 @@ class MergedModel:
         groups: dict[tuple, list[str]] = {}
         for name in names:
             groups.setdefault(self.branches[name].input, []).append(name)
-        predictions = {name: [None] * len(texts) for name in names}
+        predictions: dict[str, list[dict]] = {name: [{}] * len(texts) for name in names}
         for group in groups.values():
             for rows in _batches(texts):
                 for name, some in self._batch([texts[row] for row in rows], group).items():

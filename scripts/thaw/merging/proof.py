@@ -36,9 +36,16 @@ class FreshProcess:
 
     def __enter__(self) -> "FreshProcess":
         self._errors = tempfile.TemporaryFile("w+")
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors, "text": True}
-        command = [sys.executable, "-E", "-P", "-B", folder_reader.__file__]
-        self._process = subprocess.Popen(command, env=self._setting, **pipes)
+        self._process = subprocess.Popen(
+            [sys.executable, "-E", "-P", "-B", folder_reader.__file__],
+            env=self._setting,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        assert self._process.stdin and self._process.stdout, "both are pipes"
+        self._requests, self._replies = self._process.stdin, self._process.stdout
         return self
 
     def __exit__(self, *error) -> None:
@@ -53,9 +60,9 @@ class FreshProcess:
         request = {"folders": [str(folder) for folder in folders], "texts": texts, "tasks": tasks}
         line = ""
         with contextlib.suppress(BrokenPipeError):  # it had ended before the request
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            self._requests.write(json.dumps(request) + "\n")
+            self._requests.flush()
+            line = self._replies.readline()
         if not line.endswith("\n"):
             code = self._end()
             self._errors.seek(0)
@@ -68,13 +75,17 @@ class FreshProcess:
     def _end(self) -> int:
         """Wait until the process has ended, and return its exit code."""
         with contextlib.suppress(BrokenPipeError):  # closing writes what is left of a request
-            self._process.stdin.close()
-        self._process.stdout.close()
+            self._requests.close()
+        self._replies.close()
         return self._process.wait()
 
 
 WORDS = ["A", "few", "words", "and", "a", "few", "more"]
-TEXTS = {"text": [" ".join(WORDS), "another"], "pair": [[" ".join(WORDS), "another"]], "words": [WORDS, ["another"]]}
+TEXTS: dict[str, list] = {
+    "text": [" ".join(WORDS), "another"],
+    "pair": [[" ".join(WORDS), "another"]],
+    "words": [WORDS, ["another"]],
+}
 SAME = 256  # examples that are compared to the bit
 AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
 
@@ -104,7 +115,7 @@ def _task(process: FreshProcess, branch: RunBranch, folder: Path) -> dict:
     some = examples(source, checked(source)[0])[:SAME]
     with tempfile.TemporaryDirectory(prefix=f".{branch.task}.", dir=folder.parent) as single:
         formats.write(source, Path(single))
-        merged, alone = process.ask(some, folder, single, tasks=[branch.task])["replies"]
+        merged, alone = process.ask(some, folder, Path(single), tasks=[branch.task])["replies"]
     same = merged["predictions"][branch.task] == alone["predictions"][""]
     layers, expected = merged["layers"], merged["batches"] * (size.frozen + size.own)
     return {

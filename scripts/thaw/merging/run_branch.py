@@ -6,6 +6,7 @@ L layers. Tensors decide, not the strategy's words: what is equal to the pretrai
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -69,7 +70,7 @@ class Pretrained:
     folder: Path
     about: dict  # its name, and the sha256 of its weights and of its tokenizer
     anatomy: Anatomy
-    config: object
+    config: Any
     tensors: dict[str, torch.Tensor]
     layers: int
 

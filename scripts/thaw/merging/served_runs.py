@@ -52,8 +52,8 @@ def _served_run(point: dict, files: list[Path], spec: dict) -> ServedRun | None:
     Args: a point of a task in the spec of the merge; metrics.json of its runs, one a seed; that spec.
     """
     records = [read_json(file) for file in files]
-    scores = [recorded_score(record, "validation") for record in records]
-    if None in scores or any("diverged" in record["flags"] for record in records):
+    scores = [score for record in records if (score := recorded_score(record, "validation"))]
+    if len(scores) < len(records) or any("diverged" in record["flags"] for record in records):
         return None
     place = spec["seeds"].index(spec["seed"])
     test = recorded_score(records[place], "test")

@@ -5,10 +5,10 @@ import re
 from thaw.core import phrases
 from thaw.declarations.task_types import METRIC_LABELS
 from thaw.statistics.aggregation import FEWEST_OF_INTERVAL
-from thaw.words.numbers import DASH, count, interval, number, operations, points, seconds, short, with_interval
+from thaw.words.numbers import DASH, count, interval, number, operations, points, seconds, short
 
 listing, plural, rate = phrases.listing, phrases.plural, phrases.rate
-__all__ = ["DASH", "count", "interval", "number", "operations", "points", "seconds", "short", "with_interval"]
+__all__ = ["DASH", "count", "interval", "number", "operations", "points", "seconds", "short"]
 
 BASELINE_LABELS = {
     "majority": "Majority class",

@@ -86,21 +86,6 @@ def _transfer(entry: OutputConfig, context: OutputContext) -> str:
     return "it shows scores on other tasks' test sets, and no task of the experiment has transfer_sets: to name them"
 
 
-def _levels(entry: OutputConfig, context: OutputContext) -> str:
-    experiment = context.experiment
-    sizes = [context.catalogue.get("subsets", name, "subsets").rows for name in experiment.subsets]
-    orders: dict[str, set[int | None]] = {}
-    for run in context.runs:
-        if "order" in context.catalogue.get("strategies", run.strategy, "strategies").sweep:
-            orders.setdefault(run.strategy, set()).add(run.value)
-    if len(experiment.seeds) > 1 or len(set(sizes)) < len(sizes) or any(len(points) > 1 for points in orders.values()):
-        return ""
-    return (
-        "it parts the deviation of scores, and the experiment has one seed, one order of the rows and one draw of each "
-        "size; name two seeds, a strategy that sweeps order: or two draws of a subset"
-    )
-
-
 def _claims(entry: OutputConfig, context: OutputContext) -> str:
     if claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs):
         return ""
@@ -172,7 +157,6 @@ REQUIREMENTS = {
     Requirement.ALL_LAYERS: _all_layers,
     Requirement.TRANSFER: _transfer,
     Requirement.ONE_ANSWER: _one_answer,
-    Requirement.LEVELS: _levels,
     Requirement.CLAIMS: _claims,
     Requirement.FULL: _full,
     Requirement.FULL_AND_FROZEN: _full_and_frozen,

@@ -36,9 +36,9 @@ class RowDraws:
     Examples of one group (the sentences of a document, pairs that share a sentence) are drawn together.
     """
 
-    def __init__(self, groups, number: int = DRAWS, random_seed: int = 0):
+    def __init__(self, groups: int | np.ndarray, number: int = DRAWS, random_seed: int = 0):
         """Args: groups [N], the group of each example, or a number N of examples, each a group of its own; D."""
-        self.groups = np.arange(groups) if np.isscalar(groups) else np.unique(groups, return_inverse=True)[1]
+        self.groups = np.arange(groups) if isinstance(groups, int) else np.unique(groups, return_inverse=True)[1]
         self.number, self.random_seed = number, random_seed
 
     def drawn(self) -> Iterator[np.ndarray]:
@@ -209,20 +209,6 @@ def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
         return Interval(value, np.nan, np.nan, 1.0)
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     return Interval(value, float(low), float(high), 1 - len(defined) / len(draws))
-
-
-def student_interval(values) -> tuple[float | None, float | None, float | None]:
-    """Return the mean of some values with the ends of its 95 % CI by Student's t.
-
-    The ends are None with fewer than two values, the mean is None without any.
-    """
-    from scipy.stats import t
-
-    n, mean = len(values), float(np.mean(values)) if len(values) else None
-    if n < 2:
-        return mean, None, None
-    half = float(t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
-    return mean, mean - half, mean + half
 
 
 def least_interval(by_k: dict[int, np.ndarray], full: np.ndarray, share: float) -> tuple[int | None, int | None]:

@@ -21,11 +21,6 @@ def interval(low: float | None, high: float | None, digits: int = 1) -> str:
     return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """Return a number with its interval in print: −1.2 [−2.0, −0.4]; alone where it has none."""
-    return number(value) if low is None else f"{number(value)} {interval(low, high)}"
-
-
 def count(value: float) -> str:
     """Return a count with thin groups: 12 345."""
     return f"{int(value):,}".replace(",", "\u202f")

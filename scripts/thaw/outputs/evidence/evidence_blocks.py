@@ -11,7 +11,7 @@ FIFTHS = ("lowest fifth", "second fifth", "third fifth", "fourth fifth", "highes
 
 def blocks(data: TaskPredictions, cells: list[PredictedCell], most: int) -> dict:
     """Return the parts by name. Args: the examples; what runs predict for them; how many examples are shown."""
-    parts = {"errors": None, "spans": None, "scores": None}
+    parts: dict[str, dict | list | None] = {"errors": None, "spans": None, "scores": None}
     if data.task["type"] == "spans":
         parts["spans"] = _spans(data, cells)
     elif data.is_score:
@@ -45,9 +45,9 @@ def _labels(data: TaskPredictions, cells: list[PredictedCell]) -> dict:
     return {"lines": lines, "matrices": shown, "labels": data.labels, "confusions": confusions}
 
 
-def _percent(score: label_errors.LabelScore) -> tuple[str, str, str]:
+def _percent(score: label_errors.LabelScore) -> list[str]:
     """Return F1, precision and recall in print, x 100."""
-    return tuple(wording.number(100 * value, 0) for value in (score.f1, score.precision, score.recall))
+    return [wording.number(100 * value, 0) for value in (score.f1, score.precision, score.recall)]
 
 
 def _matrix(matrix: np.ndarray) -> list[list[tuple[int, int]]]:

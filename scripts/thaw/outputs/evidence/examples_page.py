@@ -83,7 +83,10 @@ class _Reader:
 
     def __init__(self, results: Path, logs, folder: Path, cells: dict[tuple, list], spec: dict, most: int):
         self.results, self.logs, self.folder, self.cells, self.most = results, logs, folder, cells, most
-        self.labels, self.corpora, self.examples, self.named = spec["labels"], {}, {}, set()
+        self.labels = spec["labels"]
+        self.named: set[str] = set()
+        self.corpora: dict[str, Corpus] = {}
+        self.examples: dict[tuple[str, str], TaskPredictions] = {}
 
     def section(self, rows: aggregate.SummaryRows, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
@@ -97,7 +100,7 @@ class _Reader:
         except (UserError, OSError) as error:  # a dataset that was deleted since must not take the page with it
             log(f"{section['anchor']}: no examples: {error}")
             return section | {"why": str(error)}
-        if not cells:
+        if data is None or not cells:
             return section | {"why": "no run of it has stored predictions"}
         looks = [{"name": cell.name, "strategy": cell.key["strategy"]} for cell in cells]
         blocks = evidence_blocks.blocks(data, cells, self.most)

@@ -1,5 +1,6 @@
 """Errors by label: confusion matrices, precision, recall and F1; of spans by type and by kind."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,7 @@ def frequent_confusions(matrices: list[np.ndarray]) -> list[tuple[int, int]]:
     total = np.sum(matrices, axis=0)
     off = total * (1 - np.eye(len(total), dtype=total.dtype))
     order = np.argsort(-off, axis=None, kind="stable")[:CONFUSIONS]
-    pairs = [tuple(map(int, np.unravel_index(place, off.shape))) for place in order]
+    pairs = [divmod(int(place), len(off)) for place in order]
     return [pair for pair in pairs if off[pair]]
 
 
@@ -60,7 +61,10 @@ class SpanErrors:
 
 def span_errors(data: TaskPredictions, cell: PredictedCell) -> SpanErrors:
     """Return the errors of tags that mark spans (IOB2, see `metrics.spans`)."""
-    kinds, right, predicted, gold = dict.fromkeys(KINDS, 0), {}, {}, {}
+    kinds = dict.fromkeys(KINDS, 0)
+    right: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
+    gold: Counter[str] = Counter()
     bounds = np.searchsorted(data.example, np.arange(len(data.frame) + 1))
     names = np.array([*data.labels, "O"])  # -1, a sentence that was not scored, is the last
     all_gold = [spans(names[data.gold[a:b]]) for a, b in zip(bounds, bounds[1:], strict=False)]
@@ -71,14 +75,13 @@ def span_errors(data: TaskPredictions, cell: PredictedCell) -> SpanErrors:
             same = np.array_equal(values[a:b], data.gold[a:b])
             mine, theirs = all_gold[n], all_gold[n] if same else spans(names[values[a:b]])
             for side, counts in ((mine, gold), (theirs, predicted), (mine & theirs, right)):
-                for name, *_ in side:
-                    counts[name] = counts.get(name, 0) + 1
+                counts.update(name for name, *_ in side)
             for span in mine:
                 kinds[_kind(span, theirs)] += 1
             kinds["invented"] += sum(not any(_overlap(span, other) for other in mine) for span in theirs)
     types = sorted(gold | predicted)
-    counts = (np.array([counts.get(name, 0) for name in types]) for counts in (right, predicted, gold))
-    return SpanErrors(kinds, dict(zip(types, _scores(*counts), strict=True)))
+    of_types = (np.array([counts[name] for name in types]) for counts in (right, predicted, gold))
+    return SpanErrors(kinds, dict(zip(types, _scores(*of_types), strict=True)))
 
 
 def _kind(span: tuple, predicted: set[tuple]) -> str:

@@ -59,7 +59,7 @@ class TaskPredictions:
     @cached_property
     def texts(self) -> list[str]:
         """The columns of texts, or that of words."""
-        return self.corpus.texts or [self.corpus.words]
+        return self.corpus.texts or [str(self.corpus.words)]
 
     @cached_property
     def example(self) -> np.ndarray:
@@ -72,7 +72,9 @@ class TaskPredictions:
     def gold(self) -> np.ndarray:
         """The target of each unit: indices of labels or scores, [U]."""
         targets = self.corpus.targets(self.task, self.split)
-        return np.concatenate([np.asarray(tags, np.int64) for tags in targets]) if self.is_tagged else targets
+        if not self.is_tagged:
+            return np.asarray(targets)
+        return np.concatenate([np.asarray(tags, np.int64) for tags in targets])
 
     def read(self, folder: Path) -> np.ndarray:
         """Return what a run predicts, [U]. Args: its folder."""

@@ -6,6 +6,7 @@ prints in grey. Sizes are inches, at the width of a page's text (7 in), where th
 
 import math
 import textwrap
+from typing import Any
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
@@ -62,14 +63,15 @@ def grid(titles: list[str], wide: int | None = None):
     """Return a figure and one axes per title, `wide` in a row, by default as many as `per_row` says."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     wide = wide or per_row(len(titles))
     high = math.ceil(len(titles) / wide)
     width = PANEL[0] if wide == 3 else 3.2
-    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), dpi=DPI, layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06)
+    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     axes = figure.subplots(high, wide, squeeze=False)
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     for axis, title in zip(axes.flat, titles, strict=False):
         lines = [textwrap.fill(line, int(LETTERS * (width - AXIS_WIDTH))) for line in title.splitlines()]
         axis.set_title("\n".join(lines), loc="left", fontweight="bold", y=1.0)  # a given height spares a search for it
@@ -78,7 +80,7 @@ def grid(titles: list[str], wide: int | None = None):
     return figure, list(axes.flat[: len(titles)])
 
 
-def marks(strategies) -> dict[str, tuple]:
+def marks(strategies) -> dict[Any, tuple]:
     """Return {strategy: (colour, marker)}, by its position among the experiment's strategies."""
     import seaborn
 

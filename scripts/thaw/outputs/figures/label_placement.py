@@ -5,6 +5,7 @@ Boxes are rows of a float array [n, 4]: left, bottom, right, top, in pixels; a "
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Scene:
         self.taken = np.concatenate([self.taken, boxes])
 
 
-def label_points(axis, points: list[tuple[float, float]], texts: list[str], paths=(), colours=()) -> None:
+def label_points(axis, points: Sequence[tuple[float, float]], texts: list[str], paths=(), colours=()) -> None:
     """Label points so that no label covers another label, a point, or a line through the corners of one of `paths`.
 
     Greedy: each label takes the cheapest position around its point, in the order given. A thin line connects a distant
@@ -47,7 +48,7 @@ def label_points(axis, points: list[tuple[float, float]], texts: list[str], path
         label = axis.annotate(texts[i], points[i], **LOOK | ({"color": _dark(colours[i])} if colours else {}))
         extent = label.get_window_extent()
         positions = list(_positions(centres[i], extent.width, extent.height, scale))
-        box, distance = min(positions, key=lambda position: _cost(*position, centres[i], scene))
+        box, distance = min(positions, key=lambda one: _cost(one[0], one[1], centres[i], scene))
         label.anncoords = "offset points"
         label.xyann = tuple(((box[:2] + box[2:]) / 2 - centres[i]) / scale)
         scene.take(box[None])

@@ -108,7 +108,8 @@ def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
 
 def _strategies(axis, rows, marks: dict, positions: dict) -> list[tuple]:
     """Draw the strategies of a panel, and return their points."""
-    fitted, drawn = rows[rows["fitted"]], []
+    fitted = rows[rows["fitted"]]
+    drawn: list[tuple] = []
     for id, (colour, marker) in marks.items():
         points = fitted[(fitted["strategy"] == id) & fitted["mean"].notna()].sort_values("thawed")
         if points.empty:

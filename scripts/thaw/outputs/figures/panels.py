@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs import wording
@@ -15,7 +16,7 @@ from thaw.outputs.render.values import plain, to_csv, write_output
 
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
-REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
+REFERENCE: dict[str, Any] = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
 
 
 @dataclass

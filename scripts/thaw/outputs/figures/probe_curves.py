@@ -14,7 +14,7 @@ PANEL = ["task", "subset", "measure"]
 CHANCE = {"uuas": "Chain of words"}  # what the broken line is, where it is no majority
 MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
 OF_TEXTS = "Accuracy less that on random labels, train × 100"  # of texts, which are scored where they were fitted
-MEASURES |= {"logme": ("LogME, nats a vector", 1)}
+MEASURES |= {"logme": ("LogME, nats a vector", 1), "bound": ("Bits shared with the labels, at least", 1)}
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -37,7 +37,7 @@ def build(data, spec: dict) -> panels.Figure:
         panels.layer_axis(axis, int(rows["layer"].max()))
 
     drawn = panels.grouped(frame, PANEL, lambda cell: "\n".join(names.title_words(cell, "subset")), draw)
-    legend = [panels.entry(_line_name(line._asdict(), names), mark) for line, mark in marks.items()]
+    legend = [panels.entry(_line_name(dict(zip(LINE, line, strict=True)), names), mark) for line, mark in marks.items()]
     chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)
     legend += [panels.entry("; ".join(chance), **panels.REFERENCE)] if majority else []
     return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=True))
@@ -52,7 +52,8 @@ def points(records: list[ProbeRecord], split: str):
     """
     import pandas
 
-    rows, majority = [], {}
+    rows = []
+    majority: dict[tuple, float] = {}
     for record in records:
         main, wanted, cell = record.value("main"), record.split(split), record.cell
         factor = axis_name(main, {})[1]

@@ -23,8 +23,8 @@ def task_panels(summary, labels: dict) -> list[tuple]:
             rows = aggregate.of_column(mine, column)
             if rows.loc[rows["fitted"], "mean"].notna().any():
                 mark = f" {wording.MISSING}" if rows["missing"].any() else ""
-                parts = [name, column.label + mark, wording.SYNTHETIC if column.synthetic else ""]
-                shown.append(("\n".join(part for part in parts if part), column, rows))
+                words = [name, column.label + mark, wording.SYNTHETIC if column.synthetic else ""]
+                shown.append(("\n".join(word for word in words if word), column, rows))
     return shown
 
 

@@ -39,8 +39,8 @@ def summarise(runs, shown: str, order: dict):
     Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns besides
     the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without), undefined
     (without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), fitted, baseline,
-    thawed, embeddings, pairs, flops, parameters, memory, inference (operations of one prediction), updates, and as
-    a median, since a machine that stalls in one training would make all others look cheap: price, in seconds, see
+    thawed, embeddings, pairs, flops, parameters, memory, inference (operations of one prediction), and as a
+    median, since a machine that stalls in one training would make all others look cheap: price, in seconds, see
     `price.price`. Rows are in the order given.
     """
     runs = runs.assign(price=price(runs))
@@ -79,7 +79,6 @@ def summarise(runs, shown: str, order: dict):
         parameters=("trained_parameters", "mean"),
         memory=("peak_memory_mb", "max"),
         inference=("inference_flops", "mean"),
-        updates=("updates", "mean"),
     ).reset_index()
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"

@@ -112,7 +112,8 @@ def _operations(encoder: Path, tokens: dict, parts: set[int | str], rows: dict[s
     config = encoder / "config.json"
     if not config.is_file():
         return float("nan")
-    shape, texts, lengths = Shape.of(read_json(config)), 2 if tokens.get("apart") else 1, Counter()
+    shape, texts = Shape.of(read_json(config)), 2 if tokens.get("apart") else 1
+    lengths: Counter[int] = Counter()
     highest = max(part if isinstance(part, int) else shape.layers for part in parts)
     for split, count in rows.items():
         facts = tokens["splits"][split]

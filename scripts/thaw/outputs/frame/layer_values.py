@@ -1,17 +1,15 @@
-"""What probes say of each layer: scores with their baseline, how much runs changed, and mutual information."""
+"""What probes say of each layer: scores with their baseline, and mutual information."""
 
 from collections.abc import Iterator
 
-from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, over_seeds
+from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds
 
 SCORE = ["task", "subset", "probe", "measure"]
 ENCODER = ["encoder", "run"]
 # Further scores of a probe with a row of their own.
 MORE = {"uuas": ["dspr", "nspr", "root"]}
-CHANGE = ["task", "subset", "encoder", "probe", "run", "against", "measure", "layer"]
 
 
 def scores(records: list[ProbeRecord], split: str):
@@ -45,27 +43,6 @@ def score_name(key: dict, names: Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
     words = names.title_words(key, "subset") + names.probe_if_several(key, "task", "measure")
     return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"
-
-
-def changes(records: list[ProbeRecord]):
-    """Return a row for each run, layer and what it is compared with: mean, sd, low, high and number of seeds.
-
-    Low and high are the range. Raises UserError where nothing was measured.
-    """
-    import pandas
-
-    rows = []
-    for record in records:
-        kind = record.value("main")
-        for end in record.value("layers"):
-            (values,) = end["scores"].values()
-            common = {**record.cell, "measure": kind, "layer": end["layer"]}
-            for against, name in ((PRETRAINED, kind), (BETWEEN_SEEDS, BETWEEN_SEEDS)):
-                rows.append(common | {"against": against, "value": values[name]})
-    if not rows:
-        raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
-    groups = pandas.DataFrame(rows).astype({"value": float}).groupby(CHANGE, sort=False)["value"]
-    return groups.agg(mean="mean", sd="std", low="min", high="max", seeds="count").reset_index()
 
 
 def bits(records: list[ProbeRecord], split: str, estimators: list[str]):

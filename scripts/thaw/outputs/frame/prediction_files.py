@@ -1,6 +1,7 @@
 """The predictions of runs, read from their folders, as functions of resampled examples."""
 
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -66,15 +67,16 @@ class PredictionFiles:
             gold.append(select_rows(self._targets(task, part), rows))
         return scorer(task, metric, joined(gold), joined(predictions), labels)
 
-    def resampled(self, terms: list[tuple[float, object]], metric: str, split: str) -> Resampled:
+    def resampled(self, terms: list[tuple[float, Any]], metric: str, split: str) -> Resampled:
         """Return the mean over seeds of a weighted sum of scores, and its draws.
 
         Args: terms of (weight, rows of runs.csv), a row for each seed in one order; a term with a single row, as of a
         baseline, counts for every seed. The examples drawn are the same for all tasks of a corpus.
         """
         by_row = [self.by_row(rows, metric, split) for _, rows in terms]
-        scores = sum(times * rows["value"].to_numpy(np.float64) for times, rows in terms)
-        drawn = sum(times * part for (times, _), part in zip(terms, by_row, strict=True))
+        zero = np.zeros(1)
+        scores = sum((times * rows["value"].to_numpy(np.float64) for times, rows in terms), zero)
+        drawn = sum((times * part for (times, _), part in zip(terms, by_row, strict=True)), zero)
         return resampled(scores, drawn, self.count(terms[0][1], split), paired=len(terms) > 1)
 
     def count(self, rows, split: str) -> int:

@@ -47,9 +47,12 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
     names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
     names |= {name: wording.BASELINE_LABELS[name] for name in BASELINES}
     title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
+    subset, encoder, head = of.group
     return TaskAnswer(
         of.task,
-        *of.group,
+        subset,
+        encoder,
+        head,
         f"{title}, {group}" if group else title,
         columns[0].metric,
         decision,

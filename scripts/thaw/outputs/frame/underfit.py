@@ -33,7 +33,7 @@ def underfit_runs(runs: Iterable[tuple[Path, dict]]) -> set[Path]:
     for folder, record in records.items():
         if not _ends_converged(record):
             learnt, probe = _learnt(record), probes.get(places[folder])
-            behind = None not in (learnt, probe) and probe - learnt > MARGIN
+            behind = learnt is not None and probe is not None and probe - learnt > MARGIN
             if behind or ((learnt is None or learnt < LEARNT) and _still_rises(folder, record)):
                 weak.add(folder)
     return weak

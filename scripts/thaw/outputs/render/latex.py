@@ -6,6 +6,8 @@ padded to the longest one, an invisible one takes the place of none, and marks t
 their own below the scores.
 """
 
+from collections.abc import Sequence
+
 from thaw.outputs import wording
 from thaw.outputs.render.typed_table import Row, Table
 
@@ -71,8 +73,8 @@ def _closing(table: Table) -> list[str]:
     if table.sentences:
         notes = wording.tex(" ".join(table.notes))
         return [r"\end{longtable}", f"\\par\\smallskip\\footnotesize {notes}", r"\endgroup"]
-    notes = [f"\\item {wording.tex(note)}" for note in table.short_notes or table.notes]
-    listed = [r"\begin{tablenotes}[flushleft]\footnotesize", *notes, r"\end{tablenotes}"] if notes else []
+    items = [f"\\item {wording.tex(note)}" for note in table.short_notes or table.notes]
+    listed = [r"\begin{tablenotes}[flushleft]\footnotesize", *items, r"\end{tablenotes}"] if items else []
     return [r"\end{tabular}", *listed, r"\end{threeparttable}", f"\\end{{{_float(table)}}}"]
 
 
@@ -91,7 +93,7 @@ def _longest(cell) -> str:
     return max((cell.text, cell.interval, cell.below), key=len)
 
 
-def _need(column: tuple[str, ...]) -> float:
+def _need(column: Sequence[str]) -> float:
     """Return the relative width of a column of texts, so that no word is broken."""
     longest = max(len(word) for text in column for word in text.split())
     return max(max(map(len, column)) ** 0.5, 0.55 * longest)
@@ -114,7 +116,7 @@ def _row(row: Row, widest: list[str]) -> str:
     small = [
         " & ".join(f"\\scriptsize {{{text}}}" if text else "" for text in ["", *texts]) for texts in below if any(texts)
     ]
-    return "\n".join([line, *(f"{texts}{END}" for texts in small)]) + "[2pt]" * bool(small)
+    return "\n".join([line, *(f"{text}{END}" for text in small)]) + "[2pt]" * bool(small)
 
 
 def _cell(cell, widest: str) -> str:

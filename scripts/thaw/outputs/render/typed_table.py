@@ -1,7 +1,7 @@
 """A table as typed values: rows of cells, each with value, interval, unit, runs and flags; `formats` writes it."""
 
 import dataclasses
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass, field
 
 from thaw.decision import record
 from thaw.outputs import wording
@@ -157,11 +157,11 @@ class Table:
         fields = {name: content[name] for name in names}
         columns = [Column(**column) for column in content["columns"]]
         groups = [
-            Group(group["name"], *([_row(row) for row in group[part]] for part in ("rows", "baselines")))
+            Group(group["name"], [_row(row) for row in group["rows"]], [_row(row) for row in group["baselines"]])
             for group in content["groups"]
         ]
-        parts = {part: [_row(row) for row in content[part]] for part in ("baselines", "external")}
-        return cls(columns=columns, groups=groups, **fields, **parts)
+        baselines, external = ([_row(row) for row in content[part]] for part in ("baselines", "external"))
+        return cls(columns=columns, groups=groups, baselines=baselines, external=external, **fields)
 
     @property
     def content(self) -> dict:
@@ -202,9 +202,7 @@ class Table:
         return [{"failed": self.failed}] if self.failed else [plain(one) for row in self.rows for one in row.records]
 
 
-_DEFAULTS = {
-    one.name: one.default if one.default is not MISSING else one.default_factory() for one in dataclasses.fields(Cell)
-}
+_DEFAULTS = vars(Cell())
 
 
 def _rows(rows: list[Row]) -> list[dict]:

@@ -50,7 +50,8 @@ def subsets(spec: dict) -> list[str]:
 
     Draws that are shown as one have one sentence. Args: spec of the report.
     """
-    lines, divided, first = [], {}, spec.get("first_draws", {})
+    lines, first = [], spec.get("first_draws", {})
+    divided: dict[str, list[str]] = {}
     for name, entry in spec["subsets"].items():
         if first.get(name, name) != name:
             continue
@@ -104,7 +105,8 @@ def claims(records: list[dict]) -> str:
 
 def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     """Return (strategies, how they encode sentence pairs) from a summary on test."""
-    names, read = {}, summary[summary["fitted"] & summary["pairs"].isin(["joint", "separate"])]
+    read = summary[summary["fitted"] & summary["pairs"].isin(["joint", "separate"])]
+    names: dict[str, list[str]] = {}
     for strategy, rows in read.groupby("strategy", sort=False):
         views: dict = {}
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():

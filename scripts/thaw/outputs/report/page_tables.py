@@ -1,5 +1,7 @@
 """The tables that the report has of its own: truncated texts, scores by split, costs, missing results, all runs."""
 
+import dataclasses
+
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
@@ -10,7 +12,8 @@ SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "t
 
 def table(id: str, caption: str, titles, rows: list[Row], of: str = "Strategy") -> Table:
     """Return a table of one group. Args: titles of its columns, each a text or (text, what is said below it)."""
-    columns = [aggregate.Column("", "", *((title, "") if isinstance(title, str) else title), False) for title in titles]
+    both = [(title, "") if isinstance(title, str) else title for title in titles]
+    columns = [aggregate.Column("", "", title, below, False) for title, below in both]
     return Table(id, caption, columns, [Group("", rows)], of=of)
 
 
@@ -19,7 +22,7 @@ def cuts(lines: list[dict]) -> Table:
     rows = []
     for line in lines:
         by_label = ", ".join(f"{label} {wording.count(count)}" for count, label in line["labels"])
-        cells = [said(line[name]) for name in ("encoder", "view", "split")]
+        cells: list[Cell | None] = [said(line[name]) for name in ("encoder", "view", "split")]
         cells += [Cell(line["cut"], "count"), Cell(100 * line["cut"] / line["examples"], "%"), said(by_label)]
         rows.append(Row(line["task"], cells))
     titles = ("Encoder", "View", "Split", "Truncated", "Share", "By label")
@@ -39,10 +42,10 @@ def by_split(runs, summary, columns, labels: dict) -> list[dict]:
         rows = []
         for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
             known = [means.get((*aggregate.row_key(row), split)) for split in splits]
-            link = {"link": row_anchor(row)}
-            cells = [Cell(value, runs=row.seeds, missing=int(not row.seeds), **link) for value in known]
+            link, missing = row_anchor(row), int(not row.seeds)
             cells = [
-                cell if row.seeds == 0 or value is not None else None for cell, value in zip(cells, known, strict=True)
+                Cell(value, runs=row.seeds, missing=missing, link=link) if missing or value is not None else None
+                for value in known
             ]
             rows.append(_row(row, cells, groups, labels))
         label = wording.task_name(labels, task)
@@ -59,26 +62,26 @@ def costs(summary, columns, labels: dict) -> Table:
     fitted = summary[summary["fitted"]].sort_values("rank", kind="stable")
     for _, part in fitted.groupby(aggregate.ROW, sort=False):
         by_task = {row.task: row for row in part.itertuples()}
-        cells = [Cell(part["parameters"].mean(), "short"), Cell(part["memory"].max(), "MB")]
-        for task in tasks:
-            row = by_task.get(task)
-            text = f"{wording.seconds(row.price)}; {wording.short(row.flops)}" if row else ""
-            shown = (
-                said(text if row and row.seeds else "", row and row.price, missing=int(not row.seeds)) if row else None
-            )
-            cells.append(shown)
-            if shown:
-                shown.link = row_anchor(row)
+        cells: list[Cell | None] = [Cell(part["parameters"].mean(), "short"), Cell(part["memory"].max(), "MB")]
+        cells += [_cost(by_task[task]) if task in by_task else None for task in tasks]
         rows.append(_row(next(part.itertuples()), cells, groups, labels))
-    titles = ["Parameters", "Memory", *((wording.task_name(labels, task), "price; FLOPs") for task in tasks)]
+    names = [wording.task_name(labels, task) for task in tasks]
+    titles = ["Parameters", "Memory", *((name, "price; FLOPs") for name in names)]
     caption = (
         "Cost of one run: trainable parameters, as a mean over tasks; peak memory, the largest over tasks and seeds; "
         "and per task the price, the median, and training FLOPs, the mean over seeds."
     )
     made = table("cost_table", caption, titles, rows)
-    for column, task in zip(range(2, len(titles)), tasks, strict=True):
-        made.columns[column] = aggregate.Column(task, "", *titles[column], False)
+    made.columns[2:] = [
+        dataclasses.replace(column, task=task) for column, task in zip(made.columns[2:], tasks, strict=True)
+    ]
     return made
+
+
+def _cost(row) -> Cell:
+    """Return the price and the FLOPs of a strategy on a task."""
+    text = f"{wording.seconds(row.price)}; {wording.short(row.flops)}" if row.seeds else ""
+    return said(text, row.price, missing=int(not row.seeds), link=row_anchor(row))
 
 
 def missing(lines: list[dict]) -> Table:

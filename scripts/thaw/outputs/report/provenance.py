@@ -30,8 +30,7 @@ def circumstances(present, results) -> list[dict]:
             facts[SIZE] = f"{wording.plural(hardware['cores'], 'core')}, {hardware['memory_gib']:g} GiB of memory"
         ended = datetime.fromisoformat(record["date"])
         times = {"started": ended - timedelta(seconds=record["seconds"]["total"]), "ended": ended}
-        times["fit"] = _fit(row)
-        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts} | times)
+        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts, "fit": _fit(row)} | times)
     return rows
 
 
@@ -70,10 +69,10 @@ def differences(runs: list[dict]) -> list[dict]:
     for what, having in values(runs).items():
         if what in ("thaw", SIZE):
             continue
-        (usual, most), *others = having.items()
+        (usual, most), *unusual = having.items()
         others = [
             {"value": value, "folders": folders, "anchor": f"{what}_{i}" if len(folders) > NAMED else None}
-            for i, (value, folders) in enumerate(others)
+            for i, (value, folders) in enumerate(unusual)
         ]
         rows += [{"what": what, "usual": usual, "count": len(most), "others": others}] if others else []
     return rows

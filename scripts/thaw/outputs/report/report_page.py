@@ -192,8 +192,12 @@ def _counts(summary, fitted, present, spec: dict) -> dict:
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
     over = methods.seeds_of(summary)
-    over["unit"] = draws.unit(spec.get("first_draws", {}), over["most"])
-    return axes | over | {"seeds": seeds, "planned": planned, "runs": there, "preparatory": spec.get("preparatory", 0)}
+    unit = draws.unit(spec.get("first_draws", {}), over["most"])
+    return (
+        axes
+        | over
+        | {"unit": unit, "seeds": seeds, "planned": planned, "runs": there, "preparatory": spec.get("preparatory", 0)}
+    )
 
 
 def cell_files(runs, results, first: dict[str, str]) -> dict[str, str]:

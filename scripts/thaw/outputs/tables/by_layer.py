@@ -1,25 +1,25 @@
-"""Tables by layer, a column for each: scores of probes, what runs changed, and mutual information with the labels."""
+"""Tables by layer, a column for each: scores of probes, and mutual information with the labels."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import ceil
+from typing import Any
 
 from thaw.declarations.probe_options import WORD_EMBEDDINGS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.outputs import wording
-from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, changes, score_name, scores
+from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, score_name, scores
 from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PRETRAINED, PROBED, ProbeRecord, run_names
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 
-MEASURE = ["task", "subset", "encoder", "probe", "measure"]
-AGAINST = {PRETRAINED: "with pretrained", BETWEEN_SEEDS: "two seeds"}
 BITS = {
     "bound": "Lower bound",
     "edge": "EDGE",
     "edge_shuffled": "EDGE, shuffled labels",
     "kmeans": "k-means",
     "kmeans_shuffled": "k-means, shuffled labels",
+    "with_last": "Last layer, binned",
 }
 NOISE = "†"
 LAYER_0 = "Layer 0: the output of the embeddings."
@@ -32,7 +32,7 @@ def build(data, spec: dict) -> Table:
     """
     frame = scores(data.probes, spec["split"])
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
-    parts = [
+    parts: list[tuple[list[str], Callable]] = [
         (ENCODER, lambda cell: ", ".join(names.several(cell, *ENCODER))),
         (SCORE, partial(score_name, names=names)),
     ]
@@ -55,34 +55,6 @@ def build(data, spec: dict) -> Table:
     return _table(spec, frame, parts, notes, bold=True, last=last)
 
 
-def build_changes(data, spec: dict) -> Table:
-    """Return rows for each strategy: a measure of what it changed, and the same between two seeds of it.
-
-    Measures have no common unit, so each has a group of its own. Raises UserError where nothing was measured.
-    """
-    frame = changes(data.probes).drop(columns=["low", "high"])
-    frame.loc[frame["measure"] == "weight_distance", ["mean", "sd"]] *= 100
-    frame.loc[(frame["against"] == BETWEEN_SEEDS) & (frame["seeds"] == 2), "sd"] = float("nan")  # it is one pair
-    names = Names(spec, frame, run_names(data.probes, spec["labels"]))
-
-    def measure_name(cell: dict) -> str:
-        words = names.title_words(cell, "subset", "encoder")
-        unit = ", % of the norm" * (cell["measure"] == "weight_distance")
-        return f"{', '.join(words)}: {names.of('probe', cell['probe'])}{unit}"
-
-    parts = [
-        (MEASURE, measure_name),
-        (["run", "against"], lambda cell: f"{names.of('run', cell['run'])}, {AGAINST[cell['against']]}"),
-    ]
-    notes = [
-        f"Each layer of an adapted encoder and of the pretrained one, {_over_seeds(frame)}. A similarity (CKA, RSA, "
-        f"SVCCA, cosine) of 1 is no change; states and attention are those of validation. {LAYER_0}",
-        "Two seeds: the same measure between each run and the next one, which differ in their seed alone; two runs are "
-        "one pair, without a standard deviation. Where both rows are alike, seeds alone make as large a difference.",
-    ]
-    return _table(spec, frame, parts, notes, digits=2)
-
-
 def build_information(data, spec: dict) -> Table:
     """Return what each layer shares with the labels, in bits: the lower bound, both estimates, and shuffled labels."""
     frame = bits(data.probes, spec["split"], list(BITS))
@@ -100,6 +72,8 @@ def build_information(data, spec: dict) -> Table:
         f"standard error over rows, mean over seeds, is at most {wording.number(most, 2)}. EDGE and k-means: "
         "estimates, adjusted for those of shuffled labels. One below the bound shows the bias of the estimator.",
     ]
+    if (frame["estimator"] == "with_last").any():
+        notes.append("Last layer: bits that a layer shares with the clusters of the last one; binned, not absolute.")
     if (frame["flag"] != "").any():
         notes.append(f"{NOISE}: not distinguishable from 0, as it is within the range of 95 % of the shuffles.")
     return _table(spec, frame, parts, notes, digits=2, last=("H(labels)", "entropy"))
@@ -122,7 +96,7 @@ def _table(spec: dict, frame, parts: list[tuple[list[str], Callable]], notes: li
     return Table.of_spec(spec, titles, groups, notes, of="Layer")
 
 
-def _by(frame, columns: list[str]) -> Iterator[tuple[dict, object]]:
+def _by(frame, columns: list[str]) -> Iterator[tuple[dict, Any]]:
     """Yield the values of some columns as a dict, and the rows that have them."""
     for key, part in frame.groupby(columns, sort=False):
         yield dict(zip(columns, key, strict=True)), part

@@ -6,6 +6,7 @@ A subset is another size or draw of the training rows, never another seed.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN, WITHIN, Difference
 from thaw.declarations.splits import RESERVED
@@ -35,7 +36,7 @@ def build(data, spec: dict) -> Table:
     names, entries, on_reserved = spec["labels"], spec["findings"], spec.get("by_task") == RESERVED
     subsets = dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
     results = shown = tested(data, entries, subsets)
-    titles, cells = ("By task",), [[_detail(*pair, names)] for pair in zip(entries, results, strict=True)]
+    titles, cells = ["By task"], [[_detail(*pair, names)] for pair in zip(entries, results, strict=True)]
     if spec.get("by_task"):
         shown = [[one for one in own if (one.test["split"] == RESERVED) == on_reserved] for own in results]
         titles, cells = _by_task(shown, [*spec["order"].get("tasks", []), *data.runs["task"]], names)
@@ -53,8 +54,7 @@ def build(data, spec: dict) -> Table:
     if spec.get("by_task"):
         where = "reserved rows" if on_reserved else "test splits"
         notes.insert(0, f"Answer: on all splits; by task on {where}. Empty: not claimed of the task.")
-    titles = ("Paper", "Answer", *titles)
-    return Table.of_spec(spec, titles, list(groups.values()), notes, of="Claim", sentences=True)
+    return Table.of_spec(spec, ["Paper", "Answer", *titles], list(groups.values()), notes, of="Claim", sentences=True)
 
 
 def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Tested]]:
@@ -64,7 +64,8 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     """
     runs = data.runs[data.runs["kind"] == "run"]
     places = list(runs[["task", "subset", "split"]].drop_duplicates().itertuples(index=False, name=None))
-    cases, results = [], [[] for _ in entries]
+    results: list[list[Tested]] = [[] for _ in entries]
+    cases = []
     for index, entry in enumerate(entries):
         for test in (test | {"subset": subset} for test in entry.get("tests", []) for subset in subsets):
             if (test["task"], test["subset"], test["split"]) in places:
@@ -82,7 +83,7 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     return results
 
 
-def _sides(runs, encoder: str, test: dict) -> list[tuple[float, object]]:
+def _sides(runs, encoder: str, test: dict) -> list[tuple[float, Any]]:
     """Return the weight and the rows of each term of a test."""
     rows = runs[(runs["metric"] == test["metric"]) & (runs["split"] == test["split"])]
     place = (test["task"], test["subset"], encoder)
@@ -147,7 +148,8 @@ def _records(entry: dict, own: list[Tested]) -> list[dict]:
     """Return what the CSV says of a claim: a line for each test, or one that says why there is none."""
     margin = " ".join(f"{key} {entry[key]}" for key in ("above", "within") if key in entry)
     records = []
-    for one in own or [None]:
+    tests: list[Tested | None] = [*own] or [None]
+    for one in tests:
         test, difference = (one.test, one.difference) if one else ({}, None)
         record = {"finding": entry["id"], **{name: entry[name] for name in ("claim", "paper", "encoder")}}
         record |= {name: test.get(name, "") for name in ("task", "subset", "split", "metric")} | {"margin": margin}

@@ -27,8 +27,8 @@ def build(data, spec: dict) -> Table:
             layers_of = said(f"{one['frozen']} + {one['own']}")
             row = Row(label, [said(strategy), layers_of, validation, Cell(one["test"]), said("")])
             rows.append(_linked(row, _shown_anchor(one["run"], data.runs), 2))
-        known = [one["test"] for one in tasks.values() if one["test"] is not None]
-        mean = sum(known) / len(known) if known else None
+        scored = [one["test"] for one in tasks.values() if one["test"] is not None]
+        mean = sum(scored) / len(scored) if scored else None
         for reads, group in layers["by_input"].items():
             names = wording.listing(wording.task_name(spec["labels"], task) for task in group["tasks"])
             rows.append(_whole(f"Layers, {reads}: {names}", group["executed"], group["of"]))
@@ -106,7 +106,8 @@ def _title(subset: str, encoder: str, name: str, spec: dict) -> str:
 def _linked(row: Row, anchor: str, first: int) -> Row:
     """Let the cells of a row, from the first one with a number, lead to the results behind them."""
     for cell in row.cells[first:]:
-        cell.link = anchor if cell.text else ""
+        if cell and cell.text:
+            cell.link = anchor
     return row
 
 

@@ -37,7 +37,7 @@ def _row(answer: TaskAnswer, arm) -> Row:
     decision, away = answer.decision, arm.difference
     taken, cell = arm.name == decision.taken, answer.cell_of(arm.name)
     link = cell_anchor(answer.task, {"kind": "run"} | cell) if cell else ""
-    cells = [
+    cells: list[Cell | None] = [
         Cell(arm.estimate, best=taken, link=link),
         said("", away.value) if taken else Cell(away.value, low=away.low, high=away.high),
         Cell(100 * arm.chance, "%", digits=0),

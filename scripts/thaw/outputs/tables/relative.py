@@ -1,6 +1,7 @@
 """A table of every strategy less one of them: the difference, its price, and how far it gets from a start. D draws."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from thaw.statistics.bootstrap import Interval, Resampled, interval
 class Compared:
     """A strategy less the reference: its row of the summary, the prices of both, and its share of the way in %."""
 
-    row: object
+    row: Any
     difference: Difference
     seeds: int
     flags: list[str]
@@ -73,7 +74,7 @@ def _compared(fitted, contrasts: Contrasts, spec: dict) -> list[Compared]:
         way = known.get((first, row.split)) if start and row.strategy != start else None
         if way and way.answer == LOWER:
             share = _share(*contrasts.sides([first, *reversed(cells)], row.split))
-        flags = contrasts.flags(cells, row.split)
+        flags = contrasts.flags([*cells], row.split)
         both = prices[cells[0]], prices[cells[1]]
         compared.append(Compared(row, difference, mean.spread.seeds, flags, both, share))
     return compared

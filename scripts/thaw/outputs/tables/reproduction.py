@@ -80,17 +80,20 @@ class Measured:
             for column, cell in enumerate(row["cells"]):
                 if "at" in cell:
                     made = self._least(cell, row["least"]) if "sweep" in cell else self._score(cell["at"], column)
-                    numbers |= {(index, column): made} if made else {}
+                    if made:
+                        numbers[index, column] = made
         for index, row in enumerate(self.comparison["rows"]):
             for column in range(len(self.scales)) if "minus" in row else ():
-                pair = [numbers.get((other, column)) for other in row["minus"]]
-                numbers |= {(index, column): self._difference(*pair, self.scales[column])} if all(pair) else {}
+                first, second = (numbers.get((other, column)) for other in row["minus"])
+                if first and second:
+                    numbers[index, column] = self._difference(first, second, self.scales[column])
         for column, entry in enumerate(self.comparison["columns"]):
             others = [other for other, one in enumerate(self.comparison["columns"]) if not one["over"]]
             for index, row in enumerate(self.comparison["rows"]) if entry["over"] else ():
-                parts = [numbers.get((index, other)) for other in _counted(row, others)]
+                places = [(index, other) for other in _counted(row, others)]
                 way = {"mean": lambda *x: np.mean(x, axis=0), "most": lambda *x: np.max(x, axis=0)}[entry["over"]]
-                numbers |= {(index, column): _combined(parts, way)} if all(parts) else {}
+                if all(place in numbers for place in places):
+                    numbers[index, column] = _combined([numbers[place] for place in places], way)
         return numbers
 
     def _score(self, at: list[str], column: int) -> Reproduced | None:
@@ -109,7 +112,7 @@ class Measured:
         """Return one number less another, over the seeds that both have; an ensemble has no seeds of its own."""
         if first.rows is None or second.rows is None or first.rows[1:] != second.rows[1:]:
             return _combined([first, second], np.subtract)
-        sides = [one.rows[0].sort_values("seed") for one in (first, second)]
+        sides = [rows.sort_values("seed") for rows in (first.rows[0], second.rows[0])]
         if all((side["kind"] == "run").all() for side in sides):
             shared = set(sides[0]["seed"]) & set(sides[1]["seed"])
             sides = [side[side["seed"].isin(shared)] for side in sides]
@@ -131,22 +134,24 @@ class Measured:
 
         None if a run is missing, or if the 95 % CI of the full model contains the score of the majority class.
         """
-        at, rule = cell["at"], AGGREGATIONS[self.comparison["aggregation"]]
+        at, of_seeds = cell["at"], AGGREGATIONS[self.comparison["aggregation"]]
         full = self._rows([*at[:3], cell["full"], "base", *at[5:]])
         points = {k: self._rows([*at[:4], name, *at[5:]]) for name, k in cell["sweep"].items()}
-        if full.empty or any(rows.empty for rows in points.values()) or rule(full["value"]) <= 0:
+        middle, by_paper = mean(full["value"]), of_seeds(full["value"])
+        if middle is None or not by_paper or by_paper < 0 or any(rows.empty for rows in points.values()):
             return None
         whole = self.predictions.draws(full, *at[5:])
-        if interval(mean(full["value"]), whole).low <= self._chance(at):
+        lowest = interval(middle, whole).low
+        if lowest is not None and lowest <= self._chance(at):
             self.near_chance[at[0]] = None
             return None
-        lasting = least_lasting({k: mean(rows["value"]) for k, rows in points.items()}, mean(full["value"]), share)
-        by_rule = least({k: rule(rows["value"]) for k, rows in points.items()}, rule(full["value"]), share)
+        lasting = least_lasting({k: mean(rows["value"]) for k, rows in points.items()}, middle, share)
+        by_rule = least({k: of_seeds(rows["value"]) for k, rows in points.items()}, by_paper, share)
         drawn = {k: self.predictions.draws(rows, *at[5:]) for k, rows in points.items()}
         ends = least_interval(drawn, whole, share)
-        beyond = [np.nan if value is None else float(value) for value in (lasting, by_rule, *ends)]
+        value, rule, low, high = (np.nan if k is None else float(k) for k in (lasting, by_rule, *ends))
         behind = {anchor: cell for rows in (full, *points.values()) for anchor, cell in _behind(rows).items()}
-        return Reproduced(*beyond, len(full), behind=behind)
+        return Reproduced(value, rule, low, high, len(full), behind=behind)
 
     def _chance(self, at: list[str]) -> float:
         """Return the score of the majority class, 0 if it is undefined or not part of the experiment."""
@@ -209,7 +214,7 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels:
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
         lines["difference"] = [_difference(*entry, labels) for entry in every]
-    return [Row(name, cells) for name, cells in lines.items()]
+    return [Row(name, [*cells]) for name, cells in lines.items()]
 
 
 def _printed(value: float | None) -> str:

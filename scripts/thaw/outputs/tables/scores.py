@@ -16,11 +16,8 @@ from thaw.outputs.tables import footnotes
 
 KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row of scores, in the order of its CSV
 COSTS = {  # option: column of a summary, label, what it is of, unit of its cells; means over the tasks of the table
-    "updates": ("updates", "Updates", "", "count"),
     "seconds": ("price", "Price", "a run", "s"),
-    "memory": ("memory", "Memory", "peak", "MB"),
     "parameters": ("parameters", "Parameters", "trainable", "short"),
-    "share": ("price", "Price", "% of full", ""),
 }
 
 
@@ -127,8 +124,9 @@ def _add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
 def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> None:
     """Mark in each column what the decision takes, and what is open against it. Args: rows of one group; by task."""
     for index, column in enumerate(columns):
-        answer = known.get(column.task)
-        arms = {answer.points.get(arm.name): arm for arm in answer.decision.arms} if answer else {}
+        if not (answer := known.get(column.task)):
+            continue
+        arms = {answer.points.get(arm.name): arm for arm in answer.decision.arms}
         for row, cell in _scored(rows, index):
             if arm := arms.get((row.key["strategy"], row.key["variant"])):
                 cell.best = arm.name == answer.decision.taken
@@ -138,7 +136,7 @@ def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> Non
 def _interval_notes(rows: list[Row], fewest: int) -> list[str]:
     """Return what brackets, bold and marks mean. Args: rows of all groups; the fewest seeds of a run."""
     cells = [cell for row in rows for cell in row.cells if cell]
-    lines = [f"In brackets the 95 % CI ({wording.ci_over(fewest, max(cell.runs for cell in cells))})."]
+    lines = [f"In brackets the 95 % CI ({wording.ci_over(fewest, max(cell.runs or 0 for cell in cells))})."]
     if any(cell.best for cell in cells):
         lines.append("Bold: what the decision takes by validation.")
     if any(cell.open for cell in cells):
@@ -150,34 +148,16 @@ def _interval_notes(rows: list[Row], fewest: int) -> list[str]:
 
 
 def _costs(row: Row, names: list[str], summarised: aggregate.SummaryRows) -> list[Cell]:
-    """Return the costs of a strategy over the tasks that it was run on; blank where a run did not note them.
-
-    Its share is of full fine-tuning's price there.
-    """
+    """Return the costs of a strategy, means over the tasks that it was run on."""
     runs = [run for run in summarised.runs(tuple(row.key[name] for name in aggregate.GROUP)) if run.seeds > 0]
-    own = _by_task(run for run in runs if (run.strategy, run.variant) == (row.key["strategy"], row.key["variant"]))
-    rank = min((run.rank for run in runs if run.embeddings), default=None)
-    full = _by_task(run for run in runs if run.embeddings and run.rank == rank)
+    point = row.key["strategy"], row.key["variant"]
+    # a task that is tested on several splits counts once
+    by_task = {run.task: run for run in runs if (run.strategy, run.variant) == point}
     cells = []
-    for name in names:
-        column, _, _, unit = COSTS[name]
-        value = _mean([getattr(run, column) for run in own.values()])
-        if name == "share":
-            whole = _mean([getattr(run, column) for task, run in full.items() if task in own])
-            value = 100 * value / whole if whole else float("nan")
-        cells.append(said("") if value != value else Cell(value, unit))
+    for column, _, _, unit in (COSTS[name] for name in names):
+        values = [value for run in by_task.values() if (value := getattr(run, column)) == value]
+        cells.append(Cell(float(np.mean(values)), unit) if values else said(""))
     return cells
-
-
-def _by_task(runs) -> dict:
-    """Return the first of some runs on each task: one that is tested on several splits is as costly in each."""
-    return {run.task: run for run in reversed(list(runs))}
-
-
-def _mean(values: list[float]) -> float:
-    """Return the mean of the values that were noted, NaN where none was."""
-    noted = [value for value in values if value == value]
-    return float(np.mean(noted)) if noted else float("nan")
 
 
 def _record(row: Row, columns) -> dict:
@@ -189,7 +169,7 @@ def _record(row: Row, columns) -> dict:
             continue
         flagged = {"flagged": int(bool(cell.flags)), "missing": cell.missing} if cell else {}
         mark = ("taken" if cell.best else OPEN if cell.open else "") if cell else None
-        parts = {"mean": cell and cell.value, "sd": cell and cell.sd, "seeds": cell and cell.runs}
+        parts: dict = {"mean": cell and cell.value, "sd": cell and cell.sd, "seeds": cell and cell.runs}
         parts |= {name: flagged.get(name) for name in ("flagged", "missing")}
         parts |= {"low": cell and cell.low, "high": cell and cell.high, "mark": mark}
         record |= {f"{column.task}.{column.split}.{name}": value for name, value in parts.items()}
