@@ -87,7 +87,7 @@ class Reading(ProbeContext):
         logits = solution.logits(vectors.values)
         target = TARGET_OF_TYPE[self.task["type"]]
         predictions = vectors.to_predictions(split.rows, logits if self.labels else logits.squeeze(1), target)
-        return score(self.task, split.gold if gold is None else gold, predictions.values, self.labels or None)
+        return score(self.task, split.gold if gold is None else gold, predictions.values, self.labels)
 
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
         """Return the task's main metric of a solution."""
@@ -99,7 +99,7 @@ class Reading(ProbeContext):
         constant = target.constant(self.splits["train"].gold)
         for name in self.scored:
             gold = self.splits[name].gold
-            scores[name] = score(self.task, gold, target.repeated(constant, gold), self.labels or None)
+            scores[name] = score(self.task, gold, target.repeated(constant, gold), self.labels)
         return scores
 
     def whole(self) -> VectorReader:
