@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import spec_of
 
 HOME = Path(__file__).parents[1]
+SECONDS = HOME / "tests/seconds.json"  # what each file of tests took when this was last recorded
 DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried there, as far as it makes sense
 
 
@@ -29,6 +31,7 @@ def pytest_addoption(parser):
     """Let `thaw check` name the part that it tries, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
     parser.addoption("--update-messages", action="store_true", help="write tests/messages.json anew; needs -n 0")
+    parser.addoption("--record-seconds", action="store_true", help="write into tests/seconds.json what files take")
     # absolute, since tests run in a folder of their own
     parser.addoption("--catalogues", nargs="*", type=os.path.abspath, default=[], help="folders in which it lies")
 
@@ -39,16 +42,42 @@ def pytest_configure(config):
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # a pool of threads for 50 tiny tensors takes a fifth of a loading
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if config.getoption("record_seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
     plugins.set_folders(config.getoption("catalogues"))
 
 
-def pytest_collection_modifyitems(config, items):
-    """Put files that run workflows first: they take longest, and their tests, which build on each other, stay together.
+class Recorder:
+    """Adds up the seconds of each file of tests, and writes them beside those of the files that did not run."""
 
-    A worker that has nothing left takes tests from the end of another's. Where there is no card, tests/gpu is left out
-    but for one test, whose skip says so for all of them.
+    def __init__(self):
+        self.seconds = Counter()
+
+    def pytest_runtest_logreport(self, report):
+        """Add a set-up, a call or a tear-down to its file."""
+        self.seconds[Path(report.nodeid.partition("::")[0]).name] += report.duration
+
+    def pytest_sessionfinish(self):
+        """Write all seconds, without those of files that are gone."""
+        found = known_seconds() | {name: round(seconds, 1) for name, seconds in self.seconds.items()}
+        there = {path.name for path in SECONDS.parent.rglob("test_*.py")}
+        text = json.dumps({name: found[name] for name in sorted(found) if name in there}, indent=1)
+        SECONDS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def known_seconds() -> dict[str, float]:
+    """Return by file of tests the seconds that it took; `thaw check` runs where none are recorded."""
+    return json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.exists() else {}
+
+
+def pytest_collection_modifyitems(config, items):
+    """Put files that run workflows first, whose tests build on each other, then the file that takes longest.
+
+    A worker that has nothing left takes tests from the end of another's, so that the last ones should be short. Where
+    there is no card, tests/gpu is left out but for one test, whose skip says so for all of them.
     """
-    items.sort(key=lambda item: (item.path.name != "test_workflow.py", not hasattr(item.module, "Workplace")))
+    seconds = known_seconds()
+    items.sort(key=lambda item: (not hasattr(item.module, "Workplace"), -seconds.get(item.path.name, 1e9), item.path))
     on_a_card = [item for item in items if item.get_closest_marker("gpu")]
     if not on_a_card or DRY or config.getoption("markexpr") != "gpu":
         return
