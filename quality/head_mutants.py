@@ -14,8 +14,8 @@ import pytest
 from formula_mutants import MUTANTS
 from mutants import HOME, detected
 
-FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layer_attention.py")
-FILES += ("test_distillation.py", "test_student_oracles.py", "test_layers.py", "test_inserts.py")
+FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layers.py")
+FILES += ("test_distillation.py", "test_student_oracles.py", "test_inserts.py")
 # In the names of their tests, where that is not the name of a head
 NAMED = {
     "adapters": "with_adapters_computes|adapter_by_hand|of_adapters|adapters_after",

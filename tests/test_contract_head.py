@@ -44,7 +44,8 @@ def pytest_generate_tests(metafunc):
         entries = {name: quick(head) for name, head in entries.items()}
         first = {head.model_dump_json(): name for name, head in reversed(entries.items())}
         entries = {name: head for name, head in entries.items() if name in first.values()}
-    found = [(name, head, *case) for name, head in entries.items() for case in cases(head)]
+    chosen = cases if given else each_once
+    found = [(name, head, *case) for name, head in entries.items() for case in chosen(head)]
     if metafunc.function is test_training:
         taken = [case for case in found if case[2:] in TRAINED] or [case for case in found if case[2] in ENTRIES][:1]
         last = {name: (name, *case) for name, *case in taken}  # of a shipped one this case; linear stands for the rest
@@ -71,6 +72,13 @@ def cases(head: HeadConfig) -> list[tuple[str, bool]]:
     )
     together = [] if head.kind == "cosine" else [(task_type, False) for task_type in stated]
     return together + [(task_type, True) for task_type in stated if task_type.startswith("pair_")]
+
+
+def each_once(head: HeadConfig) -> list[tuple[str, bool]]:
+    """Return each type of task that a head takes once, those on pairs read together and apart in turn."""
+    apart = [task_type for task_type, separate_encoding in cases(head) if separate_encoding]
+    separate = set(apart[::2]) if head.kind != "cosine" else set(apart)
+    return [case for case in cases(head) if case[1] == (case[0] in separate)]
 
 
 def outputs_of(task_type: str) -> int:

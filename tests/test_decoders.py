@@ -9,7 +9,6 @@ from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
 from tiny import DECODERS, tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
-from trained import TRAINS, check_training
 
 
 @pytest.fixture(scope="module", params=DECODERS)
@@ -23,10 +22,6 @@ def bench(request, tmp_path_factory):
     """A bench with each of them."""
     folder = tmp_path_factory.mktemp(request.param)
     return Bench(folder, request.param, tiny_corpus(folder / "data", "classification"), "classification")
-
-
-def test_a_head_on_the_last_token_trains(bench):
-    check_training(bench, bench.spec({"train": TRAINS["full"]}, head={"pooling": "last"}))
 
 
 def test_padded_is_single(bench):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pretended import OnCuda, pretended
-from test_contract_head import OUTPUTS, batch_of, cases, outputs_of, quick
+from test_contract_head import OUTPUTS, batch_of, each_once, outputs_of, quick
 from thaw.adaptation.optimizers import optimizer
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import METRICS_OF_TYPE
@@ -24,7 +24,7 @@ from thaw.training.objectives import Supervised
 from thaw.training.task_model import BatchLoader, TaskModel
 
 WIDTH, LENGTHS = 6, [2, 5, 3, 4]
-KINDS = [(kind, *case) for kind in HEAD_KINDS for case in cases(HeadConfig(kind=kind))]
+KINDS = [(kind, *case) for kind in HEAD_KINDS for case in each_once(HeadConfig(kind=kind))]
 ROWS = np.arange(len(LENGTHS))
 
 

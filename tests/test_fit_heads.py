@@ -16,9 +16,7 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.evaluation.metrics import score
-from thaw.heads.pooling import POOLINGS
 from thaw.training.head_fitting import HeadFit
-from thaw.training.head_vectors import VectorReader
 from thaw.training.task_model import BatchLoader, TaskModel
 from tiny_corpus import Bench, tiny_corpus
 
@@ -102,26 +100,6 @@ def test_layers_that_are_not_in_the_store_are_computed(benches, boundary):
         stored.predictions["test"].probabilities, abs=1e-4
     )
     assert computed.cost["flops"] > stored.cost["flops"]
-
-
-@pytest.mark.parametrize("pooling", ["first", "mean", "max"])
-def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
-    bench = benches["pair_classification"]
-    fit = HeadFit(spec_of(bench, head={"pooling": pooling}), bench.inputs())
-    rows = np.array([5, 0, 3])
-    batch = bench.store.batch("train", rows)
-    states = bench.store.states(bench.layers, "train").gather(rows, batch)
-    found = VectorReader(None, fit.head, [bench.layers], torch.device("cpu"))(bench.store, "train", rows, None)
-    assert torch.equal(found.values, POOLINGS[pooling](32)(states, batch.mask))
-
-
-def test_a_word_that_was_cut_off_has_no_prediction(tmp_path):
-    corpus = tiny_corpus(tmp_path / "data", "spans")
-    bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
-    _, found = fitted(bench, spec_of(bench))
-    gold = corpus.targets({"target": "tags"}, "test")
-    assert [len(tags) for tags in found.predictions["test"].values] == [len(tags) for tags in gold]
-    assert any(-1 in tags for tags in found.predictions["test"].values)
 
 
 def test_learned_pooling_is_refused(benches):

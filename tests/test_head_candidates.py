@@ -110,23 +110,6 @@ def test_a_selected_head_is_a_plain_linear_head_on_all_features(benches, kind, b
     assert history["validation"].max() == found.choice_score
 
 
-def test_features_are_those_of_the_relevance():
-    random = torch.Generator().manual_seed(0)
-    vectors = torch.randn(120, 40, generator=random)
-    targets = (vectors[:, 7] > 0).long()
-    phase = PhaseConfig(
-        train=["head"], optimizer="lbfgs", l2=[1e-2], select={"by": "group_lasso", "fractions": [0.025]}
-    )
-    (one,) = candidates([vectors], targets, 2, phase, lambda position, solution: 0.0)
-    relevance = feature_selection.group_lasso(vectors, targets, 2, 0.1).relevance
-    assert one.solution.weight.any(0).nonzero().tolist() == [[7]] and relevance.argmax() == 7
-    assert one.features == 1 and one.solution.weight.shape == (2, 40)
-    copies = torch.cat([vectors, vectors], 1)
-    phase = phase.changed({"select": {"by": "clusters", "correlation": 0.99, "fractions": [1.0]}})
-    (one,) = candidates([copies], targets, 2, phase, lambda position, solution: 0.0)
-    assert one.features == 40
-
-
 @pytest.mark.parametrize("classes", [3, 0])
 @pytest.mark.parametrize("by", ["group_lasso", "clusters"])
 def test_which_features_are_kept_is_what_scikit_learn_and_the_objective_say(by, classes):
@@ -174,9 +157,3 @@ def test_the_records_say_what_was_chosen(benches, tmp_path):
     columns = {"phase", "l2", "layer", "fraction", "features", "step", "loss", "validation_accuracy"}
     assert set(pandas.read_csv(run / "history.csv")) == columns
     assert canonical(metrics["spec"]["phases"]) == canonical(spec["phases"])
-
-
-def test_defaults_are_left_out_of_a_spec():
-    phase = PhaseConfig(train=["head"], optimizer="lbfgs", select={"by": "group_lasso", "penalty": 0.1})
-    stated = phase.model_dump(mode="json", exclude_defaults=True)
-    assert stated["select"] == {"by": "group_lasso"} and "select" not in PhaseConfig().model_dump(exclude_defaults=True)

@@ -10,24 +10,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from test_contract_head import batch_of
 from test_layers import layers_of, with_head
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.heads.layer_mixing import combination
-from thaw.heads.registry import build
-from thaw.schema.head import HeadConfig
 from thaw.training.checkpoints import Start
 from tiny import tiny_encoder
 from tiny_corpus import small_berts
-from trained import check_training
 
 SMALL = {"combine": "ladder", "width": 8, "heads": 2, "feed_forward": 2}
 WIDE, LAYERS, TOKENS = 12, 3, 6
 LIKE_BERT = ("bert", "roberta", "xlm_roberta", "electra", "distilbert")
-KINDS = [("classification", False), ("regression", False), ("tagging", False), ("spans", False)]
-KINDS += [("pair_classification", True), ("pair_classification", False), ("pair_regression", True)]
 
 
 def ladder(**entry):
@@ -221,22 +215,6 @@ def test_pruning_keeps_what_has_the_largest_weights(tmp_path):
     assert all(torch.equal(state[f"down.{n}.weight"], picked) and not state[f"down.{n}.bias"].any() for n in range(3))
 
 
-@pytest.mark.parametrize(("task_type", "separate_encoding"), KINDS)
-def test_padding_has_no_part_in_it(task_type, separate_encoding):
-    entry = HeadConfig(kind="linear", pooling="mean", layers=SMALL)
-    torch.manual_seed(1)
-    head = build(entry, 6, 1 if "regression" in task_type else 3, task_type, separate_encoding, layers=2).eval()
-
-    def logits(lengths, padding=0, junk=0.0):
-        states, batch = batch_of(head, lengths, padding, junk)
-        return head(head.combination({n: states * (n + 1) for n in range(3)}, batch.mask), batch)
-
-    with torch.no_grad():
-        alone = torch.cat([logits([size]) for size in (2, 5, 3, 1)])
-        for padding, junk in ((0, 0.0), (3, 100.0), (1, -100.0)):
-            assert torch.allclose(logits([2, 5, 3, 1], padding, junk), alone, atol=1e-4)
-
-
 def test_its_operations_are_counted():
     """Each matrix by its own inputs and outputs, twice for each token; scores and weighted sums of attention."""
     module, (states, mask) = ladder(every=2), states_and_mask()
@@ -261,37 +239,6 @@ FROZEN = {"train": ["head"], "boundary": 3, "reads": [0, 1, 2]}
 
 def head_of(**changes) -> dict:
     return {"pooling": "mean", "layers": SMALL | changes}
-
-
-@pytest.mark.parametrize(
-    ("task_type", "separate_encoding", "layers"),
-    [
-        ("classification", False, {"dropout": 0.1, "norm": True}),
-        ("spans", False, {"start": "pruned"}),
-        ("pair_classification", True, {"gates": "fixed"}),
-    ],
-)
-def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, layers, benches):
-    bench = benches(task_type, separate_encoding)
-    spec = bench.spec(FROZEN | {"epochs": 4}, head=head_of(**layers))
-    check_training(bench, spec)
-    run, found = bench.train(spec)
-    assert run.evaluator.encoder is None and not run.head.constant_vectors
-    counted = sum(parameter.numel() for parameter in run.head.parameters())
-    assert found.cost["parameters"]["trained"] == counted
-    assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))
-
-
-@pytest.mark.parametrize("train_too", [[], [{"top": 1}]])
-def test_a_ladder_from_the_store_is_a_ladder_from_text(train_too, benches):
-    bench = benches("classification")
-    boundary = {"boundary": 3, "reads": [0, 1, 2]} if not train_too else {"boundary": 2, "reads": [0, 1]}
-    phase = {"train": ["head", *train_too], "epochs": 2}
-    stored, computed = (
-        bench.train(bench.spec(phase | where, head=head_of()))[1] for where in (boundary, {"boundary": None})
-    )
-    for name, value in stored.head.state_dict().items():
-        assert torch.allclose(value, computed.head.state_dict()[name], atol=1e-3), name
 
 
 def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):

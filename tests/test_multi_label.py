@@ -278,16 +278,6 @@ def test_the_loss_is_the_mean_binary_cross_entropy(bench):
     assert both.shape == (2,) and both[0].item() == pytest.approx(expected.item())
 
 
-def test_an_export_gives_lists_of_labels(shown, tmp_path):
-    run = open_run(folder_of(shown, "probe"))
-    (tmp_path / "model").mkdir()
-    write(run, tmp_path / "model")
-    found = read_again(run, tmp_path / "model")
-    assert found["passed"] and found["splits"]["test"]["changed"] == 0
-    scores = found["splits"]["test"]["scores"]["f1_micro"]
-    assert scores["run"] == pytest.approx(scores["export"])
-
-
 def test_predictions_from_elsewhere(bench, tmp_path):
     gold = [row["labels"] for row in rows(KIND, 24, 3)]
     (tmp_path / "p.csv").write_text(

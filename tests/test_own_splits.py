@@ -21,7 +21,6 @@ from thaw.schema.corpora import SubsetConfig, TaskConfig
 from thaw.training.context import read_rows
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
-from trained import equal, losses, tensors
 
 SUBSET = {"rows": 40, "validation": 0.25, "reserved": 20}
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
@@ -188,19 +187,6 @@ def test_nothing_of_such_a_run_reads_the_validation_split(bench, monkeypatch):
     run, _ = bench.train(bench.spec(TOP) | {"subset": SUBSET}, store=FeatureStore(bench.features))
     assert set(run.rows) == set(parts(bench.corpus, SUBSET)["train"])
     assert set(asked) == {"train", "held_out", "reserved", "test"}
-
-
-def test_cached_is_uncached_with_splits_of_its_own(bench):
-    phase = TOP | {"rate": 1e-4, "head_rate": 1e-3}
-    _, stored = bench.train(bench.spec(phase) | {"subset": SUBSET})
-    _, again = bench.train(bench.spec(phase) | {"subset": SUBSET})
-    _, computed = bench.train(bench.spec(phase | {"boundary": None}) | {"subset": SUBSET})
-    assert equal(tensors(stored), tensors(again)) and stored.outcome == again.outcome
-    assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)
-    for split in ("held_out", "test", "reserved"):
-        first, second = (run.predictions[split] for run in (stored, computed))
-        assert first.rows.tolist() == second.rows.tolist()
-        np.testing.assert_allclose(first.probabilities, second.probabilities, atol=1e-5)
 
 
 @pytest.mark.parametrize("vectors", [{}, {"vectors": "pooled"}])

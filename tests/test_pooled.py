@@ -9,7 +9,6 @@ import torch
 from test_pairs_plan import job
 from test_plan import planned
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.features.parts import POOLED
 from thaw.features.payload import floats
@@ -19,7 +18,7 @@ from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
 from thaw.planning.questions import Questions
 from thaw.training.head_fitting import HeadFit
-from tiny_corpus import Bench, run_in_process, tiny_corpus
+from tiny_corpus import Bench, tiny_corpus
 
 KINDS = ("classification", "pair_classification", "regression", "spans")
 CONCAT = {"layers": {"combine": "concat"}, "pooling": "mean", "separate_pooling": "mean"}
@@ -104,19 +103,6 @@ def test_a_fit_on_pooled_states_is_that_on_tokens(benches, kind, view, head):
     assert torch.equal(first.solution.weight, second.solution.weight)
     if kind == "spans":
         assert first.predictions["test"].values == second.predictions["test"].values
-
-
-def test_validation_chooses_how_pairs_are_read(benches, tmp_path):
-    views = [benches["pair_classification", view] for view in ("joint", "separate")]
-    spec = spec_of(views[0], CONCAT, "pooled") | {"features": [bench.store.card["digest"] for bench in views]}
-    folders = ["--data", views[0].corpus.folder, "--encoder", views[0].encoder]
-    folders += ["--features", *(bench.features for bench in views), "--seeds", 1, "--out", tmp_path]
-    run_in_process("fit_heads", "--spec", canonical(spec), *folders)
-    found = json.loads((tmp_path / "seed1/metrics.json").read_text())
-    fits = [HeadFit(spec_of(bench, CONCAT, "pooled"), bench.inputs()).run(Stopwatch()) for bench in views]
-    better = max((0, 1), key=lambda number: fits[number].choice_score)
-    assert found["chosen"]["pairs"] == ("joint", "separate")[better]
-    assert found["scores"]["validation"]["accuracy"] == fits[better].choice_score
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])

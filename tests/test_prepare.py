@@ -93,18 +93,6 @@ def test_carved_rows_keep_their_numbers_and_share_nothing_with_train(tmp_path):
     assert corpus.card["splits"]["validation"]["carved_from"] == "train"
 
 
-def test_a_parent_column_keeps_phrases_together(tmp_path):
-    train = [
-        {"text": phrase, "label": str(i % 2), "parent": i}
-        for i in range(50)
-        for phrase in (f"a fine film {i}", f"fine film {i}", "film")
-    ]
-    entry = {"texts": ["text"], "targets": {"label": "label"}, "group_by": "parent", "carve": {"validation": 0.2}}
-    corpus = prepared(tmp_path, {**entry, "keep": ["parent"]}, train=train)
-    parents = [set(corpus.frame(split)["parent"]) for split in ("train", "validation")]
-    assert not parents[0] & parents[1] and len(corpus.frame("validation")) == 30
-
-
 def test_rows_of_other_labels_are_left_out_and_counted(tmp_path):
     train = [*TRAIN, pair("six", "seven", "maybe"), pair(" ", "eight", "maybe")]
     entry = {**PAIRS, "only": {"label": ["yes", "no"]}, "empty": "drop"}

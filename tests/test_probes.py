@@ -172,11 +172,3 @@ def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_
     with pytest.raises(UserError, match="1 examples to fit for 2 labels; a probe needs at least one for each: take a"):
         bench.step("probe", spec_of(bench, choice=0.5) | {"subset": {"rows": 2}}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_features_of_another_encoder_are_refused(benches, tmp_path):
-    bench = benches["regression"]
-    with pytest.raises(
-        UserError, match=r"tokens.json has digest \w+, but this job was planned for 0000; run the workflow"
-    ):
-        bench.step("probe", spec_of(bench) | {"features": "0000"}, tmp_path / "out")

@@ -15,7 +15,6 @@ import forked
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.features.extract import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_costs
@@ -168,12 +167,6 @@ import os, signal, sys
 from thaw.core.files import write_json
 from thaw.features import extract
 from thaw.features.store import FeatureStore
-from thaw.outputs.frame.extraction_costs import extraction_costs
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
-from thaw.planning.cost_estimate import operations
-from thaw.planning.row_selections import selections
-from thaw.features.row_sets import masks_of
 import numpy, torch
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -226,15 +219,6 @@ def test_where_few_rows_have_other_bits_all_are_read(bench, tmp_path, monkeypatc
     assert check_rows(bench, store) == TRAIN and "rows" not in store.part_card(3)
     assert "some rows alone have other bits here" in capsys.readouterr().err
     assert store.part_card(3)["sha256"] == bench.store.part_card(3)["sha256"]
-
-
-def test_remaking_with_no_rows_wanted_keeps_those_held(bench, tmp_path):
-    """A freed payload of some rows comes out with the checksum on its card."""
-    store = extract_some(bench, tmp_path / "f", 40)
-    before = read_json(store.card_path(3))
-    store.payload_path(3).unlink()
-    store.require([3], lambda missing, masks: remake(store, bench.encoder, missing, CPU, masks))
-    assert read_json(store.card_path(3)) == before and check_rows(bench, store) == 40
 
 
 @dataclass

@@ -12,7 +12,6 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 from thaw.schema.phases import of_phase
-from thaw.schema.strategy_parts import SearchConfig
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 SEARCH = "search: {grid: {rate: [1e-5, 2e-4], epochs: [1, 2]}, seeds: [3, 4]}"
@@ -231,9 +230,3 @@ def test_a_search_over_heads_finds_what_its_trials_are_alone(tmp_path, kind):
     assert run["chosen"]["trial"] == found["trial"] and run["chosen"]["rate"] == found["settings"]["rate"]
     assert run["scores"]["validation"][main] == found["trials"][found["trial"] - 1]["seeds"]["1"]
     assert "test" in run["scores"] and run["digest"] == digest(fitted | {"seed": 1})
-
-
-def test_trials_are_all_combinations():
-    search = SearchConfig(grid={"rate": [1e-5, 1e-4], "batch_size": [8, 16]})
-    assert search.trials()[:2] == [{"rate": 1e-5, "batch_size": 8}, {"rate": 1e-5, "batch_size": 16}]
-    assert len(search.trials()) == 4

@@ -19,7 +19,6 @@ from thaw.schema.head import HeadConfig
 from thaw.training import training_run
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
 from thaw.training.objectives import Supervised
-from thaw.training.run_state import RunState
 from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, tiny_corpus
 
@@ -140,14 +139,6 @@ def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):
     assert len({len(found.history) for found in many}) > 1, "they ended at different times"
 
 
-def test_a_run_that_stops_early_keeps_the_weights_of_then(benches):
-    bench = benches["classification"]
-    specs = several(bench, {}, {"rate": 1e-2, "stop": {"score": 0.7}, "epochs": 9})
-    many = together(bench, specs)
-    assert len({found.outcome["chosen"]["epochs"][0] for found in many}) > 1
-    assert all(same(one, together(bench, [spec])[0]) for one, spec in zip(many, specs, strict=True))
-
-
 def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):
     bench = benches["classification"]
     for head in ({"pooling": "attention"}, {"kind": "bilstm", "options": {"size": 4}}):
@@ -178,46 +169,12 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
             assert not head.vectors(states, batch).requires_grad, more
 
 
-def test_products_have_the_gradients_of_torchs():
-    left, right = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 2, 5, requires_grad=True)
-    weights = torch.randn(3, 4, 2)
-    ours = torch.autograd.grad((Product.apply(left, right) * weights).sum(), [left, right])
-    theirs = torch.autograd.grad((torch.bmm(left, right.mT) * weights).sum(), [left, right])
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other)
-        assert one.is_contiguous(), "a fused optimizer reads gradients as they lie in memory"
-
-
 def test_a_device_gets_the_dropout_of_the_cpu():
     """There what is kept is sent as bools and scaled; the random numbers and the bits are the same."""
     for share in (0.1, 0.3, 0.5):
         sources = [[np.random.SFC64(seed) for seed in (1, 2)] for _ in range(2)]
         found = kept((2, 7, 9), share, sources[0]) * (1 / (1 - share))
         assert torch.equal(found, noise((2, 7, 9), share, sources[1])) and found.dtype == torch.float32
-
-
-@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
-@pytest.mark.parametrize("head", KINDS.values(), ids=KINDS)
-def test_members_on_a_device_are_computed_one_by_one(benches, kind, head):
-    """On the device meta, for a GPU: one update of three members of which no operation sees two."""
-    if kind == "spans" and head:
-        return
-    bench = benches[kind]
-    runs = [TrainingRun(spec, bench.inputs()) for spec in several(bench, head | {"dropout": 0.0}, {}, seeds=(1, 2, 3))]
-    runs = runs[:1] if kind == "spans" else runs
-    run, member = runs[0], RunState(1, runs[0].phases[0], 1)
-    stack = run.trainable(member, run.stages[0][0], runs)
-    places = stack.batches([(1, "order")] * len(runs), 5)[0]
-    due = stack.losses(places)
-    stack.front.to("meta")
-    stack.train.values, stack.targets = stack.train.values.to("meta"), stack.targets.to("meta")
-    stack.stacked = dict(stack.front.named_parameters())
-    losses = stack.losses(places.to("meta"))
-    assert losses.device.type == "meta" and losses.shape == due.shape == (len(runs),)
-    found = torch.autograd.grad(losses.sum(), stack.stacked.values())
-    stack.gradients = found
-    stack.clip(0.1, each=False)
-    assert [value.shape for value in found] == [value.shape for value in stack.stacked.values()]
 
 
 @pytest.mark.parametrize("size", [(32, 384, 1), (32, 384, 2), (8, 300, 3), (7, 37, 5), (32, 96, 300)])

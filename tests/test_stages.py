@@ -90,15 +90,6 @@ def test_the_optimizer_goes_on_through_the_stages(bench):
         assert equal(tensors(one), tensors(two)) and one.history == two.history and one.cost == two.cost
 
 
-def test_what_is_thawed_stays_thawed_and_what_is_not_yet_stays_as_it_was(bench):
-    pretrained = {name: value for named in Encoder.load(bench.encoder).components().values() for name, value in named}
-    run, trained = bench.train(bench.spec(GRADUAL))
-    assert [note["epoch"] for note in trained.history][:: len(trained.history) // 4] == [1, 2, 3, 4]
-    assert trained.outcome["chosen"] == {"epochs": [4]}
-    assert all(not torch.equal(value, pretrained[name]) for name, value in trained.encoder.items())
-    assert len(trained.encoder) == sum(len(named) for part, named in run.evaluator.encoder.components().items())
-
-
 def test_the_best_epoch_may_lie_in_an_early_stage(bench):
     """Then what was thawed after it has its starting weights again."""
     slow = {"unfreeze": {"epochs": 3}}

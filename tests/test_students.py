@@ -16,11 +16,8 @@ from thaw.outputs.frame.aggregate import Column
 from thaw.papers import students
 from thaw.schema.student import StudentConfig
 from tiny import tiny_encoder
-from tiny_corpus import small_berts
-from trained import equal, losses, tensors
 
 COSTS = ("task", "split", "price", "inference")
-bench_of = pytest.fixture(scope="module")(small_berts)
 
 
 def batch(encoder: Encoder) -> Batch:
@@ -53,16 +50,6 @@ def test_a_student_is_resumed_at_any_boundary(start, tmp_path):
     resumed = Encoder.load(folder).shorten([1, 2, 4]).resume_at(start)
     with torch.no_grad():
         assert torch.allclose(resumed(given, states[start]), states[4], atol=1e-6)
-
-
-def test_keeping_all_layers_is_no_student_at_all(bench_of):
-    bench = bench_of("classification")
-    spec = bench.spec({"train": ["all"]})
-    _, plain = bench.train(spec)
-    _, student = bench.train(spec | {"student": {"layers": [1, 2, 3]}})
-    assert equal(tensors(plain), tensors(student)) and losses(plain) == losses(student)
-    assert plain.outcome == student.outcome and plain.cost["flops"] == student.cost["flops"]
-    assert plain.cost["parameters"] == student.cost["parameters"]
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "gpt2"])

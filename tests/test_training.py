@@ -54,18 +54,6 @@ def test_scored_training_rows_are_500_at_most_and_follow_the_seed():
     assert list(scored_training_rows(np.array([3, 1]), 1)) == [1, 3]
 
 
-def test_same_spec_same_bytes_another_seed_other_ones(bench, tmp_path):
-    spec = bench.spec(TOP, keep=True)
-    first, second = (bench.step("train", spec, tmp_path / name) for name in ("first", "second"))
-    names = {path.name for path in first.iterdir()}
-    assert names >= {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
-    for name in names - {"cost.json"}:
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
-    other = bench.step("train", spec | {"seed": 2}, tmp_path / "other")
-    assert (other / "head.safetensors").read_bytes() != (first / "head.safetensors").read_bytes()
-    assert list(load_file(first / "encoder.safetensors")) == sorted(dict(bench_layer(bench, "layer.3")))
-
-
 def bench_layer(bench: Bench, component: str) -> list:
     return Encoder.load(bench.encoder).components()[component]
 
@@ -270,12 +258,3 @@ def test_words_that_were_cut_off_are_predicted_as_outside_and_count_as_wrong(tmp
     right = sum(a == b for x, y in zip(predicted, gold, strict=True) for a, b in zip(x, y, strict=True))
     assert trained.outcome["scores"]["test"]["accuracy"] == right / sum(map(len, gold))
     assert any(-1 in tags for tags in predicted)
-
-
-def test_freed_payloads_are_made_again(bench, tmp_path):
-    spec = bench.spec(TOP)
-    before = bench.step("train", spec, tmp_path / "before")
-    bench.store.payload_path(2).unlink()
-    after = bench.step("train", spec, tmp_path / "after")
-    assert (before / "metrics.json").read_bytes() == (after / "metrics.json").read_bytes()
-    assert bench.store.payload_path(2).is_file()

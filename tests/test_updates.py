@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from test_stages import from_text, plan
+from test_stages import plan
 from thaw.adaptation.rounds import Round, lengths, rounds
 from thaw.adaptation.stages import epochs_of, stages_of
 from thaw.compute_cost.stopwatch import Stopwatch
@@ -114,16 +114,6 @@ def test_the_best_evaluation_is_kept_and_patience_counts_evaluations(bench):
     assert left.outcome["scores"]["validation"]["accuracy"] == max(scored)
     still = TOP | {"updates": 20, "judge": 10, "rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "patience": 2}
     assert bench.train(bench.spec(still))[1].cost["steps"] == 6, "the first of ten evaluations, and two more"
-
-
-@pytest.mark.parametrize("more", [{}, {"unfreeze": {}}], ids=["whole", "stages"])
-def test_the_store_changes_nothing(bench, more):
-    wanted = bench.spec(TOP | {"updates": 14, "judge": 3, "rate": 1e-4} | more)
-    text = from_text(wanted) if more else wanted | {"phases": [wanted["phases"][0] | {"boundary": None}]}
-    (_, stored), (_, computed) = bench.train(wanted), bench.train(text)
-    assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)
-    assert stored.cost["steps"] == computed.cost["steps"] == 14
-    assert stored.cost["flops"] < computed.cost["flops"]
 
 
 def test_the_plan_counts_a_budget_by_the_rows():
