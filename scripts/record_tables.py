@@ -20,11 +20,11 @@ import replay
 from answers import COSTS, FULL, Record, scorer_of
 from thaw.core.files import read_json
 from thaw.declarations.splits import RESERVED
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame.paired_differences import jointly, printed
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, resampled
+from thaw.words import wording
 from thaw.words.numbers import number
 
 HOME = Path(__file__).resolve().parents[1]

@@ -30,11 +30,10 @@ from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.record import TaskAnswer
 from thaw.declarations.splits import RESERVED
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, interval
-from thaw.words import answer_text
+from thaw.words import answer_text, wording
 from thaw.words.numbers import number
 
 HOME = Path(__file__).resolve().parents[1]

@@ -32,13 +32,13 @@ LABELS = {
 class KnownReport:
     """The report on two strategies. Attributes: folder, of its files; frame, its runs."""
 
-    def __init__(self, folder: Path, rates: dict[str, list[float]], synthetic=False, leaked=0, flags=None):
-        """Args: by strategy the rate of each seed; test examples that train has too; flags by (strategy, seed)."""
+    def __init__(self, folder: Path, rates: dict[str, list[float]]):
+        """Args: by strategy the rate of each seed."""
         self.results, self.folder, self.seeds = folder, folder / "outputs/known", list(range(1, len(rates["full"]) + 1))
-        self._write_data(synthetic, leaked)
+        self._write_data()
         for strategy, values in rates.items():
             for seed, rate in zip(self.seeds, values, strict=True):
-                self._write_run(strategy, seed, rate, (flags or {}).get((strategy, seed), []))
+                self._write_run(strategy, seed, rate)
         rows = collection.rows(self._collected(), self.results, self.results / "logs")
         self.folder.mkdir(parents=True, exist_ok=True)
         pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(self.folder / "runs.csv", index=False)
@@ -61,12 +61,12 @@ class KnownReport:
     def _points(self) -> list:
         return [[strategy, "base"] for strategy in COSTS]
 
-    def _write_data(self, synthetic: bool, leaked: int) -> None:
+    def _write_data(self) -> None:
         self.gold = np.random.default_rng(0).integers(0, 2, ROWS)
         split = {"rows": ROWS, "duplicates": 0, "carved_from": None}
         splits = {name: dict(split) for name in ("train", "validation", "test")}
-        splits["test"]["overlap_train"] = {"rows": leaked, "share": leaked / ROWS}
-        card = {"corpus": "real", "synthetic": synthetic, "targets": {"label": "label"}, "splits": splits}
+        splits["test"]["overlap_train"] = {"rows": 0, "share": 0.0}
+        card = {"corpus": "real", "synthetic": False, "targets": {"label": "label"}, "splits": splits}
         card |= {"labels": {"label": list(NAMES)}, "source": {"kind": "files"}, "digest": "d" * 16}
         write_json(self.results / "data/real/card.json", card)
         frame = pandas.DataFrame({"row": np.arange(ROWS), "group": np.arange(ROWS), "label": NAMES[self.gold]})
@@ -78,7 +78,7 @@ class KnownReport:
         tokens = {"examples": ROWS, "tokens": 9 * ROWS, "truncated": 0, "truncated_labels": {}}
         write_json(self.results / "features/tiny/real/joint/tokens.json", {"splits": dict.fromkeys(splits, tokens)})
 
-    def _write_run(self, strategy: str, seed: int, rate: float, flags: list) -> None:
+    def _write_run(self, strategy: str, seed: int, rate: float) -> None:
         layers, seconds = COSTS[strategy]
         folder = self.results / f"runs/asked/all/tiny/linear/{strategy}/base/seed{seed}"
         right = np.arange(ROWS) < round(rate * ROWS)
@@ -91,7 +91,7 @@ class KnownReport:
         task = {"id": "asked", **TASK.model_dump(mode="json", exclude_defaults=True)}
         value = {"accuracy": float(right.mean())}
         phase = {"components": ["head"], "boundary": None if layers else 6}
-        record = {"spec": {"task": task, "phases": [phase]}, "digest": f"{seed:016d}", "flags": flags}
+        record = {"spec": {"task": task, "phases": [phase]}, "digest": f"{seed:016d}", "flags": []}
         record |= {"scores": {split: value for split in ("train", "validation", "test")}}
         record |= {"rows": dict.fromkeys(("train", "validation", "test"), ROWS)}
         invented.write_run(folder, record, invented.cost(seconds + seed / 8, layers))

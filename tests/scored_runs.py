@@ -63,5 +63,6 @@ def _write_run(results: Path, cell: str, seed: int, right: np.ndarray, gold: np.
     write_json(results / folder / "metrics.json", {"spec": {"task": TASK}})
     row = {"kind": "run", "task": task, "subset": subset, "encoder": encoder, "head": head, "seed": seed}
     row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
-    row |= dict.fromkeys(COSTS, 0.0) | dict.fromkeys(LATER, float("nan"))
+    row |= {"role": "test", "main": True, "optimizer": "adamw", "synthetic": False, "thawed": 0, "embeddings": False}
+    row |= dict.fromkeys(COSTS, 0.0) | dict.fromkeys([*LATER, "truncated"], float("nan"))
     return {**dict.fromkeys(COLUMNS, ""), **row, "folder": folder, "value": right.mean()}

@@ -15,7 +15,6 @@ from thaw.core.files import write_json
 from thaw.decision import record
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import recommendation
 from thaw.words import answer_text
@@ -28,24 +27,17 @@ def runs_of(results, rates: dict, **changes):
     """Return runs.csv of runs that predict right at these rates, on test and on validation."""
     tested = scored_runs.write(results, rates, **changes)
     points = list(zip(tested["strategy"], tested["variant"], strict=True))
-    tested["main"], tested["role"], tested["optimizer"], tested["synthetic"] = True, "test", "adamw", False
-    for name in COLUMNS[COLUMNS.index("total_seconds") : COLUMNS.index("flags")] + ["after_seconds"]:
-        tested[name] = 0.0
-    tested["train_seconds"] = tested["total_seconds"] = [SECONDS[point] for point in points]
-    tested["processor_seconds"] = tested["total_seconds"]
+    for name in ("train_seconds", "total_seconds", "processor_seconds", "price_seconds"):
+        tested[name] = [SECONDS[point] for point in points]
     tested["embeddings"] = tested["strategy"] == "full"
     tested["thawed"] = [0 if strategy == "frozen" else 1 for strategy, _ in points]
-    tested["price_seconds"] = tested["train_seconds"]
     return pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
 
 
 def with_baselines(results, frame, **scores):
     """Return the frame with baselines at these shares of right predictions, on validation and test."""
     made = scored_runs.write(results, {(name, "base"): score for name, score in scores.items()}, seeds=(0,), head="b")
-    made = made.assign(kind="baseline", encoder="", head="", main=True, role="test", synthetic=False, thawed=0)
-    for name in COLUMNS[COLUMNS.index("train_seconds") : COLUMNS.index("flags")]:
-        made[name] = 0.0
-    made["optimizer"] = ""
+    made = made.assign(kind="baseline", encoder="", head="", optimizer="")
     return pandas.concat([frame, made, made.assign(role="validation", split="validation")], ignore_index=True)
 
 

@@ -83,14 +83,6 @@ def test_a_head_that_learns_its_rows_by_heart(tmp_path):
     assert "memorised" in found.flags("large")
 
 
-def test_test_rows_that_are_training_rows(tmp_path):
-    train = rows("classification", 24, 1)
-    found = other(tmp_path, test=train[:8])
-    found.train("leaky", HEAD)
-    assert "all_seen" in found.flags("leaky")
-    assert "share a sentence with train" in found.table("leaky")
-
-
 def test_labels_that_differ_between_splits(tmp_path):
     with pytest.raises(UserError, match="label 'perhaps' is not in train; state labels if that is meant"):
         tiny_corpus(tmp_path / "data", "classification", test=relabelled(8, 3, lambda _: "perhaps"))

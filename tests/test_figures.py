@@ -93,13 +93,6 @@ def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below
     assert notes[0] == "↓ Majority class 0.0" and "Majority class" not in names
 
 
-def test_few_strategies_have_their_names_at_their_points_and_none_in_the_legend(layers):
-    names = [text.get_text() for text in layers.axes[0].texts if text.get_text()][1:]
-    assert sorted(names) == sorted({"Frozen", "Top k", "Full", "Stack"}) and not set(names) & set(legend(layers))
-    colours = {text.get_text(): text.get_color() for text in layers.axes[0].texts}
-    assert len({colours[name] for name in names}) == len(names), "each in the colour of its mark"
-
-
 def test_a_missing_run_is_a_sign_at_its_panel_and_in_the_legend(layers):
     titles = [axis.get_title(loc="left") for axis in layers.axes]
     assert titles == ["Entities\nSYNTHETIC", "R&D_50% ‡"] and "A run is missing" in legend(layers)
@@ -131,9 +124,7 @@ def test_the_pareto_front_has_what_nothing_that_is_shown_beats(invented_frame):
 
 def test_each_point_has_the_interval_that_tables_print(tmp_path):
     frame = scored_runs.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9})
-    frame = frame.assign(main=True, role="test", optimizer="adamw", synthetic=False, thawed=0, embeddings=False)
     frame["price_seconds"] = frame["strategy"].map({"frozen": 1.0, "full": 50.0})
-    frame["truncated"] = float("nan")
     spec = invented.shown("cost", "cost_figure", intervals=True)
     made = cost_front.build(OutputData(tmp_path, frame), spec)
     table = scores.build(OutputData(tmp_path, frame), invented.shown("main", "strategy_table", intervals=True))

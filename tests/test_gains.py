@@ -81,7 +81,7 @@ def record(measure: str, values: list[float], **of) -> dict:
 def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
     runs = scored_runs.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
     whole = runs["strategy"] == "full"
-    runs = runs.assign(main=True, role="test", thawed=whole * 3, embeddings=whole)
+    runs = runs.assign(thawed=whole * 3, embeddings=whole)
     predictions = PredictionFiles(tmp_path)
     (row,) = gains(runs, "full", predictions).to_dict("records")
     due = 100 * (runs.loc[whole, "value"].mean() - runs.loc[~whole, "value"].mean())

@@ -8,9 +8,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from known_reports import ROWS, KnownReport
+from known_reports import KnownReport
 from thaw.decision import record
-from thaw.outputs import wording
+from thaw.words import wording
 
 SEEDS = np.arange(6) * 0.0025  # one example more for each seed
 
@@ -63,31 +63,6 @@ def test_of_a_tie_the_expected_losses_are_small_and_equal_scores_are_taken_at_th
     assert all(arm.loss < 0.5 for arm in answer.decision.arms) and answer.decision.taken == "full"
     equal = KnownReport(tmp_path, {"frozen": [0.9] * 6, "full": [0.9] * 6})
     assert "Take Linear probe." in first_screen(equal)
-
-
-def test_one_seed_has_a_provisional_answer(tmp_path):
-    report = KnownReport(tmp_path, {"frozen": [0.70], "full": [0.90]})
-    text = first_screen(report)
-    assert "Take Full fine-tuning." in text and "Provisional: one seed." in text
-
-
-def test_synthetic_text_is_said_first(tmp_path):
-    rates = {"frozen": list(0.70 + SEEDS), "full": list(0.90 + SEEDS)}
-    report = KnownReport(tmp_path, rates, synthetic=True)
-    head = report.page.partition('aria-label="Recommendation"')[0]
-    assert "do not apply to natural text" in head and "SYNTHETIC" in first_screen(report)
-
-
-def test_a_leak_and_a_diverged_run_are_in_the_warnings_and_in_all_numbers(tmp_path):
-    flags = {("full", 1): ["all_seen"], ("full", 2): ["diverged"]}
-    rates = {"frozen": [0.7] * 6, "full": [0.9, 0.5, 0.9, 0.9, 0.9, 0.9]}
-    report = KnownReport(tmp_path, rates, leaked=ROWS, flags=flags)
-    warnings = part(report.page, 'id="warnings"', 'id="provenance"')
-    assert "2 runs of 12 have warnings and are included in all numbers." in warnings
-    assert "Full fine-tuning, seed 1 : evaluated on a split whose rows all share a sentence with train" in warnings
-    assert "Full fine-tuning, seed 2 : loss became NaN or inf" in warnings
-    assert "400 (100.0 %)" in part(report.page, 'id="tasks"', "</figure>"), "the overlap of test with train"
-    assert "83.3 ± 16.3" in report.page, "the run that diverged counts"
 
 
 def test_the_counts_are_the_plans(winner):

@@ -8,10 +8,10 @@ import pytest
 
 import invented
 from thaw.core.home import HOME
-from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import Group, Row, Table, said
+from thaw.words import wording
 
 
 @pytest.fixture(scope="module")

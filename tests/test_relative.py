@@ -25,9 +25,7 @@ PRICES = {FROZEN: 2.0, TOP: 8.0, FULL: 100.0}
 
 def runs_of(folder, rates: dict, **written):
     """Return the frame of runs that predict right at these rates, each with the price of its point."""
-    frame = scored_runs.write(folder, rates, **written).assign(main=True, role="test", optimizer="adamw", flags="")
-    numbers = ("after_seconds", "flops", "after_flops", "peak_memory_mb", "trained_parameters", "thawed", "truncated")
-    frame = frame.assign(**dict.fromkeys(numbers, 0.0), embeddings=False, synthetic=False)
+    frame = scored_runs.write(folder, rates, **written)
     points = zip(frame["strategy"], frame["variant"], strict=True)
     return frame.assign(price_seconds=[PRICES[point] for point in points])
 

@@ -12,14 +12,14 @@ import pytest
 import invented
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, draws
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import Group, Table, text_row
-from thaw.outputs.tables import footnotes, scores
+from thaw.outputs.tables import scores
+from thaw.words import wording
 
 
 @pytest.fixture(scope="module")
@@ -145,16 +145,6 @@ def test_a_blank_of_a_strategy_that_starts_from_a_run_on_the_task_has_its_own_re
     for more, expected in (({}, [pairs]), ({"start_tasks": {"full": "entities"}}, [after])):
         notes = scores.build(OutputData("", full), spec | more).notes
         assert [note for note in notes if note.startswith("Blank")] == expected
-
-
-def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
-    joint = invented_frame.assign(pairs=invented_frame["pairs"].where(invented_frame["pairs"] == "", "joint"))
-    notes = scores.build(OutputData("", joint), invented.shown("main", "strategy_table")).notes
-    assert "No frozen bi-encoder row for R&D_50%." in " ".join(notes)
-    bare = invented_frame[invented_frame["strategy"] != "cosine"]
-    notes = scores.build(OutputData("", bare), invented.shown("main", "strategy_table")).notes
-    assert "Blank" not in " ".join(notes)
-    assert f"No cosine baseline for R&D_50%. {footnotes.BI_ENCODER_NOTE}" in notes
 
 
 def test_the_paper_protocol_is_told(invented_frame):

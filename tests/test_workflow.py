@@ -16,9 +16,9 @@ import yaml
 import forked
 from test_papers import PAPERS
 from thaw.core.steps import STEPS
-from thaw.outputs import wording
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
+from thaw.words import wording
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers
 

@@ -14,9 +14,9 @@ TABLES = {
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
 from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
+from thaw.words import wording
 
 LOSSES = {"masked_loss": "Masked tokens", "next_sentence_loss": "Next sentences"}
 NOTE = (

@@ -15,10 +15,10 @@ FIGURES = {
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.runs_frame import CELL, RUN
+from thaw.words import wording
 
 LOOKS = {"head": {"color": "black", "linestyle": figure_style.BROKEN[0]}}
 LOOKS["embeddings"] = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[1]}

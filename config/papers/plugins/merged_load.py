@@ -24,10 +24,10 @@ from functools import partial
 
 from thaw.core import branch_choice
 from thaw.core.branch_choice import BranchSize, EncoderSize
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.printed_names import Names
+from thaw.words import wording
 
 MOST = 16  # tasks that closed forms are drawn up to
 LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices of d x d (Hu et al. 2021)

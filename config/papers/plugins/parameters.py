@@ -12,8 +12,8 @@ TABLES = {
 
 from thaw.core import layout
 from thaw.encoders.parameter_counts import parameter_counts
-from thaw.outputs import wording
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
+from thaw.words import wording
 
 TITLES = ["Layers", "Embeddings", "Per layer", "Pooler", "Total", "Share of a layer, %"]
 NOTE = (

@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
 from thaw.outputs.figures import panels
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
+from thaw.words import wording
 
 GRID = [*PROBED, "probe"]
 

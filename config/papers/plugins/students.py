@@ -31,11 +31,11 @@ from functools import partial
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.encoders.parameter_counts import parameter_counts
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
+from thaw.words import wording
 
 
 def build(data, spec: dict) -> Table:

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
 from thaw.outputs.figures import panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.printed_names import Names
 from thaw.outputs.frame.sanity_flags import notes_of
+from thaw.words import wording
 
 CELL = ["task", "subset", "encoder", "head"]
 LINE = ["strategy", "variant"]

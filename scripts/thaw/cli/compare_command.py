@@ -13,7 +13,7 @@ from thaw.api import run_comparison
 from thaw.cli.selection import parser_of
 from thaw.core.files import write_text
 from thaw.declarations.task_types import SCORE_TYPES
-from thaw.outputs import wording
+from thaw.words import wording
 
 
 def main(words: list[str]) -> None:

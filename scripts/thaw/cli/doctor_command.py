@@ -22,11 +22,11 @@ from thaw.cli.selection import files_of, parsed, selected, selecting
 from thaw.core import devices
 from thaw.core.home import HOME
 from thaw.core.runtime import versions
-from thaw.outputs.wording import plural
 from thaw.planning import cost_estimate, job_request
 from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import shortfalls
+from thaw.words.wording import plural
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.outputs import wording
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions
+from thaw.words import wording
 
 LETTERS = 400  # of a text that is shown
 WORDS = 4  # wrong tags of a sentence that are shown

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from thaw.outputs import wording
 from thaw.outputs.evidence import disagreements, label_errors
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions
+from thaw.words import wording
 
 FIFTHS = ("lowest fifth", "second fifth", "third fifth", "fourth fifth", "highest fifth")
 
@@ -59,17 +59,12 @@ def _matrix(matrix: np.ndarray) -> list[list[tuple[int, int]]]:
     ]
 
 
-def _spans(data: TaskPredictions, cells: list[PredictedCell]) -> dict:
-    """Return scores by type of span and how many spans are of each kind of error."""
-    errors = [label_errors.span_errors(data, cell) for cell in cells]
-    types = sorted({name for one in errors for name in one.types})
+def _spans(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:
+    """Return scores by type of span."""
+    scores = [label_errors.span_scores(data, cell) for cell in cells]
     undefined = label_errors.LabelScore(float("nan"), float("nan"), float("nan"))
-    lines = [{"label": name, "scores": [_percent(one.types.get(name, undefined)) for one in errors]} for name in types]
-    kinds = [
-        {"kind": kind, "about": about, "counts": [one.kinds[kind] for one in errors]}
-        for kind, about in label_errors.KINDS.items()
-    ]
-    return {"lines": lines, "kinds": kinds}
+    types = sorted({name for one in scores for name in one})
+    return [{"label": name, "scores": [_percent(one.get(name, undefined)) for one in scores]} for name in types]
 
 
 def _by_gold(data: TaskPredictions, cells: list[PredictedCell]) -> list[dict]:

@@ -10,11 +10,12 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log
 from thaw.data.corpus import Corpus
-from thaw.outputs import templates, wording
+from thaw.outputs import templates
 from thaw.outputs.evidence import evidence_blocks
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions, read_cell, task_of
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names, section_anchor
+from thaw.words import wording
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
 

@@ -1,4 +1,4 @@
-"""Errors by label: confusion matrices, precision, recall and F1; of spans by type and by kind."""
+"""Errors by label: confusion matrices, precision, recall and F1, of spans by type."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,14 +10,6 @@ from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPrediction
 
 MATRIX_LABELS = 6  # up to so many labels a confusion matrix is shown; of more the most frequent confusions
 CONFUSIONS = 15
-KINDS = {
-    "correct": "type and both ends are right",
-    "wrong type": "both ends are right, the type is not",
-    "wrong ends": "overlaps a predicted span of its type",
-    "wrong type and ends": "overlaps a predicted span of another type",
-    "missed": "overlaps no predicted span",
-    "invented": "a predicted span that overlaps none",
-}
 
 
 @dataclass(frozen=True)
@@ -51,17 +43,8 @@ def frequent_confusions(matrices: list[np.ndarray]) -> list[tuple[int, int]]:
     return [pair for pair in pairs if off[pair]]
 
 
-@dataclass(frozen=True)
-class SpanErrors:
-    """Spans of a cell over all seeds: how many are of each kind of KINDS, and the scores by type."""
-
-    kinds: dict[str, int]
-    types: dict[str, LabelScore]
-
-
-def span_errors(data: TaskPredictions, cell: PredictedCell) -> SpanErrors:
-    """Return the errors of tags that mark spans (IOB2, see `metrics.spans`)."""
-    kinds = dict.fromkeys(KINDS, 0)
+def span_scores(data: TaskPredictions, cell: PredictedCell) -> dict[str, LabelScore]:
+    """Return the scores of each type of span, over all seeds. Tags mark spans in IOB2, see `metrics.spans`."""
     right: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
     gold: Counter[str] = Counter()
@@ -76,28 +59,9 @@ def span_errors(data: TaskPredictions, cell: PredictedCell) -> SpanErrors:
             mine, theirs = all_gold[n], all_gold[n] if same else spans(names[values[a:b]])
             for side, counts in ((mine, gold), (theirs, predicted), (mine & theirs, right)):
                 counts.update(name for name, *_ in side)
-            for span in mine:
-                kinds[_kind(span, theirs)] += 1
-            kinds["invented"] += sum(not any(_overlap(span, other) for other in mine) for span in theirs)
     types = sorted(gold | predicted)
     of_types = (np.array([counts[name] for name in types]) for counts in (right, predicted, gold))
-    return SpanErrors(kinds, dict(zip(types, _scores(*of_types), strict=True)))
-
-
-def _kind(span: tuple, predicted: set[tuple]) -> str:
-    """Return the kind of error of a gold span. Args: the spans that were predicted in its sentence."""
-    if span in predicted:
-        return "correct"
-    over = [other for other in predicted if _overlap(span, other)]
-    if any(other[1:] == span[1:] for other in over):
-        return "wrong type"
-    if not over:
-        return "missed"
-    return "wrong ends" if any(other[0] == span[0] for other in over) else "wrong type and ends"
-
-
-def _overlap(one: tuple, other: tuple) -> bool:
-    return one[1] < other[2] and other[1] < one[2]
+    return dict(zip(types, _scores(*of_types), strict=True))
 
 
 def _scores(right, predicted, gold) -> list[LabelScore]:

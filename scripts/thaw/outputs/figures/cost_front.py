@@ -4,11 +4,11 @@ import textwrap
 from functools import partial
 from math import nan
 
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.runs_frame import CELL
+from thaw.words import wording
 
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend

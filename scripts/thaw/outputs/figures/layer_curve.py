@@ -5,12 +5,11 @@ import textwrap
 from functools import partial
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
+from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+from thaw.words import wording
 
-NAMED = 8  # strategies of a panel, up to which each has its name next to it and the legend has none
-LETTERS, LINES = 16, 2  # of a line of such a name, and how many lines it has at most
+LETTERS = 16  # of a line of an axis' name
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -34,7 +33,6 @@ def build(data, spec: dict) -> panels.Figure:
     broken = dict(zip(names, itertools.cycle(figure_style.BROKEN)))
 
     shown = strategy_panels.task_panels(summary, spec["labels"])
-    direct = all(_few(rows, spec["labels"]) for *_, rows in shown)
 
     def draw(axis, column, rows) -> list[tuple]:
         points = _strategies(axis, rows, marks, positions)
@@ -44,39 +42,11 @@ def build(data, spec: dict) -> panels.Figure:
         _reference_lines(axis, rows, spec["labels"], broken)
         return points
 
-    drawn = []
-    for title, column, rows in shown:
-        label = partial(_label, rows=rows, positions=positions, marks=marks, labels=spec["labels"])
-        drawn.append(panels.Panel(title, partial(draw, column=column, rows=rows), label if direct else None))
+    drawn = [panels.Panel(title, partial(draw, column=column, rows=rows)) for title, column, rows in shown]
     band = panels.band_entry(summary, deviation=True, drawn="Band, bar")
-    named = strategy_panels.legend(summary, spec, {} if direct else marks)
+    named = strategy_panels.legend(summary, spec, marks)
     legend = [*named, *strategy_panels.hollow_entry(r for *_, r in shown), *band]
     return panels.compose(drawn, strategy_panels.numbers(summary), legend)
-
-
-def _few(rows, labels: dict) -> bool:
-    """Tell whether a panel has so few strategies, of short names, that each is named there and not in the legend."""
-    strategies = rows.loc[rows["fitted"], "strategy"].unique()
-    return len(strategies) <= NAMED and all(_wrapped(id, labels).count("\n") < LINES for id in strategies)
-
-
-def _wrapped(strategy: str, labels: dict) -> str:
-    name = wording.label(labels, "strategies", strategy)
-    return textwrap.fill(name, LETTERS, break_long_words=False, break_on_hyphens=False)
-
-
-def _label(axis, rows, positions: dict, marks: dict, labels: dict) -> None:
-    """Name each strategy next to its point, a sweep next to its last one, in its colour, clear of lines and bars."""
-    level = rows.loc[~rows["fitted"] & rows["mean"].notna(), "mean"]
-    rows = rows[rows["fitted"] & rows["mean"].notna()].sort_values("thawed")
-    points = [(positions.get(row.strategy, row.thawed), row.mean) for row in rows.itertuples()]
-    last = ~rows["strategy"].duplicated(keep="last")
-    names = [_wrapped(id, labels) if last[at] else "" for at, id in rows["strategy"].items()]
-    ends = zip([x for x, _ in points], *_spread(rows), strict=True)
-    paths = [[(x, low), (x, high)] for x, low, high in ends]
-    paths += [list(zip(one["thawed"], one["mean"], strict=True)) for _, one in rows[rows["swept"]].groupby("strategy")]
-    paths += [[(x, height) for x in axis.get_xlim()] for height in level]
-    label_placement.label_points(axis, points, names, paths, [marks[id][0] for id in rows["strategy"]])
 
 
 def _less(summary, strategy: str):

@@ -7,11 +7,11 @@ import itertools
 from functools import partial
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.price import price
 from thaw.outputs.frame.printed_names import Names
+from thaw.words import wording
 
 TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores
 LINE = ["task", "split", "encoder", "head", "kind", "strategy", "variant"]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from thaw.core.files import atomic_write, write_text
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style
 from thaw.outputs.render.values import plain, to_csv, write_output
+from thaw.words import wording
 
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
 METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes

@@ -1,8 +1,8 @@
 """Shared by figures of strategies: panels per task and group of runs, marks, legend and numbers."""
 
-from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
+from thaw.words import wording
 
 COLUMNS = [
     *"task split subset encoder head strategy variant thawed embeddings".split(),

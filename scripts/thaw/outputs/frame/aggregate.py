@@ -8,8 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from thaw.core.errors import UserError
-from thaw.outputs import wording
 from thaw.outputs.frame.price import price
+from thaw.words import wording
 
 GROUP = ["subset", "encoder", "head"]
 ROW = ["kind", *GROUP, "strategy", "variant"]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from thaw.outputs import wording
+from thaw.words import wording
 
 
 def together(runs, first: dict[str, str]):

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.outputs import wording
+from thaw.words import wording
 
 ERROR = re.compile(r"^(?:error|[\w.]*Error): (.+)$", flags=re.MULTILINE)
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from thaw.decision.arms import COLLAPSED, UNDERTRAINED
 from thaw.decision.contrasts import Difference, simultaneous
-from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.statistics.bootstrap import Interval, Resampled
+from thaw.words import wording
 
 # Rows of few columns are chosen faster.
 COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings", "flags"]

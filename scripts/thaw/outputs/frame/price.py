@@ -7,8 +7,8 @@ the processor on a CPU, those by the clock on a device, and those by the clock w
 
 from typing import NamedTuple
 
-from thaw.outputs import wording
 from thaw.outputs.frame.record_values import value
+from thaw.words import wording
 
 LEAST = 0.5  # share of a run's seconds in which a processor worked for it: about 1 on idle cores, more with threads
 SHORT = 5.0  # seconds below which starting and reading are most of a run

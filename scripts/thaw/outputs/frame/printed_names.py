@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from thaw.outputs import wording
+from thaw.words import wording
 
 
 class Names:

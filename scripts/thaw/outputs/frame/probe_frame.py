@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.declarations.splits import shown_split, splits_of
-from thaw.outputs import wording
 from thaw.outputs.frame.record_values import value
+from thaw.words import wording
 
 PRETRAINED = "pretrained"
 BETWEEN_SEEDS = "between_seeds"

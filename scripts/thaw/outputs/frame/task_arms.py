@@ -10,11 +10,11 @@ from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
 from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, CurvePoints, TaskAnswer
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.words import wording
 
 BASELINES = ("majority", "bag_of_words", "cosine")
 OF_ENCODER = "cosine"  # trains nothing, and has the price of the encoder's pass

@@ -8,8 +8,8 @@ their own below the scores.
 
 from collections.abc import Sequence
 
-from thaw.outputs import wording
 from thaw.outputs.render.typed_table import Row, Table
+from thaw.words import wording
 
 NARROW = 3  # columns of scores that fit one of two columns of text
 END = r" \\"

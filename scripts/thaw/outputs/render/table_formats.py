@@ -1,10 +1,11 @@
 """The formats of a table: CSV, LaTeX (see `latex`), Markdown and HTML, all from its JSON."""
 
 from thaw.core.files import write_text
-from thaw.outputs import templates, wording
+from thaw.outputs import templates
 from thaw.outputs.render import values
 from thaw.outputs.render.latex import to_tex
 from thaw.outputs.render.typed_table import Table
+from thaw.words import wording
 
 
 def to_csv(table: Table) -> str:

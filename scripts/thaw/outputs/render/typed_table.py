@@ -4,9 +4,9 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from thaw.decision import record
-from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.render.values import plain, read_output
+from thaw.words import wording
 
 ALIKE = "≈"  # what is open against the highest on validation
 PRINTED = {  # by unit how a value is printed; of other units as a number with `digits` decimals

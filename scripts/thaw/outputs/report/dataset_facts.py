@@ -5,9 +5,9 @@ from pathlib import Path
 from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.task_types import TYPE_LABELS
-from thaw.outputs import wording
 from thaw.outputs.report import methods
 from thaw.schema.encoder import UNKNOWN
+from thaw.words import wording
 
 
 def tasks(spec: dict, results) -> list[dict]:

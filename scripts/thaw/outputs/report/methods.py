@@ -1,12 +1,11 @@
 """Settings for the report, and its sentences on subsets, encoders, claims and choices."""
 
-from thaw.outputs import wording
 from thaw.outputs.tables.claims import count
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.strategy import StrategyConfig
-from thaw.words import settings
+from thaw.words import settings, wording
 
 
 def strategies(spec: dict) -> list[dict]:

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
+from thaw.words import wording
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 

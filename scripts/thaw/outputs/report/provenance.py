@@ -6,9 +6,9 @@ from pathlib import Path
 
 from thaw.core.files import read_json
 from thaw.declarations.flags import flag_label
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
+from thaw.words import wording
 
 SIZE = "size of the machine"
 NAMED = 3  # runs named next to their count; longer lists have a section of their own

@@ -38,14 +38,14 @@ from thaw.declarations import citations
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
-from thaw.outputs import templates, wording
+from thaw.outputs import templates
 from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
 from thaw.outputs.report import dataset_facts, methods, page_tables, provenance
 from thaw.outputs.report.shown_outputs import numbered
-from thaw.words import answer_text, settings
+from thaw.words import answer_text, settings, wording
 
 
 def page(content: dict, command: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN, WITHIN, Difference
 from thaw.declarations.splits import RESERVED
-from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import FLAGS, combined, flags_of, jointly, printed
 from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
 from thaw.outputs.render.typed_table import Cell, Group, Table, text_row
 from thaw.outputs.tables.footnotes import undefined_note
+from thaw.words import wording
 
 NO_SEED = "no seed has all scores"
 

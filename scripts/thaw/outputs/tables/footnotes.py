@@ -3,11 +3,9 @@
 from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, draws, price
 from thaw.outputs.frame.runs_frame import RUN
-
-BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy."
+from thaw.words import wording
 
 
 def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tuple[list[str], list[str]]:
@@ -25,7 +23,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     short += price.note(runs) if "seconds" in spec.get("costs", []) else []
     lines = [*short, *shared_fits(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
-    lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary, spec), *_undefined(summary)]
+    lines += [*_truncated(shown, labels), *_cosine(summary), *_empty(summary, spec), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
     lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
@@ -123,21 +121,12 @@ def _truncated(shown, labels: dict) -> list[str]:
     return [f"Texts truncated at the maximum length: {', '.join(parts)}."] if parts else []
 
 
-def _pairs(summary, labels: dict) -> list[str]:
-    """Return the sentence about pair tasks that lack a frozen bi-encoder row or the cosine baseline.
-
-    On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy.
-    """
-    lines, pairs = [], summary[summary["pairs"] != ""]
-    frozen = pairs[pairs["fitted"] & (pairs["thawed"] == 0) & (pairs["pairs"] == "separate") & (pairs["seeds"] > 0)]
-    cosine = pairs[pairs["baseline"] & (pairs["strategy"] == "cosine")]
-    for what, has in (("frozen bi-encoder row", frozen), ("cosine baseline", cosine)):
-        tasks = [task for task in dict.fromkeys(pairs["task"]) if task not in set(has["task"])]
-        lines += [f"No {what} for {_tasks(tasks, labels)}."] if tasks else []
-    lines = [" ".join([*lines, BI_ENCODER_NOTE])] if lines else []
-    classes = cosine[~cosine["metric"].isin(METRICS_OF_TYPE["pair_regression"])]
-    name = wording.BASELINE_LABELS["cosine"]
-    return lines + [f"{name}: on classes, thresholds on the similarity are fitted to train."] * bool(len(classes))
+def _cosine(summary) -> list[str]:
+    """Return the sentence about the cosine baseline on classes."""
+    cosine = summary[summary["baseline"] & (summary["strategy"] == "cosine")]
+    if cosine["metric"].isin(METRICS_OF_TYPE["pair_regression"]).all():
+        return []
+    return [f"{wording.BASELINE_LABELS['cosine']}: on classes, thresholds on the similarity are fitted to train."]
 
 
 def _empty(summary, spec: dict) -> list[str]:

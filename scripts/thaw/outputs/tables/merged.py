@@ -2,10 +2,10 @@
 
 from thaw.core import layout
 from thaw.declarations.flags import flag_label
-from thaw.outputs import wording
 from thaw.outputs.frame.result_links import record_anchor, run_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said, text_row
+from thaw.words import wording
 
 WAYS = {"merged": "merged", "separate": "its runs, one model each"}
 TIMED = "way tasks copies batch tokens layers median p95 p99 queries_per_second".split()  # of a measured setting

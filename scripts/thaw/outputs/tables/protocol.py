@@ -1,9 +1,9 @@
 """How a paper's protocol and ours differ, and which of a paper's printed numbers are computed."""
 
 from thaw.core.phrases import listing, plural
-from thaw.outputs import wording
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, text_row
 from thaw.outputs.tables.reproduction import ADDRESS
+from thaw.words import wording
 
 COUNTS = {
     "printed": "Printed",

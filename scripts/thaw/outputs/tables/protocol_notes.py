@@ -1,6 +1,6 @@
 """Footnotes of a reproduced table: the source of the published numbers, and how our protocol differs."""
 
-from thaw.outputs import wording
+from thaw.words import wording
 
 MARKS = {"encoder": "ᵃ", "split": "ᵇ", "unknown_split": "ᶜ", "rows": "ᵈ"}
 SAID = {

@@ -7,13 +7,13 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.decision.contrasts import LOWER, OPEN, Difference
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import FLAGS, Contrasts, jointly
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 from thaw.outputs.tables.footnotes import undefined_note
 from thaw.statistics.bootstrap import Interval, Resampled, interval
+from thaw.words import wording
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import ROW, Column
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.result_links import row_anchor
@@ -13,6 +12,7 @@ from thaw.outputs.render.typed_table import Cell, Group, Row, Table, behind, sai
 from thaw.outputs.tables import protocol_notes
 from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
 from thaw.statistics.bootstrap import interval, least_interval
+from thaw.words import wording
 
 DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
 ADDRESS = [*(name for name in CELL if name != "subset"), "metric", "split"]  # of a number that is reproduced

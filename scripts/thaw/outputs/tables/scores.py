@@ -4,7 +4,6 @@ import numpy as np
 
 from thaw.decision.contrasts import OPEN
 from thaw.decision.record import TaskAnswer
-from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.paired_differences import Contrasts
@@ -13,6 +12,7 @@ from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import ALIKE, Cell, Group, Row, Table, said
 from thaw.outputs.tables import footnotes
+from thaw.words import wording
 
 KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row of scores, in the order of its CSV
 COSTS = {  # option: column of a summary, label, what it is of, unit of its cells; means over the tasks of the table

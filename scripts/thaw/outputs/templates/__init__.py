@@ -33,7 +33,7 @@ def _html():
 def _tex():
     from markupsafe import Markup
 
-    from thaw.outputs.wording import tex
+    from thaw.words.wording import tex
 
     environment = _environment(
         block_start_string="<%",
