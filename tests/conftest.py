@@ -28,7 +28,7 @@ DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried
 
 
 def pytest_addoption(parser):
-    """Let `thaw check` name the part that it tries, and the folders in which it lies."""
+    """Let an author name the part that the contracts try, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
     parser.addoption("--update-messages", action="store_true", help="write tests/messages.json anew; needs -n 0")
     parser.addoption("--record-seconds", action="store_true", help="write into tests/seconds.json what files take")

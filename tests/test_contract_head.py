@@ -1,4 +1,4 @@
-"""The contract of a head. The first line of each test is the clause as `thaw check` prints it.
+"""The contract of a head.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """

@@ -1,4 +1,4 @@
-"""The contract of a metric. The first line of each test is the clause as `thaw check` prints it.
+"""The contract of a metric.
 
 It is tried through `score`, as every result is: None stands for a score that is not defined.
 """

@@ -1,4 +1,4 @@
-"""The contract of a probe. The first line of each test is the clause as `thaw check` prints it.
+"""The contract of a probe.
 
 Every declared kind is tried, on each type of task that it is for among TRIED; or the given plugin.
 """

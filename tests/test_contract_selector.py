@@ -1,4 +1,4 @@
-"""The contract of a selector. The first line of each test is the clause as `thaw check` prints it."""
+"""The contract of a selector."""
 
 import inspect
 

@@ -300,7 +300,7 @@ def test_a_text_model_of_the_architecture_is_taken_only_where_it_has_no_layer_be
 def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     house = houses("bert", "spans")
     run = house.run("lost", {"train": [{"top": 2}, "head"], "epochs": 1})
-    with pytest.raises(UserError, match=r"trained layer.\d, layer.\d and did not keep them; `thaw keep .*MiB"):
+    with pytest.raises(UserError, match=r"trained layer.\d, layer.\d and did not keep them; `thaw export .*MiB"):
         open_run(run)
     with pytest.raises(UserError, match="is no finished run"):
         open_run(house.bench.encoder)

@@ -15,6 +15,7 @@ from thaw.decision import record
 from thaw.decision.arms import Arm
 from thaw.decision.decide import decide
 from thaw.exporting import keeping
+from thaw.exporting.export import export
 from thaw.exporting.finished_run import open_run
 from tiny_corpus import Bench, tiny_corpus
 
@@ -27,7 +28,6 @@ def shown(tmp_path_factory):
     bench = Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
     shown = Shown(bench, folder / "results")
     shown.train("tuned", TUNED, seeds=(1, 2))
-    shown.train("head", {"train": ["head"], "epochs": 1})
     return shown
 
 
@@ -39,15 +39,15 @@ def test_layers_are_those_of_a_run_that_keeps_them(shown, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
     run, before = folder(shown, "tuned"), read_json(folder(shown, "tuned") / "metrics.json")
     shown.train("keeping", TUNED, keep=True)
-    with pytest.raises(UserError, match="thaw keep"):
+    with pytest.raises(UserError, match="did not keep them"):
         open_run(run)
-    assert "has its layers now" in keeping.keep(run, [])
+    export(run, shown.folder.parent / "model")
     ours, theirs = (load_file(one / "encoder.safetensors") for one in (run, folder(shown, "keeping")))
     assert ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
     after = read_json(run / "metrics.json")
     assert after["scores"] == before["scores"] and after["spec"] == before["spec"] | {"keep": True}
     assert open_run(run).run == run and sorted(one.name for one in run.parent.iterdir()) == ["seed1", "seed2"]
-    assert "has its layers:" in keeping.keep(run, [])
+    assert read_json(shown.folder.parent / "model/check.json")["passed"]
 
 
 def test_a_file_of_each_kind_that_a_run_needs_is_found_by_its_digest(tmp_path):
@@ -81,10 +81,6 @@ def test_another_score_is_told_and_changes_nothing(shown, monkeypatch):
     assert not (run / "encoder.safetensors").exists() and read_json(run / "metrics.json") == record
 
 
-def test_a_head_alone_has_nothing_else_to_keep(shown):
-    assert "there is nothing else to keep" in keeping.keep(folder(shown, "head"), [])
-
-
 def test_the_recommended_run_is_the_best_on_validation(shown):
     outputs = shown.folder / "outputs/mine"
     with pytest.raises(UserError, match="has no recommendation"):
@@ -108,8 +104,3 @@ def answer_taking(strategy: str | None) -> record.TaskAnswer:
     points = {"tuned": ("tuned", "base")}
     names = {"majority": "majority class", "tuned": "tuned"}
     return record.TaskAnswer("t", "all", "e", "linear", "t", "accuracy", decide(arms), names, points, {})
-
-
-def test_what_is_no_run_is_said(tmp_path):
-    with pytest.raises(UserError, match="is no finished run"):
-        keeping.keep(tmp_path, [])

@@ -269,7 +269,7 @@ def test_runs_that_do_not_fit_are_refused(merged, runs, rooms, tmp_path, mistake
 
 
 def test_nobody_is_told_to_keep_a_run_that_is_refused_then(rooms, tmp_path):
-    """`thaw keep` trains a run again: that its embeddings were trained is said first."""
+    """An export trains a run again: that its embeddings were trained is said first."""
     run = rooms().run("sings", "classification", {"train": ["all"], "epochs": 1}, "full")
     results = tmp_path / "results"
     shutil.copytree(run.parents[7], results, symlinks=True)

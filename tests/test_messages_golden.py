@@ -180,8 +180,8 @@ new task reviews.csv --label star
 new experiment other
 show other
 compare one two
-keep my
-keep other
+export my out
+export mine.yaml out
 predict my
 """.strip().splitlines()
 

@@ -30,7 +30,7 @@ def one_answer(results: Path, experiment: str, advised: str, finished: str) -> N
         assert answer_text.headline(answer) in page
         if cell := answer.cell_of(answer.decision.taken):
             run = next(results.joinpath("runs", *cell.values()).glob("seed*"))
-            thaw(results.parent, "keep", str(run))  # a card describes tensors, and most strategies do not keep them
+            thaw(results.parent, "export", str(run), f"export_of_{cell['task']}")  # which has its layers kept
             assert answer_text.headline(answer) in card(open_run(run), "encoder_and_head")
     tables = [json.loads((outputs / name).read_text()) for name in (record.ADVISED, "tables/advice.json")]
     assert answers and tables[0]["answers"] == tables[1]["answers"]

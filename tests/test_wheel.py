@@ -1,6 +1,5 @@
 """The wheel: what a checkout needs to run is mapped into it, and a wheel runs in a folder that is no checkout."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 MAPPED = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-CHECKED = [f"tests/test_contract_{kind}.py" for kind in ("head", "selector", "metric", "probe")]
 
 
 def test_the_wheel_holds_all_that_the_workflow_reads():
@@ -23,20 +21,6 @@ def test_the_wheel_holds_all_that_the_workflow_reads():
     assert all(MAPPED[name] == f"thaw/home/{name}" for name in MAPPED)
     assert all((ROOT / name).exists() for name in MAPPED)
     assert (ROOT / "profiles/default/config.yaml").samefile(ROOT / "workflow/profiles/default/config.yaml")
-
-
-def test_the_wheel_holds_the_tests_that_check_runs_with_all_that_they_import():
-    waiting, needed = ["tests/conftest.py", *CHECKED], set()
-    while waiting:
-        name = waiting.pop()
-        if name in needed:
-            continue
-        needed.add(name)
-        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        modules = [getattr(node, "module", None) or node.names[0].name for node in nodes]
-        waiting += [f"tests/{module}.py" for module in modules if (ROOT / f"tests/{module}.py").is_file()]
-    assert sorted(needed | {"pyproject.toml"}) == sorted(name for name in MAPPED if name.endswith((".py", ".toml")))
 
 
 def test_the_distribution_has_a_name_that_is_free_and_the_command_is_thaw():

@@ -2,7 +2,11 @@
 
 thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
+thaw export my.yaml my_model                                              the recommended strategy's best run
 thaw export RUN my_model --all-rows                                       trains a run that trained layers once more
+
+Best is by validation, among seeds. A run that trained layers and did not keep them is trained again. Its scores must be
+those on record to the last digit; then it keeps encoder.safetensors.
 
 A head that was fitted to convergence is fitted once more before, on training and validation rows together. With
 --all-rows a run that trained layers is trained once more on them.
@@ -15,19 +19,21 @@ docs/howto/export.md says what the folder holds. With --push the folder becomes 
 from pathlib import Path
 
 from thaw.cli.selection import parser_of
+from thaw.cli.show_command import folder_of
 from thaw.core.errors import UserError
+from thaw.planning.config_files import SUFFIXES
 
 
 def main(words: list[str]) -> None:
     """Export the run that the command line names."""
     parser = parser_of("export", __doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or the file of a finished experiment")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     parser.add_argument(
         "--all-rows", action="store_true", help="train layers once more, on training and validation rows together"
     )
-    catalogues = "with --all-rows: folders of your catalogues, where the run uses a part of your own"
+    catalogues = "where a run that is trained uses a part of your own: folders of your catalogues"
     parser.add_argument(
         "--catalogues", type=Path, nargs="*", action="extend", default=[], metavar="FOLDER", help=catalogues
     )
@@ -42,6 +48,15 @@ def main(words: list[str]) -> None:
         raise UserError(f"--push {arguments.push}: expected owner/name, as me/my-model")
     if arguments.push and not arguments.license:
         raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
+    if arguments.run.suffix in SUFFIXES:
+        from thaw.exporting.keeping import recommended_runs
+
+        runs = recommended_runs(folder_of(str(arguments.run), Path("results")))
+        if len(runs) > 1:
+            raise UserError(
+                f"{arguments.run}: has an answer for {len(runs)} tasks; name one run: {', '.join(map(str, runs))}"
+            )
+        arguments.run = runs[0]
     from thaw.exporting.export import export, export_summary
     from thaw.exporting.model_card import Stated
 

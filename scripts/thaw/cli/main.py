@@ -17,11 +17,9 @@ COMMANDS = {
     "show": "print the recommendation and where the report is",
     "compare": "compare two results example by example",
     "advise": "find the strategy to take without training all of them",
-    "keep": "have the trained layers of a run that did not keep them",
     "export": "export a trained model and verify it",
     "merge": "merge trained models of several tasks on one trunk and verify them",
     "predict": "label new text with an exported model",
-    "check": "test a head, selector, metric or probe of your own",
 }
 HELP, VERSION = ("-h", "--help", "help"), ("-V", "--version", "version")
 USAGE = "usage: thaw COMMAND [options]; thaw COMMAND --help describes one"

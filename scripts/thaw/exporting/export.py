@@ -10,7 +10,8 @@ from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
-from thaw.exporting.finished_run import refit_text, replaced, require_new
+from thaw.exporting.finished_run import LayersNotKept, refit_text, replaced, require_new
+from thaw.exporting.keeping import keep
 from thaw.exporting.model_card import Stated, card
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
 
@@ -49,7 +50,8 @@ def export(
 ) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
-    A head that was fitted to convergence is fitted once more, to the rows of train and validation together.
+    A head that was fitted to convergence is fitted once more, to the rows of train and validation together. A run that
+    did not keep its layers is trained again.
 
     Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
     model.onnx too; whether a run that trained layers is trained once more on all these rows; folders of catalogues with
@@ -59,7 +61,11 @@ def export(
     if onnx:
         require_onnx()
     with tempfile.TemporaryDirectory() as made, replaced(target) as folder:
-        source = last_fit(run, Path(made), all_rows, catalogues)
+        try:
+            source = last_fit(run, Path(made), all_rows, catalogues)
+        except LayersNotKept:
+            keep(run, catalogues)
+            source = last_fit(run, Path(made), all_rows, catalogues)
         form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form, stated))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")

@@ -149,13 +149,13 @@ def open_run(run: Path) -> FinishedRun:
     """Return a run with what it was made from; whatever can not be exported is a UserError that says why."""
     run, results, metrics = finished(run)
     check_exported(run, metrics)
-    _check_kept(run, metrics)
     spec = metrics["spec"]
     encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
     corpus = result_with(results, "prepare", spec["data"], "corpus").parent
     features, card = _features(results, metrics)
+    _check_kept(run, metrics)
     return FinishedRun(
         run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
     )
@@ -178,8 +178,11 @@ def check_exported(run: Path, metrics: dict) -> None:
         )
 
 
+class LayersNotKept(UserError):
+    """A run trained layers and did not keep them."""
+
+
 def _check_kept(run: Path, metrics: dict) -> None:
-    """Refuse a run that did not keep its tensors."""
     spec = metrics["spec"]
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
@@ -189,10 +192,10 @@ def _check_kept(run: Path, metrics: dict) -> None:
     if trained and not (run / layout.ENCODER).is_file():
         cost = read_json(run / "cost.json")
         minutes, size = cost["seconds"]["total"] / 60, cost["parameters"]["trained"] * 4 / 2**20
-        raise UserError(
-            f"{run}: its strategy trained {', '.join(trained)} and did not keep them; `thaw keep {run}` trains "
-            f"this run again by itself and keeps them ({minutes:.1f} minutes, about {size:.0f} MiB of disk). With "
-            "keep: true in the strategy's entry in strategies.yaml all its runs do"
+        raise LayersNotKept(
+            f"{run}: its strategy trained {', '.join(trained)} and did not keep them; `thaw export {run} DIR` trains "
+            f"this run again and keeps them ({minutes:.1f} minutes, about {size:.0f} MiB of disk). With keep: true in "
+            "the strategy's entry in strategies.yaml all its runs do"
         )
 
 

@@ -21,17 +21,13 @@ from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.finished_run import finished, result_with
 
 
-def keep(run: Path, catalogues: list[Path]) -> str:
-    """Train a run again and keep its layers; return what was done, as one sentence.
+def keep(run: Path, catalogues: Sequence[Path]) -> None:
+    """Train a run again and keep its layers.
 
-    Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError for what is no finished run,
-    was made of results that are gone, or scores otherwise than on record.
+    Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError where it was made of results
+    that are gone, or scores otherwise than on record.
     """
     run, results, record = finished(run)
-    if (run / layout.ENCODER).is_file():
-        return f"{run} has its layers: {layout.ENCODER}"
-    if not any(set(phase["components"]) - {"head"} for phase in record["spec"]["phases"]):
-        return f"{run} trained a head alone, which head.safetensors holds: there is nothing else to keep"
     command = command_of(record["spec"] | {"keep": True}, results, catalogues)
     with tempfile.TemporaryDirectory(prefix=f".{run.name}.", dir=run.parent) as folder:
         again = Path(folder, run.name)
@@ -47,7 +43,6 @@ def keep(run: Path, catalogues: list[Path]) -> str:
             )
         for name in (layout.ENCODER, "head.safetensors", "metrics.json"):
             (again / name).replace(run / name)
-    return f"{run} has its layers now: {layout.ENCODER}, {(run / layout.ENCODER).stat().st_size / 2**20:.0f} MiB"
 
 
 def differences(record: dict, again: dict) -> list[str]:
