@@ -21,7 +21,7 @@ from _pytest.main import pytest_runtestloop as run_tests
 HOME = Path(__file__).parents[1]
 TESTS = {  # module: the files of tests that try it, quickest first
     "thaw.core.files": ["records"],
-    "thaw.core.code_digests": ["house"],
+    "code_digests": ["house"],
     "thaw.planning.run_jobs": ["plan", "pairs_plan", "probes_plan", "adapted_plan"],
     "thaw.evaluation.metrics": ["metrics"],
     "thaw.features.payload": ["store"],

@@ -10,7 +10,7 @@ asks for it.
 
 import argparse
 
-from thaw.core.code_digests import RECORD, step_digest
+from code_digests import RECORD, step_digest
 from thaw.core.files import read_json, write_json
 from thaw.core.steps import STEPS
 

@@ -15,6 +15,7 @@ import yaml
 
 import forked
 import thaw
+from code_digests import closure
 from known_reports import KnownReport
 from thaw import cli
 from thaw.cli import list_command, run_command, show_command
@@ -22,7 +23,6 @@ from thaw.cli.main import COMMANDS, main
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import leading_experiment, leading_files, parsed, selected, selecting
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
-from thaw.core.code_digests import closure
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
 from thaw.planning.configuration import load_plan
@@ -71,7 +71,7 @@ def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
     assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
 
 
-@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are advise, check,")])
+@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are advise, compare,")])
 def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint):
     done = forked.run([THAW, word])
     assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; {hint}")

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from thaw.core import code_digests, layout
-from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, sources, step_digest
+import code_digests
+from code_digests import PACKAGE, RECORD, closure, imports, path_of, sources, step_digest
+from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.core.home import PLUGINS
 from thaw.core.steps import STEPS
@@ -420,7 +421,7 @@ def test_what_a_declaration_loads_is_code_of_the_step_that_loads_it():
 def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
     (tmp_path / "steps").mkdir()
     step, helper = tmp_path / "steps" / "toy.py", tmp_path / "helper.py"
-    monkeypatch.setattr("thaw.core.code_digests.PACKAGE", tmp_path)
+    monkeypatch.setattr("code_digests.PACKAGE", tmp_path)
 
     def written(code: str, help_code: str) -> str:
         step.write_text(code)

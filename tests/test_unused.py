@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from thaw.core.code_digests import SOURCE
+from code_digests import SOURCE
 from thaw.core.home import PLUGINS
 from thaw.schema.experiment import RUN_BASELINES
 
 # Used in a way that no import shows, with the reason.
 ALLOWED = {
     r"thaw\.data\.grammar\.\w+\.(SEED|family)": "assemble_corpus takes a module of a corpus as an argument",
-    r"thaw\.cli\.check_command\.Clauses\.pytest_\w+": "hooks that pytest calls by name",
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
     r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
     r"thaw\.papers\.\w+\.[A-Z]+S": "what thaw.core.plugins.shipped looks for",

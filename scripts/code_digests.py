@@ -16,9 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from thaw.core.digests import digest, file_sha256
-from thaw.core.home import PLUGINS
+from thaw.core.home import PACKAGE, PLUGINS
 
-PACKAGE = Path(__file__).parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SOURCE = re.compile(r"thaw(\.\w+)+:\w+")
 # packages and modules that hold settings, declarations and words: what they import is no code of a step either
