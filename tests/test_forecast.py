@@ -1,4 +1,4 @@
-"""What the plan says before anything runs: the size of the user's own files, and what bf16 gains."""
+"""What the plan says before anything runs: the size of the user's own files, operations and seconds."""
 
 import os
 import statistics
@@ -60,31 +60,6 @@ def plan(home):
     return planned(
         home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["bert_full"]
     )
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_training_in_bf16_counts_by_its_gain(plan, precision):
-    (key,) = plan.jobs["train"]
-    spec = plan.job("train", key).spec
-    spec = spec | {"phases": [phase | {"precision": precision} for phase in spec["phases"]]}
-    whole, faster = (cost_estimate.training_operations(plan, spec, STORE, gain) for gain in (1.0, 4.0))
-    assert whole == pytest.approx(faster * (4.0 if precision == "bf16" else 1.0))
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_extraction_in_bf16_counts_by_its_gain_and_is_timed(home, precision, monkeypatch):
-    frozen = {"tasks": ["paraphrase"], "seeds": [1], "baselines": [], "strategies": ["frozen"]}
-    plan = planned(home, outputs=["main_table"], store={"precision": precision}, **frozen)
-    assert plan.job("features", STORE).spec.get("precision") == (None if precision == "fp32" else "bf16")
-    whole, faster = (cost_estimate.operations(plan, "features", STORE, gain) for gain in (1.0, 4.0))
-    assert whole == pytest.approx(faster * (4.0 if precision == "bf16" else 1.0))
-    monkeypatch.setattr(subprocess, "run", lambda *given, **named: subprocess.CompletedProcess(given, 0, "4.0"))
-    assert cost_estimate.bf16_gain(plan, [("features", STORE)], 1) == (4.0 if precision == "bf16" else 1.0)
-
-
-def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/no/such/program")
-    assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys], 1) == 1.0
 
 
 def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):
@@ -171,9 +146,3 @@ def test_a_ladder_has_operations_though_no_layer_is_computed(home):
     plan = planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
     (key,) = plan.jobs["train"]
     assert cost_estimate.operations(plan, "train", key) > 0
-
-
-def test_the_gain_is_timed_in_a_process_of_its_own(home):
-    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", "32", "--threads", "1"]
-    timed = subprocess.run(command, cwd=home / "scripts", capture_output=True, text=True, check=True)
-    assert 0 < float(timed.stdout) < 1000

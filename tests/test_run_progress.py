@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import threading
 
 import pytest
 from snakemake.cli import get_argument_parser
@@ -10,10 +9,9 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import MaxJobsPerTimespan
 
 from thaw.core.home import HOME
-from thaw.planning import cost_estimate
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.run_progress import RunProgress, TimeEstimate, duration, is_default_limit, is_shown
+from thaw.planning.run_progress import RunProgress, duration, estimated, is_default_limit, is_shown
 
 
 class Clock:
@@ -30,36 +28,31 @@ def record(event: str | None = None, msg: str | None = None, **facts) -> logging
     return logging.makeLogRecord({"msg": msg, **({"event": event} if event else {}), **facts})
 
 
-def started(seconds: dict[int, float], lines: list[str], clock: Clock) -> RunProgress:
-    """Return the handler when it has its estimate."""
-    progress = RunProgress(lambda: seconds, lines.append, clock, untimed=0)
-    progress.estimating.join()
-    return progress
-
-
 def finish(progress: RunProgress, job: int, done: int, total: int) -> None:
     """Log the end of a job as Snakemake's scheduler does."""
     progress.handle(record("job_finished", "Finished jobid", job_id=job))
     progress.handle(record("progress", done=done, total=total))
 
 
-def test_the_estimate_is_corrected_by_the_clock():
+def test_the_time_left_goes_by_the_clock_and_by_the_work_that_is_done():
     clock, lines = Clock(), []
-    progress = started({1: 600.0, 2: 600.0, 3: 1200.0}, lines, clock)
-    assert progress.seconds_left() == 2400, "nothing was measured yet"
-    clock.now += 600
-    finish(progress, 1, 1, 3)
+    progress = RunProgress({1: 60.0, 2: 60.0, 3: 120.0, 4: 1.0}, lines.append, clock)
+    assert progress.seconds_left() is None, "nothing was measured yet"
+    clock.now += 6
+    finish(progress, 4, 1, 4)
+    clock.now += 594
+    finish(progress, 1, 2, 4)
     clock.now += 1200
-    finish(progress, 2, 2, 3)
-    assert lines == ["1 of 3 jobs, about 30 min left", "2 of 3 jobs, about 28 min left"]
-    assert progress.seconds_left() == pytest.approx(1200 * (1800 + 240) / (1200 + 240))
-    finish(progress, 3, 3, 3)
-    assert progress.seconds_left() == 0 and len(lines) == 2, "that the last is done is seen"
+    finish(progress, 2, 3, 4)
+    assert lines == ["1 of 4 jobs", "2 of 4 jobs, about 30 min left", "3 of 4 jobs, about 30 min left"]
+    assert progress.seconds_left() == pytest.approx(120 * 1800 / 121)
+    finish(progress, 3, 4, 4)
+    assert progress.seconds_left() == 0 and len(lines) == 3, "that the last is done is seen"
 
 
 def test_jobs_that_end_together_give_one_line():
     clock, lines = Clock(), []
-    progress = started({n: 10.0 for n in range(10)}, lines, clock)
+    progress = RunProgress({n: 10.0 for n in range(10)}, lines.append, clock)
     for number in range(5):
         clock.now += 1
         finish(progress, number, number + 1, 10)
@@ -67,23 +60,6 @@ def test_jobs_that_end_together_give_one_line():
     clock.now += 5
     finish(progress, 5, 6, 10)
     assert len(lines) == 2 and lines[1].startswith("6 of 10 jobs, ")
-
-
-def test_no_job_waits_for_the_estimate():
-    """Until the machine is timed a line has no time, and what ended before counts as done afterwards."""
-    clock, lines, timed = Clock(), [], threading.Event()
-
-    def estimate() -> dict[int, float]:
-        timed.wait(10)
-        return {1: 600.0, 2: 600.0}
-
-    progress = RunProgress(estimate, lines.append, clock, untimed=0)
-    finish(progress, 1, 1, 2)
-    assert lines == ["1 of 2 jobs"]
-    timed.set()
-    progress.estimating.join()
-    clock.now += 600
-    assert progress.seconds_left() == 600
 
 
 @pytest.mark.parametrize(
@@ -103,7 +79,7 @@ def test_jobs_that_go_well_are_not_shown_and_all_else_is():
 
 
 def test_of_jobs_that_failed_at_last_the_sentence_is_kept_with_its_log(tmp_path):
-    progress = started({}, [], Clock())
+    progress = RunProgress({}, print, Clock())
     for number, name in enumerate(("prepare", "other", "again", "silent"), start=1):
         log = tmp_path / f"{name}.log"
         log.write_text("reading\nerror: no label\nerror: a.csv:3\n" if name != "silent" else "killed\n")
@@ -117,42 +93,8 @@ def test_training_is_estimated_to_take_longer_than_a_table():
     plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
     full = next(key for key in plan.jobs["train"] if "/full/" in key)
     files = {1: plan.files("train", full), 2: plan.files("table", "demo/main_table"), 3: [], 4: ["my/target"]}
-    seconds = TimeEstimate(plan, files, 1).seconds()
+    seconds = estimated(plan, files, 1)
     assert seconds[1] > seconds[2] > 0 and seconds[3] == seconds[4] == 0
-
-
-def test_training_in_bf16_counts_as_much_less_as_it_was_timed_to_be_faster(monkeypatch):
-    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
-    full = next(key for key in plan.jobs["train"] if "/full/" in key)
-    for phase in plan.job("train", full).spec["phases"]:
-        phase["precision"] = "bf16"
-    monkeypatch.setattr(cost_estimate, "machine_rate", lambda: 1e9)
-    taken = {}
-    for gain in (1.0, 4.0):
-        monkeypatch.setattr(cost_estimate, "bf16_gain", lambda *_, gain=gain: gain)
-        taken[gain] = TimeEstimate(plan, {1: plan.files("train", full)}, 1).seconds()[1]
-    constant = cost_estimate.seconds("train", 0.0, 1, 1, 1e9)
-    assert taken[1.0] - constant == pytest.approx(4 * (taken[4.0] - constant)) and taken[4.0] > constant
-
-
-def test_a_short_run_does_not_time_the_machine():
-    lines, timed = [], []
-    progress = RunProgress(lambda: timed.append(1) or {1: 600.0}, lines.append)
-    finish(progress, 1, 1, 2)
-    assert not timed and lines == ["1 of 2 jobs"]
-    progress.estimating.cancel()
-
-
-def test_a_machine_that_cannot_be_timed_stops_nothing():
-    clock, lines = Clock(), []
-
-    def estimate() -> dict[int, float]:
-        raise OSError("no such program")
-
-    progress = RunProgress(estimate, lines.append, clock, untimed=0)
-    progress.estimating.join()
-    finish(progress, 1, 1, 2)
-    assert lines == ["how long the jobs will take is not known: no such program", "1 of 2 jobs"]
 
 
 def test_snakemake_has_the_limit_on_jobs_that_is_taken_away():

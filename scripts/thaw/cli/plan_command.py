@@ -93,10 +93,8 @@ def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
     by_step = {step: [key for key in plan.jobs[step] if not plan.status.is_current(step, key)] for step in COMPUTING}
-    to_do = [(step, key) for step, keys in by_step.items() for key in keys]
-    gain = cost_estimate.bf16_gain(plan, to_do, plan.threads)
     for step, missing in by_step.items():
-        work = sum(cost_estimate.operations(plan, step, key, gain) for key in missing)
+        work = sum(cost_estimate.operations(plan, step, key) for key in missing)
         total, jobs = total + work, jobs + len(missing)
         if missing:
             parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
@@ -109,8 +107,6 @@ def print_time(plan: Plan) -> None:
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores")
     if probes := [key for step, key in waiting if step == "probe"]:
         print(f"  not counted: what probes fit ({len(probes)} to do), seconds each, on words and trees minutes")
-    if gain != 1.0:
-        print(f"  and computes {gain:.1f} times as fast in bf16 as in fp32")
     if parts:
         taken = duration(cost_estimate.seconds_on_gpu(total, jobs))
         print(f"  on one GPU {taken}, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")

@@ -56,8 +56,7 @@ class WorkflowEvents:
         if self.workflow.local_exec:  # on a cluster the login node shows nothing else of a job
             self._run_here(threads)
         outputs = {job.jobid: list(map(str, job.output)) for job in dag.needrun_jobs()}
-        estimate = run_progress.TimeEstimate(self.plan, outputs, threads)
-        self.progress = run_progress.RunProgress(estimate.seconds, self._write_line)
+        self.progress = run_progress.RunProgress(run_progress.estimated(self.plan, outputs, threads), self._write_line)
         self.logger.addHandler(self.progress)
 
     def fail(self) -> None:

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
 from thaw.adaptation.stages import epochs_of, stages_of
-from thaw.core import fork_server
 from thaw.core.boundaries import BYTES
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
-from thaw.core.home import PACKAGE
 from thaw.core.steps import STEPS
 from thaw.data.sources import count_texts
 from thaw.declarations.objective_kinds import objectives_of
@@ -155,29 +153,10 @@ def machine_rate() -> float:
     """Time matrix products on all cores at once and return their floating-point operations a second together."""
     cores = os.cpu_count() or 1
     command, few = [sys.executable, "-m", "thaw.compute_cost.matrix_rate"], min(cores, MOST_TIMED)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    timed = [subprocess.Popen(command, text=True, **streams) for _ in range(few)]
+    timed = [
+        subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(few)
+    ]
     return sum(float(one.communicate()[0]) for one in timed) * cores / few
-
-
-def bf16_gain(plan: Plan, jobs: list[tuple[str, str]], threads: int) -> float:
-    """Return how many times as fast as in fp32 this CPU computes in bf16; 1 where none of the jobs does, untimed.
-
-    Args: step and key of each job; threads of a job here. A process of its own times it, with torch, which the
-    plan does not import.
-    """
-    one = next((one for one in jobs if plan.job(*one).in_bf16), None)
-    if one is None:
-        return 1.0
-    store = one[1] if one[0] == "features" else store_of(plan, plan.job(*one))
-    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, store).width)]
-    command += ["--threads", str(threads)]
-    environment = os.environ | fork_server.environment_of_jobs(PACKAGE.parent, threads)
-    try:
-        timed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
-        return float(timed.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return 1.0
 
 
 def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
@@ -202,8 +181,8 @@ def training_rows(spec: dict, examples: float) -> float:
     return min(subset.get("rows", examples), examples) * (1 - subset.get("validation", 0))
 
 
-def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> float:
-    """Return the floating-point operations of one run's training, those in bf16 divided by its gain in speed.
+def training_operations(plan: Plan, spec: dict, key: str) -> float:
+    """Return the floating-point operations of one run's training.
 
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward. Only
     layers up to the highest are computed whose state the head or a comparison with a teacher reads.
@@ -216,22 +195,20 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     layers = spec.get("student", {}).get("layers", range(1, entry.layers + 1))
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
-        faster = gain if settings.precision == "bf16" else 1.0
-        faster /= 2 if settings.auxiliary else 1  # each batch with as many texts of another task
-        faster /= math.prod(kind.passes for kind in objectives_of(settings).values())
+        times = 2 if settings.auxiliary else 1  # each batch with as many texts of another task
+        passes = times * math.prod(kind.passes for kind in objectives_of(settings).values())
         highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
         for stage in stages_of(settings, phase):
             computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])
-            total += (
-                epochs_of(settings, stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
-            )
+            layers_passed = computed + 2 * thawed_layers(stage["components"])
+            total += passes * epochs_of(settings, stage, rows) * layer * layers_passed
         if "ladder" in spec["head"].get("layers", {}).values():
-            passes = sum(epochs_of(settings, stage, rows) for stage in stages_of(settings, phase))
-            total += passes * LADDER * entry.width * (entry.layers + 1) * tokens * share
+            epochs = sum(epochs_of(settings, stage, rows) for stage in stages_of(settings, phase))
+            total += epochs * LADDER * entry.width * (entry.layers + 1) * tokens * share
     return total
 
 
-def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
+def pretraining_operations(plan: Plan, job: Job) -> float:
     """Return the floating-point operations of a further pretraining: layers, vocabulary for each mask, teacher."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
     encoder, (examples, tokens) = entry_of(plan, key), training_size(plan, key)
@@ -239,8 +216,7 @@ def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
     products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
     (stage,) = stages_of(entry.phase, {})
     tokens *= epochs_of(entry.phase, stage, max(1, round(examples)))
-    total = 6 * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
-    return total + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
+    return 6 * tokens * products + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
 
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
@@ -262,18 +238,13 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     return StoreEstimate(key, list(range(layers + 1)), [], left, exact, 0)
 
 
-def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
-    """Return the floating-point operations of a job that computes with an encoder; 0 for any other.
-
-    Args: gain, by which bf16 is faster (`bf16_gain`); so many fewer operations take as long.
-    """
+def operations(plan: Plan, step: str, key: str) -> float:
+    """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
     job = plan.job(step, key)
     if step == "features":
-        return extraction_operations(plan, _store(plan, key)) / (gain if job.in_bf16 else 1.0)
+        return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
-        return pretraining_operations(plan, job, gain)
+        return pretraining_operations(plan, job)
     if step in ("features_adapted", "teach"):
-        return extraction_operations(plan, _excerpt(plan, job)) / (gain if job.in_bf16 else 1.0)
-    if STEPS[step].trains:
-        return training_operations(plan, job.spec, store_of(plan, job), gain)
-    return 0.0
+        return extraction_operations(plan, _excerpt(plan, job))
+    return training_operations(plan, job.spec, store_of(plan, job)) if STEPS[step].trains else 0.0

@@ -1,8 +1,6 @@
 """The lines that Snakemake's jobs add up to: `23 of 54 jobs, about 4 min left`."""
 
 import logging
-import math
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +10,8 @@ from thaw.planning.plan import Plan
 from thaw.planning.start_order import operations_of_jobs
 
 SPACING = 5.0  # seconds between two lines
-UNTIMED = 15.0  # seconds until the machine is timed, which takes half a second of both cores from the first jobs
-TRUST = 0.1  # of the estimate: so much of it is as good as time that was measured
+MEASURED = 0.02  # of the work: so much of it says how fast it goes
+RATE = 5e10  # operations a second of a usual processor, all cores together
 GOES_WELL = ("job_info", "job_started", "job_finished", "progress")  # events of a job that Snakemake speaks of
 DEFAULT_LIMIT = (100, 1)  # jobs, in seconds
 SELECTS = "Select jobs to execute..."
@@ -28,48 +26,31 @@ class RunProgress(logging.Handler):
     fail it notes the logs.
     """
 
-    def __init__(
-        self,
-        estimate: Callable[[], dict[int, float]],
-        write: Callable[[str], None],
-        clock=time.monotonic,
-        untimed: float = UNTIMED,
-    ):
-        """Start now.
-
-        Args: `estimate()`, seconds by number of the job, which runs in a thread of its own, since it times this
-        machine; what takes a line; a clock in seconds; seconds until the estimate, which a shorter run does without.
-        """
+    def __init__(self, seconds: dict[int, float], write: Callable[[str], None], clock=time.monotonic):
+        """Start now. Args: each job's estimate by its number, in any unit; what takes a line; a clock in seconds."""
         super().__init__()
-        self.seconds: dict[int, float] = {}  # none as long as the estimate is not there
+        self.seconds = seconds
         self.finished: set[int] = set()
         self.failed: dict[int, list[str]] = {}  # by number of the job its logs
         self.write, self.clock = write, clock
         self.start, self.written = clock(), -SPACING
-        self.estimating = threading.Timer(untimed, self._keep, (estimate,))
-        self.estimating.daemon = True
-        self.estimating.start()
-
-    def _keep(self, estimate: Callable[[], dict[int, float]]) -> None:
-        try:
-            self.seconds = estimate()
-        except Exception as error:  # no job fails because nobody knows how long it takes
-            self.write(f"how long the jobs will take is not known: {error}")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note a job that is done, and write a line unless the last is only seconds old."""
-        match getattr(record, "event", None):
+        facts = vars(record)
+        match facts.get("event"):
             case "job_finished":
-                self.finished.add(record.job_id)
-                self.failed.pop(record.job_id, None)
+                self.finished.add(facts["job_id"])
+                self.failed.pop(facts["job_id"], None)
             case "job_error":
-                self.failed[record.jobid] = list(map(str, record.log))
+                self.failed[facts["jobid"]] = list(map(str, facts["log"]))
             case "progress":
                 now = self.clock() - self.start
-                if now - self.written >= SPACING and record.done < record.total:
+                if now - self.written >= SPACING and facts["done"] < facts["total"]:
                     self.written = now
-                    left = f", about {duration(self.seconds_left())} left" if self.seconds else ""
-                    self.write(f"{record.done} of {record.total} jobs{left}")
+                    left = self.seconds_left()
+                    words = "" if left is None else f", about {duration(left)} left"
+                    self.write(f"{facts['done']} of {facts['total']} jobs{words}")
 
     def mistakes(self) -> list[str]:
         """Return the sentences with which jobs failed, each once, with the log that has it."""
@@ -80,12 +61,12 @@ class RunProgress(logging.Handler):
                 said.setdefault(sentence, f"{sentence} ({path})")
         return list(said.values())
 
-    def seconds_left(self) -> float:
-        """Return the estimate of what is left, times how much slower than estimated the jobs were so far."""
+    def seconds_left(self) -> float | None:
+        """Return how long what is left will take if it goes on as it went so far; None where nothing is measured."""
         total = sum(self.seconds.values())
         left = sum(seconds for job, seconds in self.seconds.items() if job not in self.finished)
-        trusted, done = TRUST * total, total - left
-        return left * (self.clock() - self.start + trusted) / (done + trusted) if left else 0.0
+        done = total - left
+        return left * (self.clock() - self.start) / done if done >= MEASURED * total > 0 else None
 
 
 def is_shown(record: logging.LogRecord) -> bool:
@@ -99,35 +80,19 @@ def is_default_limit(limit) -> bool:
     return limit is not None and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT
 
 
-class TimeEstimate:
-    """Each job's share of the whole time, with all cores busy, by its number: `seconds()`, which times this machine.
+def estimated(plan: Plan, outputs: dict[int, list[str]], threads: int) -> dict[int, float]:
+    """Return about how long each job takes, by its number, on a machine of `RATE`; how long here, the clock says.
 
-    What the jobs compute is read off the plan at once, since a job may remove what an earlier run left.
+    Args: the declared files of each job by its number, where a job that the plan does not know, as a target, takes no
+    time; the threads of a job here.
     """
-
-    def __init__(self, plan: Plan, outputs: dict[int, list[str]], threads: int):
-        """Read the plan.
-
-        Args: the declared files of each job by its number, where a job that the plan does not know, as a target, takes
-        no time; the threads of a job here.
-        """
-        jobs = [(step, key) for step, keys in plan.jobs.items() for key in keys]
-        by_file = {file: job for job in jobs for file in plan.files(*job)}
-        self.plan, self.threads = plan, threads
-        self.jobs = {n: {by_file[file] for file in files if file in by_file} for n, files in outputs.items()}
-        counted = [operations_of_jobs(plan, gain) for gain in (1.0, math.inf)]
-        self.work = {n: [sum(own.get(job, 0.0) for job in known) for own in counted] for n, known in self.jobs.items()}
-
-    def seconds(self) -> dict[int, float]:
-        """Time this machine's cores, and bf16 where a job trains in it, and return the estimates."""
-        rate = cost_estimate.machine_rate()
-        gain = cost_estimate.bf16_gain(self.plan, [one for known in self.jobs.values() for one in known], self.threads)
-        seconds = {}
-        for number, (whole, in_fp32) in self.work.items():
-            step = next(iter(self.jobs[number]))[0] if self.jobs[number] else ""
-            work = in_fp32 + (whole - in_fp32) / gain
-            seconds[number] = cost_estimate.seconds(step, work, 1, self.threads, rate) if step else 0.0
-        return seconds
+    own = operations_of_jobs(plan)
+    by_file = {file: (step, key) for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
+    seconds = {}
+    for number, files in outputs.items():
+        job = next((by_file[file] for file in files if file in by_file), None)
+        seconds[number] = cost_estimate.seconds(job[0], own.get(job, 0.0), 1, threads, RATE) if job else 0.0
+    return seconds
 
 
 def duration(seconds: float) -> str:

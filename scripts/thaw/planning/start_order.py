@@ -40,14 +40,12 @@ def operations_left(plan: Plan) -> dict[tuple[str, str], float]:
     return {job: left(job) for job in jobs}
 
 
-def operations_of_jobs(plan: Plan, gain: float = 1.0) -> dict[tuple[str, str], float]:
-    """Return by step and key the operations of each job that computes; all seeds of a cell have as many.
-
-    Args: gain, by which bf16 is faster, as of `cost_estimate.operations`.
-    """
-    first, counted = first_of_cells(plan), {}
+def operations_of_jobs(plan: Plan) -> dict[tuple[str, str], float]:
+    """Return by step and key the operations of each job that computes; all seeds of a cell have as many."""
+    first = first_of_cells(plan)
+    counted: dict[tuple[str, str], float] = {}
     for step in COMPUTING:
         for key in plan.jobs[step]:
             same = first.get(key, key) if step == "train" else key
-            counted[step, key] = counted[step, same] if same != key else operations(plan, step, key, gain)
+            counted[step, key] = counted[step, same] if same != key else operations(plan, step, key)
     return counted
