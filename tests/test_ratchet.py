@@ -26,6 +26,8 @@ TYPED = [
     "evaluation",
     "merging",
     "outputs",
+    "planning",
+    "schema",
     "statistics",
     "words",
 ]  # packages without an error of mypy, for good

@@ -5,6 +5,7 @@
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from thaw.core.digests import file_sha256
@@ -19,7 +20,7 @@ MOST_BYTES = 100 * 2**20  # of files that the plan reads, which takes a second f
 SCRIPT_BRANCH = "refs/convert/parquet"
 
 
-def find_source(name: str, corpus: CorpusConfig, sources: list[str], data_dir) -> tuple[str, dict[str, str]]:
+def find_source(name: str, corpus: CorpusConfig, sources: Sequence[str], data_dir) -> tuple[str, dict[str, str]]:
     """Return the first of the sources that a corpus has and that is there, with its files' sha256 by path.
 
     Files are there when all of them are; the Hub is not asked. Raises UserError where some files are missing

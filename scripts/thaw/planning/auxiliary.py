@@ -14,9 +14,9 @@ def auxiliary_tasks(planner: RunPlanner, upstream: UpstreamJobs, run: RunPlan) -
     Raises UserError where there is none but the run's own task, or where the run's head does not serve one.
     """
     place = f"{planner.catalogue.place('strategies', run.strategy)}: auxiliary"
-    phases = [phase for phase, _ in planner.phases(run) if phase.auxiliary]
-    named = dict.fromkeys(task for phase in phases for task in phase.auxiliary.tasks)
-    if any(set(phase.auxiliary.tasks) <= {run.task} for phase in phases):
+    of_phases = [phase.auxiliary.tasks for phase, _ in planner.phases(run) if phase.auxiliary]
+    named = dict.fromkeys(task for tasks in of_phases for task in tasks)
+    if any(set(tasks) <= {run.task} for tasks in of_phases):
         raise UserError(f"{place}: there is no task but {run.task} itself; name another one under tasks:")
     entries, stores = [], []
     for name in (name for name in named if name != run.task):

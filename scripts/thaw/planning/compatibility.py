@@ -23,7 +23,9 @@ from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
+from thaw.schema.layers import OneLayerConfig
 from thaw.schema.strategy import StrategyConfig
+from thaw.schema.strategy_parts import StartConfig
 
 
 def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus: CorpusConfig) -> None:
@@ -108,7 +110,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
     if chosen is None:  # a set of heads with none for this type of task, on which it is not run
         return
     name, head = chosen
-    if head.layers.searched:
+    if isinstance(head.layers, OneLayerConfig) and head.layers.searched:
         where = catalogue.place("heads", name, "layers")
         raise UserError(f"{where}: layer: {head.layers.layer} is for reads: of a strategy with lbfgs; name one layer")
     head = read_by(strategy, head, name, place)
@@ -192,8 +194,8 @@ def read_boundaries(
         entry.layers.check_width(encoder.width)
     except ValueError as error:
         raise UserError(f"{said}: {error}") from error
-    layers = (c for chosen in trained for c in chosen if c.startswith("layer"))
-    highest = max((boundary([c], encoder.layers) + 1 for c in layers), default=0)
+    below = [boundary([c], encoder.layers) for chosen in trained for c in chosen if c.startswith("layer")]
+    highest = max((n + 1 for n in below if n is not None), default=0)
     if highest > read[-1]:
         raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
     return read
@@ -213,6 +215,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
 def check_start(
     catalogue: Catalogue,
     strategy: StrategyConfig,
+    start: StartConfig,
     trained: list[list[str]],
     same_views: bool,
     place: str,
@@ -221,10 +224,9 @@ def check_start(
 ) -> None:
     """Find out whether a run leaves what another wants to start from, and has read no test row of the other.
 
-    Args: the other strategy; what the run's phases train; whether both read the same views; place and cell of the
-    other; the run.
+    Args: the other strategy, and the run that it names; what the run's phases train; whether both read the same views;
+    place and cell of the other; the run.
     """
-    start, reads = strategy.start, strategy.reads
     earlier = catalogue.get("strategies", start.strategy, place)
     thaws = any(component != "head" for chosen in trained for component in chosen)
     if strategy.student and any(phase.insert for phase in earlier.phases):
@@ -233,7 +235,7 @@ def check_start(
         raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
     if not same_views:
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
-    if not start.task and earlier.reads != reads:
+    if not start.task and earlier.reads != strategy.reads:
         raise UserError(f"{place}: after: {start.strategy} has a head that reads otherwise; give both the same reads:")
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"

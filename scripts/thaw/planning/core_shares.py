@@ -23,7 +23,7 @@ def extraction_cores(plan: Plan, cores: int | None) -> int:
 
     Args: cores that Snakemake was given, None on a cluster. A pass on a GPU has those of any job.
     """
-    if not _shares_work(cores):
+    if cores is None or not _shares_work():
         return plan.threads
     return max(plan.threads, cores // max(1, len(plan.jobs["features"])))
 
@@ -35,7 +35,7 @@ def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
     side. Args: as of `extraction_cores`. Of a job whose heads train quickly, or share one fit, it is those of any job.
     """
     most = 0
-    if _shares_work(cores):
+    if cores is not None and _shares_work():
         steps = ("fit_heads", "search_heads")  # a search ends before its fit begins
         jobs = max(1, *(sum(not job.fits_to_convergence for job in plan.jobs[step].values()) for step in steps))
         most = min(cores, 2 * cores // jobs) // plan.threads
@@ -66,9 +66,9 @@ def _seconds(plan: Plan, job, store: str, head: HeadConfig) -> float:
     return updates * (UPDATE + OF_A_NUMBER * width * (width if size == "encoder" else size))
 
 
-def _shares_work(cores: int | None) -> bool:
-    """Return whether processes of a job may share its work: on one machine, where it computes on no GPU.
+def _shares_work() -> bool:
+    """Return whether processes of a job may share its work on this machine: where it computes on no GPU.
 
     On Linux alone: on macOS its libraries do not bear a fork.
     """
-    return sys.platform == "linux" and bool(cores) and not gpu_evidence(dict(os.environ), cards())
+    return sys.platform == "linux" and not gpu_evidence(dict(os.environ), cards())

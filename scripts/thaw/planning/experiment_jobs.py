@@ -17,7 +17,7 @@ from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
 from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_jobs import RunJobs, result_of
+from thaw.planning.run_jobs import RunJobs
 from thaw.planning.run_plan import RunPlan
 from thaw.planning.split_checks import check_labels, check_splits
 from thaw.planning.upstream_jobs import UpstreamJobs
@@ -128,7 +128,7 @@ class ExperimentJobs:
         """Add an ensemble of runs, and those of them that the experiment does not show."""
         for run in runs:
             self._runs.add(run)
-        digests = [self.table.digest(result_of(run)) for run in runs]
+        digests = [self.table.digest(run.result) for run in runs]
         spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
         data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
         inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
@@ -138,12 +138,12 @@ class ExperimentJobs:
         """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
         for run in merge.runs:
             self._runs.add(run)
-        digests = {run.folder: self.table.digest(result_of(run)) for run in merge.runs}
+        digests = {run.folder: self.table.digest(run.result) for run in merge.runs}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
         self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
         yield Result("merge", merge.key)
-        if self.experiment.latency:
-            spec = merge_plan.latency_spec(self.experiment, self.table.digest(Result("merge", merge.key)))
+        if latency := self.experiment.latency:
+            spec = merge_plan.latency_spec(self.experiment, latency, self.table.digest(Result("merge", merge.key)))
             inputs = {"merge": self.table.files("merge", merge.key)}
             self._add("latency", merge.key, spec, inputs)
             yield Result("latency", merge.key)
@@ -165,11 +165,11 @@ class ExperimentJobs:
 
     def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:
         """Add the hidden states that an adapted encoder gives to what is probed, and return them."""
-        states, trained = Result("features_adapted", adapted_key(run.folder, probed.task)), result_of(run)
+        states = Result("features_adapted", adapted_key(run.folder, probed.task))
         if not self.table.has(states.step, states.key):
             rows = self.table.previous_changes.get(states.key, {"rows": probed.rows})
             spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | rows
-            spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(trained)})
+            spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(run.result)})
             inputs["run"] = [self.table.paths.result(run.folder)]
             self.table.add(states.step, states.key, spec, inputs)
         elif self.table.job(states.step, states.key).spec["rows"] == probe_jobs.NONE != probed.rows:

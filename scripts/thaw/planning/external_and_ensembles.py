@@ -1,5 +1,6 @@
 """What an experiment shows in addition to its runs: predictions that were made elsewhere, and ensembles. No torch."""
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tu
         place = experiment.place("ensembles", name)
         for task, subset in product(ensemble_tasks(entry, experiment, planner, place), experiment.subsets):
             of_each = [_members(member, task, subset, experiment, planner, place) for member in entry.members]
-            runs = [run for members in of_each for run in members]
+            runs = [run for members in of_each for run in members if run]
             if len(runs) < 2 or len(set(runs)) < len(runs):
                 raise UserError(f"{place}: an ensemble needs two runs or more, each once")
             _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
@@ -79,15 +80,15 @@ def _members(
 
     Encoder and head are by default the experiment's only.
     """
-    chosen = {"encoder": member.encoder, "head": member.head}
-    for kind, known in (("encoder", experiment.encoders), ("head", experiment.heads)):
-        if chosen[kind] is None and len(known) > 1:
+    named = (("encoder", member.encoder, experiment.encoders), ("head", member.head, experiment.heads))
+    for kind, own, known in named:
+        if own is None and len(known) > 1:
             raise UserError(f"{place}: the experiment has several {kind}s; say of each member which {kind}: is its")
-        chosen[kind] = chosen[kind] or known[0]
+    encoder, head = (own or known[0] for _, own, known in named)
     if more := sorted(set(member.seeds) - set(experiment.seeds)):
         raise UserError(f"{place}: seed {more[0]} is none of the experiment's; add it to seeds:")
     return [
-        planner.run_of(RunCell(task, subset, *chosen.values(), member.strategy, member.value, seed))
+        planner.run_of(RunCell(task, subset, encoder, head, member.strategy, member.value, seed))
         for seed in member.seeds or experiment.seeds
     ]
 
@@ -103,7 +104,7 @@ def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
 
 
 def ensemble_spec(
-    name: str, experiment: ExperimentConfig, catalogue: Catalogue, member: RunPlan, digests: list[str]
+    name: str, experiment: ExperimentConfig, catalogue: Catalogue, member: RunPlan, digests: Sequence[str]
 ) -> dict:
     """Return the spec of an ensemble, without the digest of its corpus. Args: one of its members; digests of all."""
     task, subset = catalogue.get("tasks", member.task, "tasks"), catalogue.get("subsets", member.subset, "subsets")

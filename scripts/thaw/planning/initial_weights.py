@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
+from thaw.planning.jobs import Result
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.strategy import StrategyConfig
 
@@ -37,7 +38,10 @@ class InitialWeights:
         """What they are called where a run needs them."""
         return self.key
 
-    needs = ()  # what is read to make them is no run
+    @property
+    def result(self) -> Result:
+        """The result that they are."""
+        return Result(self.step, self.key)
 
 
 def initial_weights(
@@ -66,7 +70,7 @@ def _check_student(strategy: StrategyConfig, kept: list[int], layers: int, place
     """Raise UserError for a strategy that does not keep the layers, and only these, that were pretrained further."""
     own = strategy.student
     fixed = own and not any(isinstance(number, str) for number in (own.layers, own.top))
-    if not fixed or own.shape(layers, {}) != (kept, {}):
+    if not own or not fixed or own.shape(layers, {}) != (kept, {}):
         raise UserError(
             f"{place} has trained layers {listing(map(str, kept))} alone; say student: {{layers: {kept}}}, without "
             "start:"

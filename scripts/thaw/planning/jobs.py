@@ -16,7 +16,7 @@ from thaw.planning.paths import Paths
 
 
 class Result(NamedTuple):
-    """One job's result, of which a fitted head's job has one for each seed."""
+    """A result of a job; `fit_heads` has one for each seed."""
 
     step: str
     key: str
@@ -47,13 +47,6 @@ class Job:
     def canonical(self) -> str:
         """The spec as the one params string of a rule."""
         return canonical(self.spec)
-
-    @property
-    def in_bf16(self) -> bool:
-        """Whether it computes hidden states in bf16, or trains in it in some phase."""
-        settings = self.spec.get("settings", {})
-        parts = (self.spec, *self.spec.get("phases", []), settings.get("phase", {}))
-        return any(part.get("precision") == "bf16" for part in parts)
 
     @property
     def fits_to_convergence(self) -> bool:
@@ -125,12 +118,17 @@ class JobTable:
         job = self.job(result.step, result.key)
         return PlannedDigest.of(result, job.digest if result.seed is None else digest(job.spec | {"seed": result.seed}))
 
+    def file(self, result: Result) -> str:
+        """Return the file by which a result is known to be there."""
+        seed = {} if result.seed is None else {"seed": result.seed}
+        return self.paths.file(result.step, result.key, **seed)
+
     def files(self, step: str, key: str) -> list[str]:
         """Return the declared results by which a job is known to be done."""
         if step == "features":
             return self.cards(key)
         if step == "fit_heads":
-            return [self.paths.file(step, key, seed=seed) for seed in sorted(self.seeds)]
+            return [self.file(Result(step, key, seed)) for seed in sorted(self.seeds)]
         if step == "teach":
             folder = self.paths.file(step, key).rpartition("/")[0]
             return [
@@ -141,4 +139,4 @@ class JobTable:
 
     def cards(self, key: str) -> list[str]:
         """Return the cards that a store declares: its tokens and each part that some run reads."""
-        return [self.paths.tokens(key), *self.paths.parts(key, self.boundaries[key] + self.vectors[key])]
+        return [self.paths.tokens(key), *self.paths.parts(key, [*self.boundaries[key], *self.vectors[key]])]

@@ -1,6 +1,6 @@
 """The merges of an experiment: which runs may be a branch, and what each branch shares. No torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from thaw.adaptation.selectors import boundary
@@ -13,7 +13,7 @@ from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.layers import OneLayerConfig
-from thaw.schema.merges import MergeConfig
+from thaw.schema.merges import LatencyConfig, MergeConfig
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
             yield MergePlan(name, key, entry, seed, candidates)
 
 
-def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
+def spec(merge: MergePlan, digests: Mapping[str, str]) -> dict:
     """Return the spec of a merge. Args: the digests of its runs, by folder."""
     tasks = {
         task: [
@@ -82,22 +82,23 @@ def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
     return {"version": STEPS["merge"].version, "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
 
 
-def latency_spec(experiment: ExperimentConfig, merge: str) -> dict:
-    """Return the spec of measuring a merge. Args: the digest of the merge."""
-    settings = {"latency": spec_of(experiment.latency), "compute": spec_of(experiment.compute)}
+def latency_spec(experiment: ExperimentConfig, latency: LatencyConfig, merge: str) -> dict:
+    """Return the spec of measuring a merge. Args: how; the digest of the merge."""
+    settings = {"latency": spec_of(latency), "compute": spec_of(experiment.compute)}
     return {"version": STEPS["latency"].version, "merge": merge, **settings}
 
 
 def _candidates(
-    entry: MergeConfig, cell: tuple, experiment: ExperimentConfig, planner, place: str
+    entry: MergeConfig, names: tuple[str, str, str, str], experiment: ExperimentConfig, planner, place: str
 ) -> Iterator[CandidateBranch]:
-    """Yield the branches that a task may take. Args: task, subset, encoder, head."""
-    encoder = cell[2]
+    """Yield the branches that a task may take. Args: names of task, subset, encoder and head."""
+    task, subset, encoder, head = names
     for item in entry.strategies:
         name, points = named_points(item)
         planner.catalogue.get("strategies", name, place)
         for value in planner.points(name, encoder) if points is None else points:
-            runs = [planner.run_of(RunCell(*cell, name, value, seed)) for seed in experiment.seeds]
+            cell = RunCell(task, subset, encoder, head, name, value, 0)
+            runs = [planner.run_of(cell._replace(seed=seed)) for seed in experiment.seeds]
             if runs[0]:
                 yield CandidateBranch(_size(runs[0], planner, place), runs)
 

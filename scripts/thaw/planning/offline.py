@@ -5,6 +5,7 @@ asks for more. The outcome is an experiment like any other: its runs have the sp
 selection been written by hand.
 """
 
+from collections.abc import Iterable
 from math import floor
 
 from thaw.adaptation.selectors import components
@@ -14,9 +15,10 @@ from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import named_points, variant, variants
+from thaw.planning.run_plan import points as all_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.encoder import RANDOM_TWIN
-from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.experiment import ExperimentConfig, ScaleDownConfig
 from thaw.schema.strategy import StrategyConfig
 
 LOCAL = ("synthetic", "files")
@@ -51,7 +53,7 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
     """
     if experiment.scale_down is None:
         return experiment, []
-    scaling = Scaling(experiment, catalogue)
+    scaling = Scaling(experiment, experiment.scale_down, catalogue)
     changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes() | scaling.merges()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
     return experiment.model_copy(update=changes), scaling.notes
@@ -70,11 +72,11 @@ def stand_in_for(encoder: str, stand_in: str) -> str:
 class Scaling:
     """One experiment on its way to a smaller one; `notes` has a sentence for each change."""
 
-    def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
+    def __init__(self, experiment: ExperimentConfig, wanted: ScaleDownConfig, catalogue: Catalogue):
         """Find out whether the experiment is right as it is."""
-        self.experiment, self.catalogue, self.wanted = experiment, catalogue, experiment.scale_down
+        self.experiment, self.catalogue, self.wanted = experiment, catalogue, wanted
         self.planner, self.left = RunPlanner(experiment, catalogue), list(experiment.tasks)
-        self.layers = self._layers(self.wanted.stand_in) if self.wanted.stand_in else None
+        self.layers = self._layers(wanted.stand_in) if wanted.stand_in else 0
         self.notes: list[str] = []
         for run in self.planner.runs():
             self.planner.trained(run)
@@ -169,15 +171,16 @@ class Scaling:
 
         Chosen points of a sweep over all layers move in proportion to the number of layers.
         """
-        sweep = next(iter(self.catalogue.get("strategies", name, "strategies").sweep.values()), [None])
-        values = points or (list(range(self.layers + 1)) if sweep == "layers" else sweep)
-        if sweep == "layers" and points:
+        strategy = self.catalogue.get("strategies", name, "strategies")
+        over_layers = "layers" in strategy.sweep.values()
+        values = points or all_points(strategy, self.layers)
+        if over_layers and points:
             values = self._moved(points)
         fitting = [value for value in values if self._fits(name, value)]
         if not fitting:
             self.notes.append(f"Strategy {name} was left out: {self.wanted.stand_in} has {self.layers} layers only.")
             return []
-        if sweep == [None] or (points is None and fitting == values):
+        if not strategy.sweep or (points is None and fitting == values):
             return [name]
         if fitting != points:
             before = _listed(sorted({self._layers(encoder) for encoder in self.experiment.encoders}))
@@ -195,7 +198,7 @@ class Scaling:
     def _fits(self, name: str, value: int | None) -> bool:
         """Return whether a point of a strategy, and what it starts from, selects layers that the stand-in has."""
         strategy = self.catalogue.get("strategies", name, "strategies")
-        variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
+        variables = dict.fromkeys(strategy.sweep, value) if value is not None else {}
         try:
             kept = strategy.student.shape(self.layers, variables)[0] if strategy.student else range(1, self.layers + 1)
             if not self._has_matched(strategy, list(kept)):
@@ -239,5 +242,5 @@ class Scaling:
         return self.catalogue.get("encoders", encoder, "scale_down: stand_in").layers
 
 
-def _listed(items: list) -> str:
+def _listed(items: Iterable) -> str:
     return ", ".join(map(str, items))

@@ -1,7 +1,10 @@
 """What the plan adds to the spec of an output: one function for each addition that declarations name."""
 
+from collections.abc import Callable
+
 from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition
+from thaw.declarations.output_options import DrawsOptions, PaperOptions, PrintedOptions
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
 from thaw.planning.output_context import OutputContext
@@ -26,20 +29,20 @@ def _probes(entry: OutputConfig, context: OutputContext) -> dict:
     return {"probed": digest(drawn), "probes": names}
 
 
-def _printed(entry: OutputConfig, context: OutputContext) -> dict:
+def _printed(entry: PrintedOptions, context: OutputContext) -> dict:
     comparison = table_comparison.comparison_for_spec(
         context.experiment, context.catalogue, context.runs, entry, context.origins
     )
     return {"beside": comparison}
 
 
-def _protocol(entry: OutputConfig, context: OutputContext) -> dict:
+def _protocol(entry: PaperOptions, context: OutputContext) -> dict:
     scaled = protocols.scaling_for_spec(context.experiment)
     lines = protocols.protocol_for_spec(entry.paper, context.catalogue)
     return {"protocol": lines} | ({"scaled": scaled} if scaled else {})
 
 
-def _coverage(entry: OutputConfig, context: OutputContext) -> dict:
+def _coverage(entry: PaperOptions, context: OutputContext) -> dict:
     of = (context.experiment, context.catalogue, context.runs, context.origins)
     return {"coverage": protocols.coverage_for_spec(entry.paper, *of)}
 
@@ -59,7 +62,7 @@ def _students(entry: OutputConfig, context: OutputContext) -> dict:
     return {"students": list(points.values())}
 
 
-def _draws(entry: OutputConfig, context: OutputContext) -> dict:
+def _draws(entry: DrawsOptions, context: OutputContext) -> dict:
     """Return for each subset that is one of several draws, alike in all else, the first of them.
 
     Those that score a part of the test split are none of them: each draw has test rows of its own. Subsets that divide
@@ -83,7 +86,7 @@ def _merges(entry: OutputConfig, context: OutputContext) -> dict:
     return {"merged": digest(context.merged), "merges": names}
 
 
-ADDITIONS = {
+ADDITIONS: dict[Addition, Callable[..., dict]] = {
     Addition.MERGES: _merges,
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,

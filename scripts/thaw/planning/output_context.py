@@ -50,7 +50,7 @@ class OutputContext:
         if shape is None and strategy.teacher is None:
             return None, ""
         layers = len(shape.layers) if shape else self.planner.layers(run.encoder)
-        return layers, strategy.teaching.strategy if strategy.teacher else ""
+        return layers, strategy.teaching.strategy if strategy.teaching else ""
 
     @property
     def strategies(self) -> list[str]:

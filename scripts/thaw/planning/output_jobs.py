@@ -43,7 +43,8 @@ def specs(
     collect |= {"tasks": _tasks(experiment, catalogue), "results": collected.results(context, baselines, extras)}
     collect |= {"own_splits": own} if (own := _own_splits(experiment, catalogue)) else {}
     yield "collect", name, collect
-    shown = {"labels": _labels(experiment, catalogue, context.selected), "order": _order(context), "digest": digests}
+    labels = _labels(experiment, catalogue, context.selected)
+    shown = {"labels": labels, "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
     outputs, together = [], {}
     for output in experiment.outputs:
@@ -58,10 +59,10 @@ def specs(
         if "first_draws" in options:
             together = {"first_draws": options["first_draws"]}
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
-        subsets = shown["labels"]["subsets"] | _draws_named(options.get("first_draws", {}), catalogue)
-        named = {"labels": shown["labels"] | {"subsets": subsets}}
+        subsets = labels["subsets"] | _draws_named(options.get("first_draws", {}), catalogue)
+        named = {"labels": labels | {"subsets": subsets}}
         yield step, f"{name}/{output}", {"version": STEPS[step].version, **options, **shown, **named}
-    report = {"version": STEPS["report"].version, "experiment": name, "outputs": outputs, **shown}
+    report: dict = {"version": STEPS["report"].version, "experiment": name, "outputs": outputs, **shown}
     report["preparatory"] = len(context.selected) + len(baselines) - len(context.runs)
     said = {"left_out": list(left_out)} if left_out else {}
     if together:
@@ -168,7 +169,7 @@ def _stated(block: str, ids: Iterable[str], catalogue: Catalogue) -> dict:
 
 def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     """Return what the report says of tasks, subsets, encoders, heads and strategies: their settings in full."""
-    methods = {}
+    methods: dict = {}
     names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
     for block, ids in names.items():
         entries = {name: catalogue.get(block, name, block) for name in ids}

@@ -7,6 +7,7 @@ sentence; nothing where the output can be drawn.
 from collections.abc import Callable
 
 from thaw.declarations.output_kind import Requirement
+from thaw.declarations.output_options import ReferenceOptions
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
 from thaw.declarations.splits import RESERVED
@@ -95,7 +96,7 @@ def _claims(entry: OutputConfig, context: OutputContext) -> str:
     )
 
 
-def _full(entry: OutputConfig, context: OutputContext) -> str:
+def _full(entry: ReferenceOptions, context: OutputContext) -> str:
     start = getattr(entry, "start", None)
     if start and start not in context.strategies:
         return (
@@ -107,18 +108,18 @@ def _full(entry: OutputConfig, context: OutputContext) -> str:
     )
 
 
-def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
+def _full_and_frozen(entry: ReferenceOptions, context: OutputContext) -> str:
     return _full_and_another(entry, context, context.is_frozen, "one that trains the head alone, as linear_probe")
 
 
-def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:
+def _full_and_student(entry: ReferenceOptions, context: OutputContext) -> str:
     def is_student(run) -> bool:
         return context.students(run)[0] is not None
 
     return _full_and_another(entry, context, is_student, "a student: a strategy with student: or teacher:")
 
 
-def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
+def _full_and_another(entry: ReferenceOptions, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.reference not in context.strategies:
         return (
@@ -133,7 +134,7 @@ def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callabl
     return f"it compares {entry.reference} with {what}, and the experiment has none on the same task; add one"
 
 
-def _is_whole(run, entry: OutputConfig) -> bool:
+def _is_whole(run, entry: ReferenceOptions) -> bool:
     return (run.strategy, run.variant) == (entry.reference, "base")
 
 
@@ -147,7 +148,7 @@ def _latency(entry: OutputConfig, context: OutputContext) -> str:
     return "" if context.merged["latency"] else "it shows measured times of merges; say merges: and latency: {}"
 
 
-REQUIREMENTS = {
+REQUIREMENTS: dict[Requirement, Callable[..., str]] = {
     Requirement.MERGES: _merges,
     Requirement.LATENCY: _latency,
     Requirement.SIZES: _sizes,

@@ -3,6 +3,7 @@
 The templates are those of thaw.core.layout, which steps and outputs read too; nothing else writes or reads a path.
 """
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from thaw.core import layout
@@ -38,7 +39,7 @@ class Paths:
         """Return the card of the tokens of a store."""
         return self.file("features", key)
 
-    def parts(self, key: str, parts: list[int | str]) -> list[str]:
+    def parts(self, key: str, parts: Iterable[int | str]) -> list[str]:
         """Return the cards of some parts of a store: boundaries by number, and vectors of all layers by name."""
         return [layout.stored_part(self.store(key), part) for part in parts]
 

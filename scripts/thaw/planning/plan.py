@@ -19,7 +19,8 @@ def build_jobs(
     experiments: list[ExperimentConfig], catalogue: Catalogue, results: str, notes: list[str]
 ) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
     """Return the jobs of all experiments, these by name, and all sentences on what was left out. Args: those so far."""
-    seeds, changes = {seed for experiment in experiments for seed in experiment.seeds}, {}
+    seeds = {seed for experiment in experiments for seed in experiment.seeds}
+    changes: dict[str, dict] = {}
     while True:
         table, said = JobTable(results, seeds, changes), list(notes)
         parts = {one.experiment: ExperimentJobs(table, one, catalogue, said) for one in experiments}

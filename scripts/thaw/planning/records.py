@@ -54,8 +54,7 @@ class Records:
 
     def is_made(self, result: Result) -> bool:
         """Return whether a result is there and carries the digest of its spec."""
-        seed = {} if result.seed is None else {"seed": result.seed}
-        return self._carry([self.table.paths.file(result.step, result.key, **seed)], result)
+        return self._carry([self.table.file(result)], result)
 
     def carries(self, file: str, result: Result) -> bool:
         """Return whether a file is there and carries the digest of a result."""

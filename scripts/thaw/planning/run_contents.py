@@ -56,17 +56,17 @@ class RunContents:
 
     def shape(self, run: RunPlan) -> StudentShape | None:
         """Return which layers the student of a run keeps; None where it keeps all as they were."""
-        if self.strategy(run).student is None:
+        if (student := self.strategy(run).student) is None:
             return None
         encoder = self.catalogue.get("encoders", run.encoder, "encoders")
         try:
-            return StudentShape.of(self.strategy(run).student, run.encoder, encoder, self._variables(run))
+            return StudentShape.of(student, run.encoder, encoder, self._variables(run))
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy)}: {error}") from error
 
     def _variables(self, run: RunPlan) -> dict[str, int]:
         """Return the variable of a run's sweep with its value."""
-        return {next(iter(sweep)): run.value} if (sweep := self.strategy(run).sweep) else {}
+        return dict.fromkeys(self.strategy(run).sweep, run.value) if run.value is not None else {}
 
     def layers(self, encoder: str) -> int:
         """Return the layers L of an encoder."""
@@ -75,7 +75,7 @@ class RunContents:
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
         encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
-        place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
+        place, name = self.catalogue.place, self.own_head(run)[0]
         said = ("strategies", run.strategy, "reads") if self.strategy(run).reads else ("heads", name, "layers")
         places = place(*said), place("strategies", run.strategy, "phases")
         read = compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
@@ -85,12 +85,18 @@ class RunContents:
 
     def head_under(self, run: RunPlan) -> HeadConfig:
         """Return the entry of a run's head as it is under the run's strategy."""
-        strategy, (name, head) = self.strategy(run), self.head_of(run.head, run.task)
+        strategy, (name, head) = self.strategy(run), self.own_head(run)
         return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
 
     def strategy(self, run: RunPlan) -> StrategyConfig:
         """Return the strategy of a run."""
         return self.catalogue.get("strategies", run.strategy, "strategies")
+
+    def own_head(self, run: RunPlan) -> tuple[str, HeadConfig]:
+        """Return id and entry of a run's head."""
+        head = self.head_of(run.head, run.task)
+        assert head, "the grid has no run of a set of heads without one for the task"
+        return head
 
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""

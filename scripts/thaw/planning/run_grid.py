@@ -1,6 +1,6 @@
 """The runs that an experiment selects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 
@@ -8,10 +8,11 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.planning import compatibility, student_checks
 from thaw.planning.extraction import check_baseline, check_extraction
-from thaw.planning.initial_weights import InitialWeights, initial_weights
+from thaw.planning.initial_weights import initial_weights
 from thaw.planning.run_contents import RunContents
 from thaw.planning.run_plan import (
     Need,
+    Planned,
     RunCell,
     RunPlan,
     SearchPlan,
@@ -19,6 +20,7 @@ from thaw.planning.run_plan import (
     is_pair,
     named_point,
     named_points,
+    needs_of,
     pair_views,
     points,
     variant,
@@ -29,6 +31,7 @@ from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import RUN_BASELINES, ExperimentConfig
 from thaw.schema.strategy import StrategyConfig
+from thaw.schema.strategy_parts import StartConfig, TeacherConfig
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
 
@@ -49,7 +52,8 @@ class RunPlanner(RunContents):
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
-        done, chosen = set(), self.experiment
+        done: set[str] = set()
+        chosen = self.experiment
         compatibility.check_distinct(self.catalogue, chosen)
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
@@ -117,7 +121,7 @@ class RunPlanner(RunContents):
         points = named[run.strategy]
         return (points is None or run.value in points) and self.trains_encoder(run)
 
-    def points(self, strategy: str, encoder: str) -> list:
+    def points(self, strategy: str, encoder: str) -> Sequence[int | None]:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
         return points(self.catalogue.get("strategies", strategy, "strategies"), self.layers(encoder))
 
@@ -140,19 +144,19 @@ class RunPlanner(RunContents):
         run = self._run(cell)
         return run if compatibility.encoder_serves(self.catalogue, cell.encoder, cell.task, self.trained(run)) else None
 
-    def _with_needed(self, plan: RunPlan | SearchPlan | InitialWeights, done: set[str]) -> Iterator[RunPlan]:
+    def _with_needed(self, plan: Planned, done: set[str]) -> Iterator[RunPlan]:
         """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
         name = plan.folder if isinstance(plan, RunPlan) else f"{plan.step} {plan.key}"
         if name not in done:
-            for need in plan.needs:
+            for need in needs_of(plan):
                 yield from self._with_needed(need.of, done)
             done.add(name)
             if isinstance(plan, RunPlan):
                 yield plan
 
-    def selected(self, encoder: str) -> list[tuple[str, list]]:
+    def selected(self, encoder: str) -> list[tuple[str, Sequence[int | None]]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
-        strategies = []
+        strategies: list[tuple[str, Sequence[int | None]]] = []
         for item in self.experiment.strategies:
             name, points = named_points(item)
             place = self.experiment.place("strategies", item=name)
@@ -173,8 +177,8 @@ class RunPlanner(RunContents):
             strategies.append((name, values if points is None else points))
         return strategies
 
-    def _run(self, cell: RunCell, asked: tuple = (), trial: int = 0) -> RunPlan:
-        """Build one run with all that it needs. Args: the strategies that asked for it; a trial's number."""
+    def _run(self, cell: RunCell, asked: tuple = (), trial: int = 0, settings: dict | None = None) -> RunPlan:
+        """Build one run with all that it needs. Args: strategies that asked for it; a trial's number and settings."""
         task, _, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
@@ -185,37 +189,43 @@ class RunPlanner(RunContents):
         check_extraction(self.catalogue, strategy, task, views, place)
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
-        if strategy.start:
-            needs.append(self._start(cell, strategy, views, (*asked, name)))
-            weights = needs[0].of.weights
-        if strategy.teacher:
-            needs.append(self._teacher(cell, strategy, views, (*asked, name)))
+        if start := strategy.start:
+            before = self._start(cell, strategy, start, views, (*asked, name))
+            facts = {"epoch": start.epoch} | ({"encoder_alone": True} if before.task != task else {})
+            needs.append(Need("start", before, facts))
+            weights = before.weights
+        if teacher := strategy.teaching:
+            needs.append(self._teacher(cell, strategy, teacher, views, (*asked, name)))
         if not trial and (strategy.search or strategy.rates_from):
             needs.append(self._settings(cell, strategy))
         if weights.further:
             needs.append(Need("weights", weights))
         point, read = variant(strategy, value, trial), (strategy.pairs, views, weights)
-        settings = strategy.search.trials()[trial - 1] if trial else {}
-        return RunPlan(*cell[:5], point, seed, step, *read, value, trial, settings, tuple(needs))
+        return RunPlan(*cell[:5], point, seed, step, *read, value, trial, settings or {}, tuple(needs))
 
-    def _start(self, cell: RunCell, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+    def _start(
+        self, cell: RunCell, strategy: StrategyConfig, start: StartConfig, views: tuple[str, ...], asked: tuple
+    ) -> RunPlan:
         """Return the run that a run of a strategy goes on from, by its `after`."""
-        start, place = strategy.start, self.catalogue.place("strategies", cell.strategy)
+        place = self.catalogue.place("strategies", cell.strategy)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
         points = variants(earlier, self.layers(cell.encoder))
         point = named_point(start, points, strategy, cell.value, f"{place}.after")
-        elsewhere = {"task": start.task, "subset": start.subset} if start.task else {}
-        run = self._run(cell._replace(strategy=start.strategy, value=point, **elsewhere), asked)
+        origin = cell._replace(strategy=start.strategy, value=point)
+        run = self._run(origin._replace(task=start.task, subset=start.subset) if start.task else origin, asked)
         same = bool(start.task) or run.views == views
         if strategy.student:
             self.mark_kept(run)
-        compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell, run)
-        student_checks.check_same_student(strategy, self.shape(run), place)
-        return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != cell.task else {}))
+        compatibility.check_start(self.catalogue, strategy, start, self.trained(run), same, place, cell, run)
+        if not strategy.student:
+            student_checks.check_same_student(start, self.shape(run), place)
+        return run
 
-    def _teacher(self, cell: RunCell, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+    def _teacher(
+        self, cell: RunCell, strategy: StrategyConfig, teacher: TeacherConfig, views: tuple[str, ...], asked: tuple
+    ) -> Need:
         """Return what the teacher of a run gives on the run's training rows."""
-        teacher, place = strategy.teaching, self.catalogue.place("strategies", cell.strategy)
+        place = self.catalogue.place("strategies", cell.strategy)
         other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
         encoder = teacher.encoder or cell.encoder
         point = named_point(teacher, variants(other, self.layers(encoder)), strategy, cell.value, f"{place}.teacher")
@@ -223,7 +233,7 @@ class RunPlanner(RunContents):
         seen = student_checks.rows_of_teacher(self.catalogue, teacher.subset, cell.subset, f"{place}.teacher")
         run = self._run(RunCell(cell.task, seen, encoder, cell.head, teacher.strategy, point, seed), asked)
         read_with = views, cell.encoder, self.catalogue.get("tasks", cell.task, "tasks").type
-        student_checks.check_teacher(strategy, run, read_with, self.head_of(cell.head, cell.task), place)
+        student_checks.check_teacher(strategy, teacher, run, read_with, self.head_of(cell.head, cell.task), place)
         self.mark_kept(run)
         if teacher.dropout:
             return Need("live_teacher", run, {"dropout": True})
@@ -249,7 +259,7 @@ class RunPlanner(RunContents):
         if point not in self.searches:
             grid = entry.search.trials()
             every = product(range(1, len(grid) + 1), entry.search.seeds[: self.experiment.search_seeds])
-            trials = tuple(self._run(point._replace(seed=seed), (), number) for number, seed in every)
+            trials = tuple(self._run(point._replace(seed=seed), (), n, grid[n - 1]) for n, seed in every)
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self.searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)

@@ -10,18 +10,13 @@ from thaw.declarations.objective_kinds import texts_read
 from thaw.planning import searches
 from thaw.planning.auxiliary import auxiliary_tasks
 from thaw.planning.initial_weights import InitialWeights
-from thaw.planning.jobs import Job, JobTable, Result
+from thaw.planning.jobs import Job, JobTable
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import Need, RunPlan, SearchPlan, TeachPlan, pair_views
+from thaw.planning.run_plan import Planned, RunPlan, SearchPlan, TeachPlan, pair_views
 from thaw.planning.run_specs import run_spec, spec_of_cell
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
-
-
-def result_of(plan: RunPlan | SearchPlan | InitialWeights) -> Result:
-    """Return the result that a run leaves, or what a run needs."""
-    return Result(plan.step, plan.key, plan.seed if plan.step == "fit_heads" else None)
 
 
 class RunJobs:
@@ -34,20 +29,22 @@ class RunJobs:
         self._added: set[str] = set()
         self._specs_of_cells: dict[str, dict] = {}
 
-    def add(self, plan: RunPlan | SearchPlan | TeachPlan | InitialWeights) -> Job:
+    def add(self, plan: Planned) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
         if not self.table.has(plan.step, plan.key):
             if isinstance(plan, InitialWeights):
                 self.upstream.encoder(plan)
             elif isinstance(plan, TeachPlan):
                 self._add_teacher(plan)
+            elif isinstance(plan, RunPlan):
+                self._add_run(plan)
             else:
-                (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
+                self._add_search(plan)
             self._added.add(plan.key)
         elif isinstance(plan, RunPlan) and plan.key not in self._added:
             self._record_changes(plan)
-        if plan.step == "fit_heads":
-            self.table.seeds.add(plan.seed)
+        if plan.result.seed is not None:
+            self.table.seeds.add(plan.result.seed)
         return self.table.job(plan.step, plan.key)
 
     def _record_changes(self, run: RunPlan) -> None:
@@ -69,25 +66,20 @@ class RunJobs:
             self._specs_of_cells[run.cell] = spec_of_cell(self.planner, run)
         return run_spec(self.planner, run, self._specs_of_cells[run.cell])
 
-    def file(self, need: Need) -> str:
-        """Return the file that is read of what is needed."""
-        seed = {"seed": need.of.seed} if need.of.step == "fit_heads" else {}
-        return self.table.paths.file(need.of.step, need.of.key, **seed)
-
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         spec, inputs = self._based(run, self._spec(run) | self.table.previous_changes.get(run.key, {}))
         for need in run.needs:
             self.add(need.of)
             role = NEEDS[need.role]
-            spec |= role.entry(self.table.digest(result_of(need.of)), need.facts)
+            spec |= role.entry(self.table.digest(need.of.result), need.facts)
             if isinstance(need.of, TeachPlan):
                 matched = set(taught_parts(spec["phases"]))
                 self.table.taught[need.of.key] |= matched
-                folder = self.file(need).rpartition("/")[0]
+                folder = self.table.file(need.of.result).rpartition("/")[0]
                 inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
             if role.file:
-                inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
+                inputs[need.role] = [*inputs.get(need.role, []), self.table.file(need.of.result)]
         if run.step == "fit_heads":
             del spec["seed"]
         self.table.add(run.step, run.key, spec, inputs)
@@ -101,7 +93,7 @@ class RunJobs:
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, [])
         subset = self.planner.catalogue.get("subsets", plan.rows, "subsets")
         spec = {"version": STEPS["teach"].version, "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
-        spec |= {"run": self.table.digest(result_of(run)), "dtype": self.planner.experiment.store.dtype}
+        spec |= {"run": self.table.digest(run.result), "dtype": self.planner.experiment.store.dtype}
         spec["compute"] = taught.spec["compute"]
         inputs["run"] = [self.table.paths.result(run.folder)]
         self.table.taught.setdefault(plan.key, set())
@@ -114,9 +106,9 @@ class RunJobs:
         else:
             for need in search.needs:
                 self.add(need.of)
-            digests = {need.of.key: self.table.digest(result_of(need.of)) for need in search.needs}
+            digests = {need.of.key: self.table.digest(need.of.result) for need in search.needs}
             spec = searches.trials_spec(search, self.planner.catalogue, digests)
-            inputs = {"trials": [self.file(need) for need in search.needs]}
+            inputs = {"trials": [self.table.file(need.of.result) for need in search.needs]}
             self.table.add(search.step, search.key, spec, inputs)
         self.table.executed[search.step].add((search.head, search.strategy))
 
@@ -133,7 +125,7 @@ class RunJobs:
                 f"{place}: {targets[other]}: {other} is none of the transfer_sets of task {run.task}; name it "
                 "there, since these are what a run reads besides its own dataset"
             )
-        stores: list = []
+        stores: list[str] = []
         if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
         if any("auxiliary" in phase for phase in spec["phases"]):
@@ -151,9 +143,8 @@ class RunJobs:
             other = self.planner.catalogue.get("tasks", transfer.task, "transfer_sets")
             views = pair_views(other, run.pairs)
             keys = [self.upstream.store(run.weights, other.corpus, view) for view in views]
+            features = [self.table.job("features", key).digest for key in keys]
             entry = {"task": task_spec(transfer.task, other), "rename": transfer.rename}
-            entry["data"] = self.upstream.data(other.corpus)[0]
-            entry["features"] = [self.table.job("features", key).digest for key in keys]
-            entries.append(entry)
+            entries.append(entry | {"data": self.upstream.data(other.corpus)[0], "features": features})
             stores += keys
         return entries, stores

@@ -1,6 +1,6 @@
 """Runs as cells of the grid (task x subset x encoder x head x strategy x variant x seed), and what they need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor
@@ -11,6 +11,7 @@ from thaw.core.errors import UserError
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.initial_weights import InitialWeights
+from thaw.planning.jobs import Result
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
 
@@ -23,7 +24,7 @@ class Need:
     """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest."""
 
     role: str
-    of: "RunPlan | SearchPlan | TeachPlan | InitialWeights"
+    of: "Planned"
     facts: dict = field(default_factory=dict, compare=False)
 
 
@@ -99,10 +100,15 @@ class RunPlan:
         """What it is called where another run needs it."""
         return self.strategy
 
+    @property
+    def result(self) -> Result:
+        """The result that it leaves."""
+        return Result(self.step, self.key, self.seed if self.step == "fit_heads" else None)
+
     def earlier(self) -> Iterator["RunPlan"]:
         """Yield the runs from whose weights it goes on, the last one first."""
         for need in self.needs:
-            if NEEDS[need.role].gives_weights:
+            if NEEDS[need.role].gives_weights and isinstance(need.of, RunPlan):
                 yield need.of
                 yield from need.of.earlier()
 
@@ -137,6 +143,11 @@ class SearchPlan:
         """The names in its path."""
         return layout.names_in_key(self.step, self.key)
 
+    @property
+    def result(self) -> Result:
+        """The result that it leaves."""
+        return Result(self.step, self.key)
+
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """Its trials, where these are jobs of their own."""
@@ -166,17 +177,30 @@ class TeachPlan:
         """What it is called where a run needs it."""
         return self.run.strategy
 
+    @property
+    def result(self) -> Result:
+        """The result that it leaves."""
+        return Result(self.step, self.key)
+
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """The run that teaches."""
         return (Need(TAUGHT, self.run),)
 
 
-def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
-    """Yield the needs of a run, search or encoder, direct and indirect ones, each after those that it has itself."""
-    for need in of.needs:
+Planned = RunPlan | SearchPlan | TeachPlan | InitialWeights
+
+
+def needed(of: Planned) -> Iterator[Need]:
+    """Yield the needs of a run or a search, direct and indirect ones, each after those that it has itself."""
+    for need in needs_of(of):
         yield from needed(need.of)
         yield need
+
+
+def needs_of(of: Planned) -> tuple[Need, ...]:
+    """Return what is needed first; of weights nothing, since what is read to make them is no run."""
+    return () if isinstance(of, InitialWeights) else of.needs
 
 
 def variant(strategy: StrategyConfig, value: int | None, trial: int = 0) -> str:
@@ -190,10 +214,11 @@ def named_points(item: str | dict[str, list[int]]) -> tuple[str, list[int] | Non
     return (item, None) if isinstance(item, str) else next(iter(item.items()))
 
 
-def points(strategy: StrategyConfig, layers: int) -> list:
+def points(strategy: StrategyConfig, layers: int) -> Sequence[int | None]:
     """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
-    values = next(iter(strategy.sweep.values()), [None])
-    return list(range(layers + 1)) if values == "layers" else values
+    for values in strategy.sweep.values():
+        return list(range(layers + 1)) if isinstance(values, str) else values
+    return [None]
 
 
 def variants(strategy: StrategyConfig, layers: int) -> dict[str, int | None]:
@@ -227,7 +252,7 @@ def _no_point(wanted: str, values: dict[str, int | None]) -> str:
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     """Return the id of the point of a sweep over layers that is nearest to a share of an encoder's L layers."""
     nearest = floor(depth * layers + 0.5)
-    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - nearest)))
+    return variant(strategy, min(points(strategy, layers), key=lambda point: abs((point or 0) - nearest)))
 
 
 def is_pair(task: TaskConfig) -> bool:

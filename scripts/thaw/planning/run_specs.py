@@ -11,7 +11,7 @@ from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import RunPlan
+from thaw.planning.run_plan import RunPlan, TeachPlan
 from thaw.schema.entry import spec_of
 
 
@@ -55,7 +55,7 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
     layers, kept = planner.layers(run.encoder), _layers_kept(planner, run)
     place = planner.catalogue.place("strategies", run.strategy, "phases")
-    teacher = next((need.of.run for need in run.needs if need.role == "teacher"), run)
+    teacher = next((need.of.run for need in run.needs if isinstance(need.of, TeachPlan)), run)
     others, highest = (_layers_kept(planner, teacher), planner.layers(teacher.encoder)), planner.read(run)[-1]
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
         for name, kind in objectives_of(phase).items():
@@ -73,7 +73,7 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
             entry[key] = [list(pair) for pair in pairs]
         if phase.distil:
             student_checks.check_stages(phase.distil, entry, layers, place)
-            widths = tuple(planner.catalogue.get("encoders", one.encoder, "run").width for one in (run, teacher))
+            widths = [planner.catalogue.get("encoders", one.encoder, "run").width for one in (run, teacher)]
             student_checks.check_widths(phase.distil, widths, f"{place}: distil")
     return entries
 
@@ -101,13 +101,14 @@ def _parts(planner: RunPlanner, run: RunPlan) -> dict:
     trained = [item for phase in planner.strategy(run).phases for item in phase.train]
     words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
     words += planner.catalogue.get("tasks", run.task, "tasks").metrics
-    return plugins.in_spec([*words, planner.head_of(run.head, run.task)[1].kind])
+    return plugins.in_spec([*words, planner.own_head(run)[1].kind])
 
 
 def _lowest_of_start(planner: RunPlanner, run: RunPlan) -> int | None:
     """Return the boundary under which a run starts as the pretrained encoder: L without another start or shape."""
     layers, shape = planner.layers(run.encoder), planner.shape(run)
-    lowest = [boundary(chosen, layers) for before in run.earlier() for chosen in planner.trained(before)]
+    below = [boundary(chosen, layers) for before in run.earlier() for chosen in planner.trained(before)]
+    lowest = [n for n in below if n is not None]
     if shape:
         lowest.append(shape.unchanged_below(layers))
-    return None if None in lowest else min(lowest, default=layers)
+    return min(lowest, default=layers) if None not in below else None

@@ -1,5 +1,6 @@
 """Searches: the spec of a choice among trials, and a warning of seeds that chose and are reported. No torch."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from thaw.core.steps import STEPS
@@ -25,7 +26,7 @@ def _penalty(search: SearchPlan) -> dict:
     return {"penalty": search.penalty} if search.penalty else {}
 
 
-def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str]) -> dict:
+def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: Mapping[str, str]) -> dict:
     """Return the spec of a choice among trials that are jobs of their own. Args: digests of these, by their key."""
     name = search.trials[0].task
     trials = [{"settings": settings, "runs": {}} for settings in search.grid]

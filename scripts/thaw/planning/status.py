@@ -8,7 +8,6 @@ from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
 from thaw.planning.jobs import Result
 from thaw.planning.records import Records
-from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 
 NO_PARTS = ("card", "tokens", "cost")  # files among the cards of parts
@@ -28,7 +27,7 @@ class Status:
 
     def is_there(self, run: RunPlan) -> bool:
         """Return whether a run's result is there, as the plan wants it."""
-        return self.records.is_made(result_of(run))
+        return self.records.is_made(run.result)
 
     @property
     def to_download(self) -> list[tuple[str, str, str]]:
@@ -61,7 +60,7 @@ class Status:
 
     def wanted(self, name: str) -> dict[str, Result]:
         """Return by folder all results that an experiment shows."""
-        wanted = {run.folder: result_of(run) for run in self.plan.runs[name]}
+        wanted = {run.folder: run.result for run in self.plan.runs[name]}
         return wanted | {folder: Result(step, key) for folder, (step, key) in self.plan.extra_results[name].items()}
 
     def collect_what_is_there(self, name: str) -> dict:

@@ -6,28 +6,33 @@ from thaw.core.errors import UserError
 from thaw.core.phrases import listing
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.planning.run_plan import RunPlan
+from thaw.planning.student_shape import StudentShape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig
 from thaw.schema.strategy import StrategyConfig
+from thaw.schema.strategy_parts import StartConfig, TeacherConfig
 
 
-def check_same_student(strategy: StrategyConfig, before, place: str) -> None:
-    """Find out whether a run keeps the layers of the student that it starts from. Args: before, that one's shape."""
-    if before and not strategy.student:
+def check_same_student(start: StartConfig, before: StudentShape | None, place: str) -> None:
+    """Refuse a run without a student that starts from one. Args: which run it starts from; that one's shape."""
+    if before:
         kept = listing(map(str, before.layers))
-        raise UserError(
-            f"{place}: after: {strategy.start.strategy} keeps layers {kept} alone; say the same student: here"
-        )
+        raise UserError(f"{place}: after: {start.strategy} keeps layers {kept} alone; say the same student: here")
 
 
-def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, head, place: str) -> None:
-    """Find out whether a run can teach another. Args: its strategy; views, encoder and type of task; head; place."""
+def check_teacher(
+    strategy: StrategyConfig, named: TeacherConfig, teacher: RunPlan, read_with: tuple, head, place: str
+) -> None:
+    """Find out whether a run can teach another.
+
+    Args: the other's strategy, and how it names the run; views, encoder and type of task; head; place.
+    """
     views, encoder, task_type = read_with
     terms = {term for phase in strategy.phases if phase.distil for term in phase.distil.terms}
     name = f"{place}.teacher: {teacher.strategy}"
     if len(teacher.views) > 1:
         raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
-    if strategy.teaching.dropout and (terms - {"logits"} or (teacher.views, teacher.encoder) != (views, encoder)):
+    if named.dropout and (terms - {"logits"} or (teacher.views, teacher.encoder) != (views, encoder)):
         raise UserError(f"{name} with dropout: true gives logits alone, of the student's own tokens; leave dropout out")
     if teacher.views != views and terms - {"logits"}:
         raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
@@ -82,7 +87,7 @@ def check_matched(
         raise UserError(f"{place}: layer {above[0]}: the head reads none above {highest}; match layers up to that")
 
 
-def check_widths(distil: DistilConfig, widths: tuple[int, int], place: str) -> None:
+def check_widths(distil: DistilConfig, widths: list[int], place: str) -> None:
     """Find out whether what is compared has equal widths. Args: those of student and teacher; place of distil:."""
     if distil.hidden and not distil.hidden.project and len(set(widths)) > 1:
         raise UserError(

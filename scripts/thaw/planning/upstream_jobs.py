@@ -1,5 +1,6 @@
 """What all jobs read: corpora, encoders and stores of features, each made once for all that read it. No torch."""
 
+from collections.abc import Sequence
 from os.path import normpath
 
 from thaw.core.steps import STEPS
@@ -78,7 +79,7 @@ class UpstreamJobs:
             self.table.boundaries[key], self.table.vectors[key] = [], []
         return key
 
-    def states(self, stores: list[str], read: list[int | str]) -> dict[str, list[str]]:
+    def states(self, stores: list[str], read: Sequence[int | str]) -> dict[str, list[str]]:
         """Return the cards of some stores that a run reads, and see to it that they hold the parts that it reads."""
         for key in stores:
             wanted = {*self.table.boundaries[key], *self.table.vectors[key], *read}
@@ -90,7 +91,7 @@ class UpstreamJobs:
         }
 
     def based(
-        self, weights: InitialWeights, corpus: str, views: tuple[str, ...], read: list[int | str]
+        self, weights: InitialWeights, corpus: str, views: tuple[str, ...], read: Sequence[int | str]
     ) -> tuple[dict, dict]:
         """Return what a spec says of corpus, encoder and the store of each view, and the files of these by name.
 

@@ -10,6 +10,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
 from thaw.schema.aliases import NAMING_BLOCKS, with_ids
+from thaw.schema.by_kind import ByKind
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import free_id
@@ -25,7 +26,7 @@ from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
 
 # block name -> (file that holds it, its model)
-BLOCKS = {
+BLOCKS: dict[str, tuple[str, type[BaseModel] | ByKind]] = {
     "views": ("tasks.yaml", ViewConfig),
     "corpora": ("tasks.yaml", CorpusConfig),
     "tasks": ("tasks.yaml", TaskConfig),

@@ -160,7 +160,7 @@ class LayerAttentionConfig(ScalarMixConfig):
 
 
 COMBINATIONS: dict[str, CombinationKind] = plugins.shipped("COMBINATIONS")
-MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig)
+MODELS: tuple[type[LayersConfig], ...] = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig)
 MODELS += tuple(kind.settings for kind in COMBINATIONS.values())
 WAYS = {word: model for model in MODELS for word in get_args(model.model_fields["combine"].annotation)}
 LAST_LAYER = OneLayerConfig()

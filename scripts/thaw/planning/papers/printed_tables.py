@@ -7,7 +7,7 @@ from pathlib import Path
 from thaw.core.errors import UserError, suggestion
 from thaw.planning.run_plan import points, variant
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.reference import PrintedTable, Reference, Where
+from thaw.schema.reference import PrintedRow, PrintedTable, Reference, Where
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
 
@@ -71,7 +71,7 @@ def check(name: str, reference: Reference, document: Document, catalogue: Catalo
                 _check_address(number.at, table.rows[number.row], catalogue, ensembles, place)
 
 
-def _check_address(at: dict, row: Where, catalogue: Catalogue, ensembles, place: str) -> None:
+def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, place: str) -> None:
     needed = ("task", "metric") if "ensemble" in at else NEEDED
     if missing := [key for key in needed if key not in at]:
         raise UserError(f"{place}: the {missing[0]} of our number is missing; state it, or say not_computed:")
@@ -91,7 +91,7 @@ def _check_address(at: dict, row: Where, catalogue: Catalogue, ensembles, place:
     _check_variant(at, row, catalogue, place)
 
 
-def _check_variant(at: dict, row: Where, catalogue: Catalogue, place: str) -> None:
+def _check_variant(at: dict, row: PrintedRow, catalogue: Catalogue, place: str) -> None:
     """Find out whether a strategy has the variant that is named; a least k takes them all."""
     known = variants(catalogue, at["strategy"], at["encoder"], place)
     if row.least is None and at.get("variant", "base") not in known:

@@ -1,5 +1,7 @@
 """A paper's protocol compared with the catalogues, and which of its printed numbers an experiment computes."""
 
+from pydantic import BaseModel
+
 from thaw.core.errors import UserError
 from thaw.core.phrases import written
 from thaw.planning.papers import printed_tables
@@ -39,7 +41,7 @@ def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list]:
 def _here(item: ProtocolItem, catalogue: Catalogue, place: str) -> tuple[str, str]:
     """Return what is here and why it differs."""
     if item.setting is None:
-        return item.here, item.why or ""
+        return item.here or "", item.why or ""
     value = setting(item.setting, catalogue, place)
     if value == item.paper or _said(value) == _said(item.paper):
         return "the same", ""
@@ -68,7 +70,8 @@ def _step(value, key: str):
         return value[fields_by_name(PhaseConfig).get(key, key)]
     if key == "options":
         return value.kind_options
-    return getattr(value, fields_by_name(type(value)).get(key, key))
+    model: type[BaseModel] = type(value)
+    return getattr(value, fields_by_name(model).get(key, key))
 
 
 def _said(value) -> str:
@@ -91,19 +94,18 @@ def coverage_for_spec(
     for table in reference.tables.values():
         comparison = PaperComparison(experiment, catalogue, runs, origins, table)
         numbers = _numbers(table)
-        entry = {"source": table.source, "printed": 0, "addressed": 0, "cells": [], "reasons": []}
-        for number in (number for number in numbers.values() if number.value is not None):
-            entry["printed"] += 1
-            if number.reason and number.reason not in entry["reasons"]:
-                entry["reasons"].append(number.reason)
-            parts = _parts(number, table, numbers)
-            if parts and all(part.at for part in parts):
-                entry["addressed"] += 1
-                made = [comparison.cell(part) for part in parts]
-                if all("at" in cell for cell in made):
-                    own = all("encoder" not in cell["marks"] for cell in made)
-                    entry["cells"].append({"at": [cell["at"] for cell in made], "own": own})
-        tables.append(entry)
+        printed = [number for number in numbers.values() if number.value is not None]
+        made_of = [parts for number in printed if (parts := _parts(number, table, numbers))]
+        addressed = [parts for parts in made_of if all(part.at for part in parts)]
+        cells = []
+        for parts in addressed:
+            made = [comparison.cell(part) for part in parts]
+            if all("at" in cell for cell in made):
+                own = all("encoder" not in cell["marks"] for cell in made)
+                cells.append({"at": [cell["at"] for cell in made], "own": own})
+        reasons = list(dict.fromkeys(number.reason for number in printed if number.reason))
+        counts = {"printed": len(printed), "addressed": len(addressed)}
+        tables.append({"source": table.source, **counts, "cells": cells, "reasons": reasons})
     return {"tables": tables, "subset": experiment.subsets[0], "cite": reference.cite, "arxiv": reference.arxiv}
 
 

@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass
 
+from thaw.declarations.output_options import PrintedOptions
 from thaw.planning.offline import rescale_layer_count, stand_in_for
 from thaw.planning.papers import printed_tables
 from thaw.planning.papers.printed_tables import Printed
 from thaw.planning.run_plan import RunPlan, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.output import OutputConfig
 from thaw.schema.reference import PrintedTable
 
 
 def comparison_for_spec(
-    experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: OutputConfig, origins: dict
+    experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: PrintedOptions, origins: dict
 ) -> dict:
     """Return what the spec of a paper's table says: the printed numbers, our address of each, and what differs.
 
