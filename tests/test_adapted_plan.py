@@ -1,9 +1,6 @@
 """Probes of adapted encoders in a plan: which runs keep their weights, which rows are read, what is refused."""
 
-import pytest
-
 from thaw.core.digests import digest
-from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -91,37 +88,6 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
     assert plan.status.probed("demo", "figure", "layer_changes") == [
         plan.files("probe", key)[0] for key in plan.probes["demo"]
     ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"adapted": ["ful"]}, "config: adapted: ful is none of the strategies; did you mean 'full'"),
-        ({"adapted": ["linear_probe"]}, "config: adapted: no run of linear_probe here trains a layer"),
-        ({"subsets": ["all"]}, r"full has read all of train of acceptability \(subset all\), so that no row is left"),
-        ({"probes": [], "outputs": ["main_table"]}, "config: adapted: says whose encoders are probed, and probes: nam"),
-        (
-            {"probes": ["cka"], "adapted": []},
-            r"probes.cka.kind: cka compares an encoder with what runs of two seeds made",
-        ),
-        (
-            {"probes": ["cka"], "seeds": [1]},
-            r"probes.cka.kind: cka compares an encoder with what runs of two seeds made",
-        ),
-        (
-            {"probes": ["rsa"], "store": {"max_gib": 0.001}},
-            "config: store.max_gib: rsa compares all layers as they are stored, and layer 0 of minilm on accep",
-        ),
-        ({"probe_tasks": ["acceptability"]}, "config: probe_tasks: acceptability is among tasks, which probes read"),
-        (
-            {"tasks": ["paraphrase"], "strategies": ["full_separate"], "adapted": ["full_separate"]},
-            "config: adapted: full_separate does not read pairs in the task's view, as probes do",
-        ),
-    ],
-)
-def test_runs_that_can_not_be_probed(home, changes, sentence):
-    with pytest.raises(UserError, match=sentence):
-        planned(home, **changes)
 
 
 def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(home, tmp_path, monkeypatch):

@@ -25,7 +25,6 @@ from thaw.cli.selection import leading_experiment, leading_files, parsed, select
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
-from thaw.planning.configuration import load_plan
 
 THAW = "thaw.cli.main"
 
@@ -101,19 +100,6 @@ def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names
     assert selected(selecting("plan", "").parse_args(words))["seeds"] == [7]
 
 
-@pytest.mark.parametrize(
-    "item, sentence",
-    [
-        ("cores=4", "cores: is an option and no key; write --cores N after thaw run"),
-        ("device=cuda", "device: is no key: jobs use a free GPU where there is one; CUDA_VISIBLE_DEVICES= before"),
-    ],
-)
-def test_what_is_no_key_says_what_decides_it(home, item, sentence):
-    words = [str(home / "tests/base.yaml"), "--config", item]
-    with pytest.raises(UserError, match=f"^config: {sentence}"):
-        load_plan(selected(selecting("plan", "").parse_args(words)), home)
-
-
 def test_files_and_keys_that_are_given_twice_count_together(home):
     """Snakemake reads the last option of a name alone, so that it gets one."""
     file = str(home / "tests/base.yaml")
@@ -139,7 +125,6 @@ def own(home, tmp_path):
     text = (home / "config/config.yaml").read_text().replace("seeds: [1, 2]", "seeds: [1]")
     (tmp_path / "my.yaml").write_text(text)
     (tmp_path / "wrong.yaml").write_text(text.replace("seeds:", "sedes:"))
-    (tmp_path / "broken.yaml").write_text("experiment: [\n")
 
     def run(*words: str) -> subprocess.CompletedProcess:
         command = [sys.executable, "-m", THAW, "run", *words]
@@ -154,63 +139,11 @@ def test_a_run_is_snakemakes_with_its_options_and_its_exit_code(own):
     assert done.returncode == 0 and "fit_heads" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "file, sentence",
-    [
-        ("wrong.yaml", "error: wrong.yaml:23: sedes: unknown key; did you mean 'seeds'?"),
-        ("broken.yaml", "broken.yaml:2:1: not valid YAML"),
-        ("absent.yaml", "absent.yaml: No such file"),
-    ],
-)
-def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
-    done = own(file, "--dry-run")
+def test_a_mistake_in_the_file_is_one_sentence_alone(own):
+    done = own("wrong.yaml", "--dry-run")
     *before, last = done.stderr.strip().splitlines()
-    assert done.returncode == 1 and last.startswith("error: ") and sentence in last
+    assert done.returncode == 1 and last == "error: wrong.yaml:23: sedes: unknown key; did you mean 'seeds'?"
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
-
-
-@pytest.mark.parametrize(
-    "words, sentence",
-    [
-        (["my.yaml", "seeds=[1]"], "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"),
-        (["my.yaml", "texts.csv"], "texts.csv: is no experiment; thaw new task texts.csv"),
-        (["my.yaml", "--cores", "1", "seeds=[1]"], "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"),
-    ],
-)
-def test_words_that_snakemake_would_take_for_something_else_are_refused(own, tmp_path, words, sentence):
-    (tmp_path / "texts.csv").write_text("text,label\n")
-    done = own(*words)
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and sentence in done.stderr
-    assert done.stderr.count("\n") == 1 and not (tmp_path / ".snakemake").exists()
-
-
-NO_EXPERIMENT = "texts.csv: is no experiment; thaw new task texts.csv writes one, if these are your data"
-A_KEY = "seeds=[1]: is a key with its value; write --config 'seeds=[1]'"
-
-
-@pytest.mark.parametrize("command", ["advise", "doctor", "plan"])
-@pytest.mark.parametrize(
-    "words, sentence",
-    [
-        (["texts.csv"], NO_EXPERIMENT),
-        (["./texts.csv"], NO_EXPERIMENT.replace("texts.csv", "./texts.csv")),
-        (["my"], "my: an experiment is named by its file, as thaw {command} my.yaml"),
-        (["absent"], "absent: there is no such experiment; name its file first, as thaw {command} my.yaml"),
-        (["myy.yaml"], "myy.yaml: no such file; did you mean 'my.yaml'?"),
-        (["my.yaml", "seeds=[1]"], A_KEY),
-        (["seeds=[1]"], A_KEY),
-        (["my.yaml", "texts.csv"], NO_EXPERIMENT),
-        (["my.yaml", "--seeds", "3"], "--seeds: is a key of an experiment and no option; write --config 'seeds=...'"),
-    ],
-)
-def test_each_command_that_selects_an_experiment_refuses_other_words_as_a_run_does(
-    home, tmp_path, command, words, sentence
-):
-    (tmp_path / "my.yaml").write_text((home / "config/config.yaml").read_text())
-    (tmp_path / "texts.csv").write_text("text,label\n")
-    done = forked.run([THAW, command, *words], tmp_path)
-    assert done.returncode == 1 and done.stderr.startswith("error: " + sentence.format(command=command)), done.stderr
-    assert done.stderr.count("\n") == 1 and not (tmp_path / "results").exists()
 
 
 def test_an_experiment_may_follow_the_options_of_a_plan(home, tmp_path):

@@ -43,39 +43,6 @@ def test_figures_take_the_probes_that_they_draw(home, data):
     assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "control", "linear"}}
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"tasks": ["ud_ewt_arcs"]}, r"tasks.ud_ewt_arcs.*: no head serves edges; name ud_ewt_arcs under probe_tasks"),
-        (
-            {"probes": ["structural"]},
-            "structural is for edges of a corpus that keeps the heads of its words, and no task",
-        ),
-        ({"probes": ["edge"]}, "edge is for tags, spans and edges, and no task here has any"),
-        ({"probes": ["surface"], "tasks": ["similarity"]}, "surface is for labels of single texts, and no task"),
-    ],
-)
-def test_tasks_that_do_not_fit(home, data, changes, sentence):
-    with pytest.raises(UserError, match=sentence):
-        planned(home, **(changes | data))
-
-
-@pytest.mark.parametrize(
-    ("key", "sentence"),
-    [
-        ("kind: edge, layers: [9]", "minilm has no layer 9; it has layers 1 to 6, and 0 below"),
-        ("kind: edge, l2: [1.0]", "l2 has no meaning with kind edge; leave it out"),
-        ("kind: structural, hidden: 3", "hidden has no meaning with kind structural; leave it out"),
-        ("kind: edge, dropout: 1.0", "probes.mine.dropout: input should be less than 1"),
-        ("kind: structural, layer_0: embeddings", "layer_0 has no meaning with kind structural; leave it out"),
-    ],
-)
-def test_mistakes_in_an_entry(home, data, tmp_path, key, sentence):
-    (tmp_path / "probes.yaml").write_text(f"probes:\n  mine: {{{key}}}\n")
-    with pytest.raises(UserError, match=sentence):
-        planned(home, probe_tasks=["ud_ewt_arcs"], probes=["mine"], catalogues=[str(tmp_path)], **data)
-
-
 ARCS = "corpus: ud_english_ewt, target: arcs, type: edges, metrics: [edge_f1]"
 
 

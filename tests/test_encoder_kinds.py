@@ -1,13 +1,9 @@
 """The plan of encoders of every kind: their files' checksums, what is said where they are missing, what is left out."""
 
-import pytest
-
 from test_plan import planned
 from thaw.core.digests import file_sha256
-from thaw.core.errors import UserError
 from thaw.declarations.encoders import ENCODER_KINDS
-from thaw.schema.encoder import EncoderConfig
-from tiny_own import OWN, STATED, vector_lines
+from tiny_own import OWN, vector_lines
 
 ENTRY = """encoders:
   mine: {{kind: word_vectors, file: {}, layers: 0, width: 32, cased: false, objective: o, pretraining: [p]}}
@@ -33,21 +29,6 @@ def test_a_changed_file_is_another_encoder(home, tmp_path):
     assert digests[0] != digests[1]
 
 
-@pytest.mark.parametrize(
-    ("encoder", "message"),
-    [
-        (
-            "elmo",
-            r"encoders\.elmo: elmo holds no file \*options\.json.*put there: elmo_2x4096_512_2048cnn_2xhighway_op",
-        ),
-        ("glove", r"encoders\.glove: there is no file glove/glove\.6B\.300d\.txt; .*unzip glove\.6B\.zip of https"),
-    ],
-)
-def test_files_that_a_user_must_supply_are_named(home, encoder, message):
-    with pytest.raises(UserError, match=message):
-        wanted(home, None, encoder)
-
-
 def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
     """Strategies that thaw, and tagging, are left out on a sentence encoder."""
     tasks, strategies = ["sentiment", "entities", "paraphrase"], ["linear_probe", "frozen_separate", "top_k", "full"]
@@ -71,21 +52,6 @@ def test_word_vectors_are_tuned_by_full(home, tmp_path):
         "top_k": (["head"], 0),
         "full": (["head", "embeddings"], None),
     }
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"kind": "elmo", "hub": "a/b", "layers": 2}, "an encoder of kind elmo needs exactly one of folder"),
-        ({"kind": "word_vectors", "file": "f", "layers": 1}, "layers: 1 can not be: sentence and word_vectors have 0"),
-        ({"hub": "a/b", "layers": 0}, "layers: 0 can not be"),
-        ({"hub": "a/b", "layers": 1, "vocabulary": 5}, "vocabulary is for kind word_vectors"),
-        ({"hub": "a/b", "file": "f", "layers": 1}, "needs exactly one of hub, folder and package"),
-    ],
-)
-def test_an_entry_that_can_not_be(changes, message):
-    with pytest.raises(ValueError, match=message):
-        EncoderConfig.model_validate(STATED | changes)
 
 
 def test_each_kind_but_that_of_transformers_is_tried():

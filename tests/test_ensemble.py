@@ -102,18 +102,3 @@ def test_the_plan_has_the_members_and_shows_the_ensemble(home):
     assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.status.collected("demo"), "a member alone is not shown"
     assert plan.job("table", "demo/main_table").spec["labels"]["external"] == {"two": "Two"}
     assert job.digest != planned(home, [{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest
-
-
-@pytest.mark.parametrize(
-    ("members", "changes", "message"),
-    [
-        ([{"strategy": "full", "seeds": [1]}], {}, "needs two runs or more, each once"),
-        ([{"strategy": "full"}, {"strategy": "full", "seeds": [1]}], {}, "needs two runs or more, each once"),
-        ([{"strategy": "full", "seeds": [1, 7]}], {}, "seed 7 is none of the experiment's"),
-        ([{"strategy": "top_k", "value": 9}], {}, "9 is no point of its sweep"),
-        ([{"strategy": "full"}], {"by": "median"}, "by"),
-    ],
-)
-def test_what_is_no_ensemble_is_refused(home, members, changes, message):
-    with pytest.raises(UserError, match=message):
-        planned(home, members, **changes)

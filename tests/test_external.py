@@ -190,17 +190,3 @@ def test_scaled_down_those_of_tasks_that_are_left_out_are_left_out_too(tmp_path)
     plan = planned(changes, ours=both, theirs={"predictions": {"qqp": str(path)}})
     assert list(plan.jobs["external"]) == ["acceptability/ours"]
     assert shown(plan, "demo_scaled") == [{"external": "ours", "task": "acceptability"}]
-
-
-@pytest.mark.parametrize(
-    "predictions, message",
-    [
-        ({"acceptabilty": "ours.csv"}, "config: external.ours.predictions.acceptabilty: the experiment has no such"),
-        ({"acceptability": "ours.xlsx"}, "acceptability: ours.xlsx ends in none of .csv, .tsv, .jsonl, .parquet"),
-        ({"acceptability": "nowhere.csv"}, "there is no file nowhere.csv; a path begins at the folder that you run in"),
-        ({}, "external.ours.predictions"),
-    ],
-)
-def test_a_wrong_entry_says_what_would_be_right(predictions, message):
-    with pytest.raises(UserError, match=message):
-        planned(ours={"predictions": predictions})

@@ -82,7 +82,7 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
 def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
     with pytest.raises(
         UserError,
-        match="outputs: gradients cannot be drawn: this figure draws what runs note on request alone; say grad",
+        match="outputs: gradients cannot be drawn: it needs gradients: true",
     ):
         load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"]}), home)
     plan = load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"], "gradients": True}), home)

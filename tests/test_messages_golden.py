@@ -5,9 +5,14 @@ the difference.
 """
 
 import pytest
+import yaml
 
 from conftest import HOME
 from thaw.cli.main import main
+from thaw.core.errors import UserError
+from thaw.planning.config_files import read_config
+from thaw.planning.configuration import load_plan
+from thaw.schema.catalogue import Catalogue, shipped
 
 EXPERIMENT = """\
 experiment: mine
@@ -120,6 +125,8 @@ mine: {phases: [{train: [head], optimizer: lbfgs, select: {by: group_lasso, frac
 mine: {base: full, from: task_texts}
 mine: {base: full, form: task_text}
 mine: {base: full, after: frozen_sgd, from: task_text}
+mine: {phases: [{train: [all]}], after: {strategy: frozen_sgd, checkpoint: best}}
+mine: {phases: [{train: [all]}], after: mine}
 mine: {phases: [{train: [all]}], rates_from: other}
 mine: {phases: [{train: [all]}], rates_from: other}, other: {phases: [{train: [all]}]}
 mine: {phases: [{train: [all]}], search: {grid: {epochs: [0, 2]}, seeds: [3]}}
@@ -138,6 +145,160 @@ mine: {phases: [{train: [all]}], after: {strategy: other}}, other: {phases: [{tr
 mine: {phases: [{train: [all]}], after: {strategy: other, subset: all}}, other: {phases: [{train: [all]}], keep: true}
 mine: {phases: [{train: [head], insert: {kind: adapters, rank: 4}}]}
 mine: {phases: [{insert: {kind: lora}}, {insert: {kind: lora, rank: 4}}]}
+mine: {teacher: full, reads: {layers: {layer: 3}}, phases: [{train: [embeddings], distil: {attention: {map: {5: 5}}}}]}
+mine: {teacher: ful, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: mine, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: {strategy: top_k, variant: k99}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: top_k, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: {strategy: top_k, variant: k}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: {strategy: top_k, variant: 3}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: {strategy: full, variant: k03}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: full, phases: [{train: [all]}]}
+mine: {teacher: full, phases: [{train: [all], distil: {logits: {loss: mse, temperature: 2}}}]}
+mine: {after: {strategy: full, subset: n100_d1}, phases: [{train: [all]}]}
+mine: {phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: full, phases: [{train: [all], distil: {hard: 0}}]}
+mine: {student: {layers: k}, phases: [{train: [all]}]}
+mine: {student: {layers: 4, top: 2}, phases: [{train: [all]}]}
+mine: {student: {layers: 2, top: 2}, phases: [{train: [all]}]}
+mine: {student: {layers: 6}, phases: [{train: [all]}]}
+mine: {student: {layers: 6, keep: spread, start: bottom}, phases: [{train: [all]}]}
+mine: {student: {layers: [1, 2, 3, 4, 5, 6]}, phases: [{train: [all]}]}
+mine: {teacher: full, student: {layers: 6}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {student: {layers: 2, start: [1]}, phases: [{train: [all]}]}
+mine: {student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]}
+mine: {student: {layers: 1, start: [99]}, phases: [{train: [all]}]}
+mine: {student: {layers: [1, 99]}, phases: [{train: [all]}]}
+mine: {student: {layers: [3, 1]}, phases: [{train: [all]}]}
+mine: {student: {layers: [1], keep: top}, phases: [{train: [all]}]}
+mine: {student: {layers: [0, 2]}, phases: [{train: [all]}]}
+mine: {student: {layers: 2}, reads: {layers: {layer: 5}}, phases: [{train: [all]}]}
+mine: {teacher: full, phases: [{train: [all], distil: {hidden: {project: sharde}}}]}
+mine: {student: {layers: 1}, phases: [{train: [{top: 1}]}]}
+mine: {student: {layers: 1}, phases: [{train: [head], optimizer: lbfgs}]}
+mine: {student: {layers: 1}, phases: [{train: [all], replace: {}}]}
+mine: {after: full, student: {layers: 2}, phases: [{train: [layers], replace: {}}]}
+mine: {after: full, student: {layers: 2, keep: spread}, phases: [{train: [all], replace: {}}]}
+mine: {teacher: full, phases: [{train: [all], distil: {hidden: {map: top, last: true}}}]}
+mine: {teacher: full, phases: [{train: [all], distil: {hidden: {map: {1: 99}}}}]}
+mine: {teacher: full, student: {layers: 2, keep: spread}, phases: [{train: [all], distil: {hidden: {map: {1: 2}}}}]}
+mine: {teacher: full, phases: [{train: [all], distil: {attention: {heads: 7}}}]}
+mine: {teacher: {strategy: drop_top, variant: n02}, phases: [{train: [all], distil: {attention: {}}}]}
+mine: {teacher: full, student: {layers: 2}, phases: [{train: [all], distil: {attention: {map: {6: 6}}}}]}
+mine: {after: {strategy: drop_top, variant: n02}, phases: [{train: [all]}]}
+mine: {teacher: full, phases: [{train: [all], unfreeze: {}, distil: {hard: 0, hidden: {}}}]}
+mine: {teacher: {strategy: full, encoder: bert_base_uncased}, phases: [{train: [all], distil: {hidden: {}}}]}
+mine: {teacher: {strategy: full, encoder: bert_base_uncased}, phases: [{train: [all], distil: {attention: {}}}]}
+mine: {teacher: {strategy: full, encoder: bert_base_uncased}, phases: [{train: [all], distil: {attention: {heads: 5}}}]}
+mine: {teacher: {strategy: full, encoder: bert_base_uncase}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: full, phases: [{train: [all], distil: {logits: {}, order: stacked}}]}
+""".strip().splitlines()
+# catalogues of the user's, each one file
+CATALOGUES = """
+tasks.yaml <- taks: {}
+tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, tagret: label, type: classification, metrics: [accuracy]}}
+tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, type: classification, metrics: [accuracy]}}
+tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: clasification, metrics: [accuracy]}}
+tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: classification, metrics: [pearson]}}
+tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, synthetic: sentiment, texts: [b]}}
+tasks.yaml <- corpora: {c: {texts: [no], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {on: {texts: [text], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {Reviews: {texts: [text], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {../c: {texts: [text], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, files: {format: tsv, splits: {train: a}}}}
+tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}}}
+tasks.yaml <- corpora: {c: {texts: [], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {c: [1
+tasks.yaml <- corpora: !!python/object:os.system {}
+tasks.yaml <- [corpora]
+heads.yaml <- heads: {a: {base: b}}
+heads.yaml <- heads: {a: {base: b}, b: {base: a}}
+heads.yaml <- heads: {a: {kind: linear, aliases: [b]}, b: {kind: mlp}}
+heads.yaml <- heads: {a: {kind: linear, aliases: [c]}, b: {kind: mlp, aliases: [c]}}
+heads.yaml <- heads: {a: {kind: linear, aliases: b}}
+heads.yaml <- heads: {mine: {kind: linear, poling: mean}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], rate: {384: 0}}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], rate: {}}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], rate: fast}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], learning_rate: -1}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], lr: -1}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], optimizer: lbfgs}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [head], optimizer: lbfgs, rate: 0.1}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [head], l2: [1]}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all]}], learning_rate: 1}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all]}], warmup_steps: 1}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all]}], phazes: 1}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all]}], after: {strategy: a, taks: b}}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], freeze: 6}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], gradient_accumulation_steps: 4}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], fp16: true}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], lr_scheduler_type: cosine}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], label_smoothing: 0.1}]}}
+strategies.yaml <- strategies: {mine: {phases: [{train: [all], learning_rat: 1}]}}
+strategies.yaml <- strategies: {mine: {phases: [{insert: {kind: lora, r: 0}}]}}
+strategies.yaml <- strategies: {mine: {phases: [{insert: {kind: lora, lora_dropout: 0.1}}]}}
+encoders.yaml <- encoders: {a: {hub: x/y, folder: z, layers: 1, width: 8}}
+outputs.yaml <- outputs: {mine: {kind: comparison_table, caption: Mine.}}
+""".strip().splitlines()
+USUAL = "corpora: {c: {texts: [text], targets: {label: label}, synthetic: sentiment}}"
+# what is changed in the experiment of tests/base.yaml, with the files of a catalogue of the user's
+OF_AN_EXPERIMENT = """
+{strategies: [mine], strategies.yaml: {strategies: {mine: {reads: {}, phases: [{train: [head], optimizer: lbfgs}]}}}}
+{strategies: [mine], strategies.yaml: {strategies: {mine: {reads: {layers: {layer: best}}, phases: [{train: [head]}]}}}}
+{strategies: [mine], heads: [mlp], strategies.yaml: {strategies: {mine: {reads: {pooling: [mean, max]}, phases: [{}]}}}}
+{tasks: [acceptability], strategies: [full], heads: [esim]}
+{tasks: [acceptability], strategies: [full], heads: [crf]}
+{tasks: [entities], strategies: [full], heads: [bcn]}
+{tasks: [acceptability], strategies: [full], heads: [merchant]}
+{tasks: [acceptability], strategies: [linear_probe], heads: [mlp]}
+{tasks: [paraphrase], strategies: [full], heads: [cosine]}
+{tasks: [acceptability], strategies: [full_separate]}
+{tasks: [mine], tasks.yaml: {tasks: {mine: {base: acceptability, transfer_sets: [{task: similarity}]}}}}
+{tasks: [acceptability], strategies: [linear_probe: [1]]}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, layers: [2, 9]}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, choice: 1.5}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, portions: [0.1]}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, l2: []}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, poling: first}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: lnear}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: domain_divergence}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: mdl, portions: [0.5, 0.1]}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, l2: [1.0]}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: structural, hidden: 3}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, dropout: 1.0}}}}
+{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: structural, layer_0: embeddings}}}}
+{probes: [liner]}
+{outputs: [probe_curves]}
+{tasks: [similarity], probes: [control]}
+{tasks: [acceptability], probes: [structural]}
+{tasks: [acceptability], probes: [edge]}
+{tasks: [similarity], probes: [surface]}
+{tasks: [acceptability], subsets: [n100_d1], strategies: [full, linear_probe], outputs: [main_table], probes: [cka]}
+{tasks: [acceptability], adapted: [full], probes: [linear]}
+{tasks: [paraphrase], strategies: [full_separate], adapted: [full_separate], probes: [linear]}
+{encoders: [elmo]}
+{encoders: [glove]}
+{encoders: [mine], encoders.yaml: {encoders: {mine: {kind: elmo, hub: a/b, layers: 2, width: 8}}}}
+{encoders: [mine], encoders.yaml: {encoders: {mine: {kind: word_vectors, file: f, layers: 1, cased: true, width: 8}}}}
+{encoders: [mine], encoders.yaml: {encoders: {mine: {hub: a/b, layers: 0, width: 8}}}}
+{encoders: [mine], encoders.yaml: {encoders: {mine: {hub: a/b, layers: 1, vocabulary: 5, width: 8}}}}
+{encoders: [mine], encoders.yaml: {encoders: {mine: {hub: a/b, file: f, layers: 1, width: 8}}}}
+{tasks: [acceptability], ensembles: {two: {members: [{strategy: full, seeds: [1]}]}}}
+{tasks: [acceptability], ensembles: {two: {members: [{strategy: full}, {strategy: full, seeds: [1]}]}}}
+{tasks: [acceptability], ensembles: {two: {members: [{strategy: full, seeds: [1, 7]}]}}}
+{tasks: [acceptability], ensembles: {two: {members: [{strategy: top_k, value: 9}]}}}
+{tasks: [acceptability], ensembles: {two: {by: median, members: [{strategy: full}]}}}
+{external: {ours: {predictions: {acceptabilty: ours.csv}}}}
+{external: {ours: {predictions: {acceptability: ours.xlsx}}}}
+{external: {ours: {predictions: {acceptability: nowhere.csv}}}}
+{external: {ours: {predictions: {}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: bilstm, options: {sise: 3}}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: crf, options: {size: 3}}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: esim, options: {size: 0}}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: esim, options: {size: wide}}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: sim_transformer, options: {size: 50}}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: esim, separate_pooling: max}}}}
+{heads: [mine], heads.yaml: {heads: {mine: {kind: mlp, initialisation: xavier}}}}
 """.strip().splitlines()
 # how the encoder is pretrained further
 FURTHER = """
@@ -157,6 +318,13 @@ plan mine.yaml --config seeds=1
 plan mine.yaml --config seed=1
 plan mine.yaml --config seeds=[1
 plan mine.yaml --config store.max_gib=3
+plan mine.yaml --config cores=4
+plan mine.yaml --config device=cuda
+plan mine.yaml --config pathvars=3
+plan mine.yaml --config experiments=mine.yaml
+plan mine.yaml --config experiments=[mine.yaml,mine.yaml]
+plan mine.yaml seeds=[1]
+plan seeds=[1]
 plan mine.yaml over.yaml
 run absent.yaml
 plan mine.yml
@@ -168,7 +336,13 @@ run --cores 2 mine.yaml
 run mine.yaml --strategies linear_probe
 run mine.yaml --data-dir=elsewhere
 run mine.yaml --config seeds=[1
+run mine.yaml --cores 1 seeds=[1]
 doctor absent.yaml
+doctor reviews.csv
+advise mine.yaml reviews.csv
+advise mine
+advise absent
+advise mine.yaml --seeds 3
 list strategies qqqq
 new task absent.csv
 new task reviews.csv --name Help-Desk
@@ -241,6 +415,27 @@ def test_a_strategy_that_cannot_be_has_its_line(place, recorded, case):
     (place / "my/strategies.yaml").write_text(f"strategies: {{{case}}}\n")
     (place / "mine.yaml").write_text(EXPERIMENT.replace("linear_probe\n  - top_k: [1]", "mine"))
     recorded(f"strategies.yaml: {case}", message(["plan", "mine.yaml"]))
+
+
+@pytest.mark.parametrize("case", CATALOGUES)
+def test_a_catalogue_that_cannot_be_has_its_line(place, recorded, case):
+    file, text = case.split(" <- ")
+    (place / f"half/{file}").write_text(f"{{{text.replace('{CORPUS}', USUAL)}}}\n" if text[0] != "[" else text)
+    with pytest.raises(UserError) as caught:
+        Catalogue([*shipped(HOME), "half"])
+    recorded(case, str(caught.value))
+
+
+@pytest.mark.parametrize("case", OF_AN_EXPERIMENT)
+def test_an_experiment_that_cannot_be_planned_says_why(place, recorded, case):
+    wish = yaml.safe_load(case)
+    for name in [name for name in wish if name.endswith(".yaml")]:
+        wish["catalogues"] = ["own"]
+        (place / "own").mkdir()
+        (place / "own" / name).write_text(yaml.safe_dump(wish.pop(name)))
+    with pytest.raises(UserError) as caught:
+        load_plan(read_config([str(HOME / "tests/base.yaml")], wish), HOME)
+    recorded(case, str(caught.value).replace(f"{HOME}/", ""))
 
 
 @pytest.mark.parametrize("case", FURTHER)

@@ -101,7 +101,7 @@ def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(home, tmp
     )
     chosen = {"outputs": ["mine"], "subsets": ["n1000_r1", "n100_d1"]}
     chosen["catalogues"] = [str(tmp_path / "own"), str(tmp_path / "one")]
-    with pytest.raises(UserError, match="it shows scores on reserved rows, and subset n100_d1 reserves none"):
+    with pytest.raises(UserError, match="it needs subsets with reserved rows, as n1000_r1, and n100_d1 has none"):
         planned(home, tmp_path / "one", one, "one", **chosen)
     planned(
         home,

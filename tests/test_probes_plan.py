@@ -12,12 +12,6 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue
 
-PROBE = """probes:
-  {name}:
-    kind: linear
-    {key}
-"""
-
 
 def planned(home, **changes):
     """Return the plan of the demo experiment with probes, and some keys replaced."""
@@ -61,40 +55,6 @@ def test_over_budget_a_layer_is_computed_from_a_stored_one(home):
 def test_a_probe_of_labels_is_left_out_on_scores(home):
     plan = planned(home, tasks=["acceptability", "similarity"], probes=["linear", "control"])
     assert [key.split("/")[0] for key in plan.jobs["probe"]] == ["acceptability", "similarity", "acceptability"]
-    with pytest.raises(
-        UserError, match=r"probes.yaml:\d+: probes.control.kind: control is for labels and tags, and no"
-    ):
-        planned(home, tasks=["similarity"], probes=["control"])
-
-
-@pytest.mark.parametrize(
-    ("key", "sentence"),
-    [
-        ("layers: [2, 9]", r"probes.yaml:4: probes.mine.layers: minilm has no layer 9; it has layers 1 to 6, and 0"),
-        ("choice: 1.5", r"probes.yaml:4: probes.mine.choice: input should be less than 1"),
-        ("portions: [0.1]", r"yaml:4: probes.mine.portions: portions has no meaning with kind linear; .*key of mdl\)"),
-        ("l2: []", r"probes.mine.l2: expected at least 1 entry"),
-        ("poling: first", r"probes.mine.poling: unknown key; did you mean 'pooling'"),
-    ],
-)
-def test_mistakes_in_an_entry(home, tmp_path, key, sentence):
-    (tmp_path / "probes.yaml").write_text(PROBE.format(name="mine", key=key))
-    with pytest.raises(UserError, match=sentence):
-        planned(home, probes=["mine"], catalogues=[str(tmp_path)])
-
-
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [
-        ("lnear", r"yaml:2: probes.mine.kind: 'lnear' is no probe and no import path, as my_probes:name; did you mean"),
-        ("domain_divergence", "yaml:2: probes.mine: the key 'domain' is missing: the target of the corpus, of kind"),
-        ("mdl, portions: [0.5, 0.1]", r"yaml:2: probes.mine.portions: portions must rise"),
-    ],
-)
-def test_mistakes_in_a_kind(home, tmp_path, kind, sentence):
-    (tmp_path / "probes.yaml").write_text(f"probes:\n  mine: {{kind: {kind}}}\n")
-    with pytest.raises(UserError, match=sentence):
-        planned(home, probes=["mine"], catalogues=[str(tmp_path)])
 
 
 def test_a_kind_that_needs_no_key_needs_no_entry(tmp_path):
@@ -104,16 +64,6 @@ def test_a_kind_that_needs_no_key_needs_no_entry(tmp_path):
     assert catalogue.place("probes", "logme", "kind") == "probes.logme"
     with pytest.raises(UserError, match="test: no 'domain_divergence' in probes"):
         catalogue.get("probes", "domain_divergence", "test")
-
-
-def test_mistakes_in_a_selection(home):
-    with pytest.raises(UserError, match="config: probes: no 'liner' in probes; did you mean 'linear'"):
-        planned(home, probes=["liner"])
-    with pytest.raises(
-        UserError,
-        match="this output shows probes of kind linear, control, surface, .*and the experiment names none; say",
-    ):
-        planned(home, probes=[])
 
 
 def record(task, encoder, probe, main, values) -> dict:

@@ -5,7 +5,6 @@ import torch
 
 from test_pairs_plan import job
 from test_plan import planned
-from thaw.core.errors import UserError
 from thaw.heads.pooling import make_pooling
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
@@ -41,63 +40,6 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
     plan = planned(home, strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
     assert {run.strategy: run.step for run in plan.runs["demo"]} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
     assert job(plan, strategy="frozen_mix").spec["phases"][0]["reads"] == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("text", "changes", "message"),
-    [
-        (f"reads: {{}}, {SOLVED}", {}, "mine.reads: .*say layers: or pooling:"),
-        ("reads: {layers: {layer: best}}, phases: [{train: [head]}]", {}, "layer: best is for optimizer lbfgs"),
-        (
-            f"reads: {{layers: {{layer: best, margin: 0.1}}}}, {SOLVED}",
-            {},
-            "margin has no meaning with a layer that is",
-        ),
-        (
-            f"reads: {{layers: {{layer: 9}}}}, {SOLVED}",
-            {},
-            r"strategies.yaml:2: .*mine.reads: .*the encoder's 6 layers",
-        ),
-        (f"reads: {{pooling: attention}}, {SOLVED}", {}, "attention pooling is learned too"),
-        (f"reads: {{pooling: [mean, attention]}}, {SOLVED}", {}, "attention pooling is learned too"),
-        (f"reads: {{layers: {{combine: mix}}}}, {SOLVED}", {}, "the mix of its layers is learned"),
-        (f"reads: {{pooling: [mean, mean]}}, {SOLVED}", {}, "a list takes each way once"),
-        ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "phases: a phase must train something"),
-        (
-            "reads: {pooling: [mean, max]}, phases: [{train: [head]}]",
-            {"heads": ["bilstm"]},
-            r"strategies.yaml:2: .*mine: reads: does not go with head bilstm: pooling: a list of several is for",
-        ),
-        (
-            "reads: {pooling: pooler}, phases: [{train: [head]}]",
-            {"heads": ["mlp"]},
-            "mine: reads: does not go with head mlp: pooling: pooler is for kind linear",
-        ),
-        (
-            "reads: {layers: {layer: 2}}, phases: [{train: [head, {top: 3}]}, {train: [head]}]",
-            {},
-            "mine.phases: layer 6 would train, and head linear reads none above 2",
-        ),
-        (
-            f"reads: {{layers: {{combine: mean}}, pooling: mean}}, {SOLVED}",
-            {"heads": ["linear", "linear_mix"]},
-            r"strategies.yaml:2: .*mine: under its reads: heads linear and linear_mix are the same",
-        ),
-        (
-            "reads: {layers: {combine: ladder, heads: 5}}, phases: [{train: [head]}]",
-            {},
-            r"mine.reads: layers: a ladder of width 48 \(an eighth of the encoder's\) cannot have 5 heads",
-        ),
-        (
-            f"reads: {CONCAT}, after: linear_probe, phases: [{{train: [all]}}]",
-            {},
-            "linear_probe has a head that reads otherwise; give both the same reads:",
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_one_sentence(home, tmp_path, text, changes, message):
-    with pytest.raises(UserError, match=message):
-        with_strategy(home, tmp_path, text, **changes)
 
 
 def test_heads_that_differ_under_what_is_read_are_all_planned(home, tmp_path):

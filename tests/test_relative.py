@@ -186,8 +186,8 @@ def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
 @pytest.mark.parametrize(
     ("strategies", "message"),
     [
-        (["full", "ladder"], "start: linear_probe is none of the experiment's strategies .full, ladder.; add it"),
-        (["full", "frozen"], "it compares full with another strategy, and the experiment has none"),
+        (["full", "ladder"], "it needs full and linear_probe under strategies:"),
+        (["full", "frozen"], "it needs full and linear_probe under strategies:"),
     ],
 )
 def test_a_start_that_is_not_run_is_refused(home, tmp_path, strategies, message):

@@ -15,120 +15,12 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.yaml_files import read_yaml
 
-CORPUS = """corpora:
-  reviews:
-    texts: [text]
-    targets: {label: label}
-    files: {format: csv, quoting: double, splits: {train: a.csv}}
-"""
-TASK = CORPUS + "tasks:\n  mine: {corpus: reviews, target: label, type: classification, metrics: [accuracy]}\n"
-STRATEGY = "strategies:\n  mine:\n    phases:\n      - train: [head]\n        "
-
-
-def wrong(tmp_path, text: str, file: str = "tasks.yaml") -> str:
-    """Return the message that a catalogue file gives."""
-    (tmp_path / file).write_text(text)
-    with pytest.raises(UserError) as caught:
-        Catalogue([tmp_path])
-    return str(caught.value)
-
-
-MISTAKES = {
-    "unknown block": ("tasks.yaml", "taks: {}\n", ":1: taks: unknown block; did you mean 'tasks'?"),
-    "unknown key": (
-        "tasks.yaml",
-        TASK.replace("target:", "tagret:"),
-        ":7: tasks.mine.tagret: unknown key; did you mean 'target'?",
-    ),
-    "missing key": ("tasks.yaml", TASK.replace("target: label, ", ""), "the key 'target' is missing"),
-    "unknown type": ("tasks.yaml", TASK.replace("classification", "clasification"), "'classification'"),
-    "metric of another type": (
-        "tasks.yaml",
-        TASK.replace("accuracy", "pearson"),
-        "it takes accuracy, f1, f1_macro, mcc",
-    ),
-    "duplicate key": (
-        "tasks.yaml",
-        CORPUS + "    texts: [b]\n",
-        ":6: duplicate key texts; first given in line 3",
-    ),
-    "boolean for text": (
-        "tasks.yaml",
-        CORPUS.replace("[text]", "[no]"),
-        "YAML reads this word as False; put it in quotes",
-    ),
-    "boolean for a key": ("tasks.yaml", CORPUS.replace("reviews", "on"), "YAML reads this key as True"),
-    "upper case id": ("tasks.yaml", CORPUS.replace("reviews", "Reviews"), "an id has only a-z, 0-9 and _"),
-    "path in an id": ("tasks.yaml", CORPUS.replace("reviews", "../reviews"), "an id has only a-z, 0-9 and _"),
-    "no quoting": (
-        "tasks.yaml",
-        CORPUS.replace("csv, quoting: double, ", "tsv, "),
-        "must state quoting: none or quoting: double",
-    ),
-    "no source": (
-        "tasks.yaml",
-        CORPUS.split("    files")[0],
-        "a corpus needs a source: files, hub or synthetic",
-    ),
-    "no text": (
-        "tasks.yaml",
-        CORPUS.replace("texts: [text]", "texts: []"),
-        "either texts: [column, ...] or words: column",
-    ),
-    "broken YAML": ("tasks.yaml", "corpora: {a: [1\n", "not valid YAML"),
-    "an object": ("tasks.yaml", "corpora: !!python/object:os.system {}\n", "is not allowed here"),
-    "a list for a mapping": ("tasks.yaml", "- corpora\n", "expected a mapping of keys"),
-    "base missing": ("heads.yaml", "heads:\n  a: {base: b}\n", "no base 'b'"),
-    "base circular": ("heads.yaml", "heads:\n  a: {base: b}\n  b: {base: a}\n", "base leads back to"),
-    "an alias that is an id": (
-        "heads.yaml",
-        "heads:\n  a: {kind: linear, aliases: [b]}\n  b: {kind: mlp}\n",
-        ":3: heads.b is another name of a already; call yours my_b",
-    ),
-    "an alias of two": (
-        "heads.yaml",
-        "heads:\n  a: {kind: linear, aliases: [c]}\n  b: {kind: mlp, aliases: [c]}\n",
-        ":3: heads.b: aliases: c is one of a already; leave it out",
-    ),
-    "aliases no list": (
-        "heads.yaml",
-        "heads:\n  a: {kind: linear, aliases: b}\n",
-        "expected a list of ids, as [old_name]",
-    ),
-    "rate of a width not positive": ("strategies.yaml", STRATEGY + "rate: {384: 0}\n", "greater than 0"),
-    "no rate of any width": ("strategies.yaml", STRATEGY + "rate: {}\n", "strategies.mine.phases.0.rate"),
-    "rate not a number": ("strategies.yaml", STRATEGY + "rate: fast\n", "strategies.mine.phases.0.rate"),
-    "rate not positive": ("strategies.yaml", STRATEGY + "rate: 0\n", "greater than 0"),
-    "lbfgs with more than a head": (
-        "strategies.yaml",
-        STRATEGY.replace("[head]", "[all]") + "optimizer: lbfgs\n",
-        "optimizer lbfgs fits a head alone",
-    ),
-    "a rate for lbfgs": (
-        "strategies.yaml",
-        STRATEGY + "optimizer: lbfgs\n        rate: 0.1\n",
-        "no meaning with optimizer lbfgs",
-    ),
-    "a strength for adamw": ("strategies.yaml", STRATEGY + "l2: [1]\n", "l2 has no meaning with optimizer adamw"),
-    "two sources of an encoder": (
-        "encoders.yaml",
-        "encoders:\n  a: {hub: x/y, folder: z, layers: 1, width: 8, cased: true, objective: o, pretraining: [p]}\n",
-        "exactly one of hub, folder and package",
-    ),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_sentence_with_its_place(mistake, tmp_path):
-    file, text, expected = MISTAKES[mistake]
-    message = wrong(tmp_path, text, file)
-    assert expected in message and f"{file}:" in message and "\n" not in message
-
 
 def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
+    corpora = "corpora:\n  reviews: {texts: [text], targets: {label: label}, synthetic: sentiment}\n"
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "tasks.yaml").write_text(CORPUS)
+        (tmp_path / name / "tasks.yaml").write_text(corpora)
     with pytest.raises(UserError, match=r"b/tasks.yaml:2: corpora.reviews exists already, in .*a/tasks.yaml:2; "):
         Catalogue([tmp_path / "a", tmp_path / "b"])
 
@@ -175,11 +67,6 @@ def test_a_rate_by_width_is_that_of_the_largest_width_not_above_the_encoders(cat
     phase = PhaseConfig.model_validate({"train": ["all"]} | rates)
     assert [phase.at_width(width).rate for width in (128, 384, 767, 768, 1024)] == [2e-4, 2e-4, 2e-4, 3e-5, 3e-5]
     assert phase.at_width(768).at_width(384).rate == 3e-5, "one number stays"
-
-
-def test_a_seed_that_is_listed_twice_is_refused(home):
-    with pytest.raises(UserError, match="config: seeds: seed 1 is listed twice; each seed is one run"):
-        load_plan(read_config([str(home / "tests/base.yaml")], {"seeds": [1, 2, 1]}), home)
 
 
 def test_an_empty_catalogue_folder_is_refused(tmp_path):

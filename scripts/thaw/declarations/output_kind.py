@@ -1,7 +1,7 @@
 """A kind of table or figure: its keys, what an experiment must have for it, and how it is built.
 
 A kind's builder takes `OutputData` (what the results folder holds) and the spec of its step, and returns a `Table` or a
-`Figure`; the step writes the formats. A requirement is resolved by `planning/output_requirements.py`, what the plan
+`Figure`; the step writes the formats. Whether a requirement holds says `planning/output_requirements.py`, what the plan
 adds to a spec by `planning/output_additions.py`; neither knows a kind.
 """
 
@@ -21,21 +21,21 @@ FORMATS = {
 
 
 class Requirement(StrEnum):
-    """What an experiment must have, so that an output can be drawn of it."""
+    """What an experiment must have, so that an output can be drawn of it, as a message says it after "it needs"."""
 
-    SIZES = "training subsets of two sizes"
-    SEARCH = "a strategy with a search of its own"
-    GRADIENTS = "gradients: true"
-    PROBES = "a probe that the figure draws"
-    ALL_LAYERS = "probes of every layer"
-    TRANSFER = "a task with transfer sets"
-    CLAIMS = "claims about its tasks"
-    FULL = "runs of the full model and of another strategy"
-    FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
-    FULL_AND_STUDENT = "runs of the full model and of a student"
-    MERGES = "merges: of runs on one trunk"
-    LATENCY = "latency: of its merges"
-    ONE_ANSWER = "no other recommendation"
+    SIZES = "training subsets of two sizes, as subsets: [n100_d1, n500_d1]"
+    SEARCH = "a strategy with a search: of its own"
+    GRADIENTS = "gradients: true, and a strategy that trains a layer, as full"
+    PROBES = "a probe of kind {probes} under probes:"
+    ALL_LAYERS = "probes of every layer; leave their layers: out"
+    TRANSFER = "a task with transfer_sets:"
+    CLAIMS = "all strategies of a claim in findings.yaml, as linear_probe and full"
+    FULL = "{named} under strategies:, without a sweep, and another strategy on its task"
+    FULL_AND_FROZEN = "{named} under strategies:, without a sweep, and one that trains the head alone on its task"
+    FULL_AND_STUDENT = "{named} under strategies:, without a sweep, and one with student: or teacher: on its task"
+    MERGES = "merges:, as merges: {one_trunk: {strategies: [top_k]}}"
+    LATENCY = "merges: and latency: {}"
+    ONE_ANSWER = "to be the only output of its kind, since each says what to take; name one of them"
 
 
 class Addition(StrEnum):
