@@ -243,43 +243,34 @@ def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
 
 
 @pytest.mark.parametrize(
-    "cores, threads, seeds, phase, expected",
+    "cores, threads, seeds, expected",
     [
-        (2, 1, 5, "epochs: 10", {"linear": 1, "mlp": 2}),
-        (2, 2, 5, "epochs: 10", {"linear": 2, "mlp": 2}),
-        (16, 1, 5, "epochs: 10", {"linear": 1, "mlp": 5}),
-        (16, 2, 5, "epochs: 10", {"linear": 2, "mlp": 10}),
-        (3, 1, 5, "epochs: 10", {"linear": 1, "mlp": 3}),
-        (5, 2, 5, "epochs: 10", {"linear": 2, "mlp": 4}),
-        (1, 1, 5, "epochs: 10", {"linear": 1, "mlp": 1}),
-        (16, 1, 5, "epochs: 1", {"linear": 1, "mlp": 1}),
-        (16, 1, 1, "epochs: 10", {"linear": 1, "mlp": 1}),
-        (16, 1, 5, "updates: 2000", {"linear": 1, "mlp": 5}),
-        (16, 1, 9, "updates: 2000", {"linear": 2, "mlp": 9}),
-        (None, 2, 5, "epochs: 10", {"linear": 2, "mlp": 2}),
+        (2, 1, 5, 2),
+        (2, 2, 5, 2),
+        (16, 1, 5, 5),
+        (16, 2, 5, 10),
+        (3, 1, 5, 3),
+        (5, 2, 5, 4),
+        (1, 1, 5, 1),
+        (None, 2, 5, 2),
     ],
 )
-def test_jobs_of_heads_have_the_cores_that_their_training_is_worth(
-    home, tmp_path, monkeypatch, cores, threads, seeds, phase, expected
-):
-    """Two jobs, on 1,087 rows: an epoch has 136 updates of each head in batches of 8."""
-    entry = f"{{label: Heads, phases: [{{train: [head], {phase}, batch_size: 8}}]}}"
-    (tmp_path / "strategies.yaml").write_text(f"strategies:\n  heads_alone: {entry}\n")
-    wish = {"tasks": ["acceptability"], "baselines": [], "strategies": ["heads_alone"], "catalogues": [str(tmp_path)]}
+def test_jobs_of_heads_share_the_cores(home, monkeypatch, cores, threads, seeds, expected):
+    """Two jobs, of which each has at most a process for each seed, and as many as their vectors leave room for."""
+    wish = {"tasks": ["acceptability"], "baselines": [], "strategies": ["frozen_sgd"], "outputs": ["main_table"]}
     wish |= {"heads": ["linear", "mlp"], "seeds": list(range(1, seeds + 1)), "compute": {"threads": threads}}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["main_table"]}), home)
-    keys = {key.split("/")[4]: key for key in plan.jobs["fit_heads"]}
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
 
-    def cores_by_head() -> dict[str, int]:
+    def found() -> set[int]:
         cores_of = core_shares.head_cores(plan, cores)
-        return {head: cores_of("fit_heads", key) for head, key in keys.items()}
+        return {cores_of("fit_heads", key) for key in plan.jobs["fit_heads"]}
 
     monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
-    assert cores_by_head() == expected
+    assert found() == {expected} and len(plan.jobs["fit_heads"]) == 2
     monkeypatch.setattr(core_shares, "ROOM", 2.5 * 8 * 384 * 1087)  # for the vectors of two processes
-    assert cores_by_head() == {head: min(each, 2 * threads) for head, each in expected.items()}
+    assert found() == {min(expected, 2 * threads)}
     monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
-    assert cores_by_head() == dict.fromkeys(keys, threads)
+    assert found() == {threads}
 
 
 def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, monkeypatch):

@@ -140,12 +140,6 @@ OF_TEXTS = "texts: [text], targets: {label: label}"
     "splits, more, task, sentence",
     [
         (
-            "train: a, dev: b",
-            "carve: {validation: 0.1, test: 0.2}",
-            "",
-            "validation is held out from train, and no task",
-        ),
-        (
             "train: a, dev: b, test: c",
             "",
             "",
@@ -188,13 +182,3 @@ def test_splits_that_a_task_lacks_are_told_before_anything_runs(tmp_path, splits
     with pytest.raises(UserError) as caught:
         check()
     assert sentence in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/tasks.yaml:")
-
-
-def test_a_split_that_another_task_reads_may_have_any_name(tmp_path):
-    corpus = f"{OF_TEXTS}, files: {{format: csv, splits: {{train: a, dev: b}}}}, carve: {{validation: 0.1, test: 0.2}}"
-    usual = "corpus: p, target: label, type: classification, metrics: [accuracy]"
-    tasks = f"  p: {{{usual}}}\n  q: {{{usual}, validation: dev}}\n"
-    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n{tasks}subsets:\n  all: {{}}\n")
-    chosen = {"experiment": "mine", "title": "mine", "tasks": ["p"], "encoders": ["e"], "strategies": ["full"]}
-    experiment = ExperimentConfig.model_validate(chosen | {"seeds": [1], "outputs": ["main_table"]})
-    check_splits(Catalogue([tmp_path]), experiment, "p", "files")

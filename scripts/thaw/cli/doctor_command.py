@@ -25,7 +25,6 @@ from thaw.core.runtime import versions
 from thaw.planning import cost_estimate, job_request
 from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
-from thaw.planning.prepared_checks import shortfalls
 from thaw.words.wording import plural
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
@@ -39,7 +38,7 @@ def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
     given = parsed(selecting("doctor", __doc__), words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
-    lines = [line for look in (packages, cores, memory, disk, gpu, sources, data) for line in look(plan)]
+    lines = [line for look in (packages, cores, memory, disk, gpu, sources) for line in look(plan)]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:
         print(f"{mark:<8} {about:<{width}}  {said}")
@@ -172,9 +171,3 @@ def _unreachable() -> str:
     except (OSError, ValueError) as error:
         return f"{address}: {getattr(error, 'reason', error)}"
     return ""
-
-
-def data(plan: Plan) -> Iterator[Line]:
-    """Name what prepared datasets lack of what the runs read."""
-    for sentence in shortfalls(plan):
-        yield PROBLEM, "data", sentence

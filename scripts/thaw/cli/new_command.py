@@ -7,8 +7,7 @@ thaw new encoder owner/name                                a model on the Hub, o
 thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
 
 A file may be csv, tsv, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz). What
-was guessed is marked in the entry and printed. Existing files are added to, and never overwritten; --print writes
-nothing.
+was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
 """
 
 import argparse
@@ -133,6 +132,7 @@ def _quoted(path) -> str:
     return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f"'{path}'"
 
 
+OWN = Path("my")  # the folder of the user's catalogues
 HUB = "hub:"
 SYNTHETIC = "sentiment"  # a task that needs no data, where none is named for an encoder
 HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
@@ -144,8 +144,6 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("what", choices=["task", "encoder", "experiment"], help="what to write")
     parser.add_argument("source", help="your file, hub:owner/name, a folder; the name of an experiment")
     parser.add_argument("--name", help="the id of the entry and the experiment; default: after the file")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="catalogue file to write; default: in the folder my")
-    parser.add_argument("--print", action="store_true", help="print the entry and write nothing")
     parser.add_argument(
         "--text", nargs="+", action="extend", default=[], metavar="COLUMN", help="the text column, or the two of a pair"
     )
@@ -162,19 +160,15 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str]) -> None:
-    """Write an entry and an experiment, or print the entry; say what was guessed and what is next."""
+    """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
-    name = "encoders.yaml" if given.what == "encoder" else "tasks.yaml"
-    given.out = given.out or Path("my", name)
-    if given.out.name != name:
-        raise UserError(f"{given.out}: a catalogue of this kind has the name {name}, in a folder of your own")
     {"task": _task, "encoder": _encoder, "experiment": _experiment}[given.what](given)
 
 
 def _task(given: argparse.Namespace) -> None:
     from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 
-    wishes, catalogue = Wishes(given.name, tuple(given.text), tuple(given.label)), known(given.out.parent)
+    wishes, catalogue = Wishes(given.name, tuple(given.text), tuple(given.label)), known(OWN)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
     if given.source.startswith(HUB):
@@ -187,46 +181,44 @@ def _task(given: argparse.Namespace) -> None:
         inside = path.resolve().is_relative_to(Path.cwd())
         path, data_dir = (Path(relpath(path)), Path()) if inside else (path.resolve(), path.resolve().parent)
         draft = draft_of_file(path, taken, wishes, data_dir)
-    if _printed(given, draft.blocks):
-        return
     experiment = Path(f"{draft.name}.yaml")
     chosen = strategies({draft.kind})
-    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
+    catalogue_file = OWN / "tasks.yaml"
+    _write(catalogue_file, given.source, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
     print(f"task {draft.name}: {draft.kind}, {draft.profile.rows:,} rows\n{draft.profile.table()}")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
         print(f"  guessed {key}: {guess}")
-    _next(experiment, given.out)
+    _next(experiment, catalogue_file)
 
 
 def _encoder(given: argparse.Namespace) -> None:
     from thaw.encoders.catalogue_draft import draft_of_encoder
 
-    catalogue = known(given.out.parent)
+    catalogue = known(OWN)
     taken = set(catalogue.ids("encoders"))
     _is_free(given.name, taken)
     draft = draft_of_encoder(given.source, given.revision, taken, given.name)
-    if _printed(given, draft.blocks):
-        return
     experiment, tasks = Path(f"{draft.name}.yaml"), given.tasks or [SYNTHETIC]
     chosen = strategies({catalogue.get("tasks", task, "--tasks").type for task in tasks})
-    _write(given, draft.blocks, experiment, tasks, [draft.name], _data_dir(catalogue, tasks), chosen)
+    catalogue_file, data_dir = OWN / "encoders.yaml", _data_dir(catalogue, tasks)
+    _write(catalogue_file, given.source, draft.blocks, experiment, tasks, [draft.name], data_dir, chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
-    _next(experiment, given.out)
+    _next(experiment, catalogue_file)
 
 
 def _experiment(given: argparse.Namespace) -> None:
-    catalogue = known(given.out.parent)
+    catalogue = known(OWN)
     for block, ids in (("tasks", given.tasks), ("encoders", given.encoders)):
         for id in ids:
             catalogue.get(block, id, f"--{block}")
     if not given.tasks:
         raise UserError("--tasks names the tasks of the experiment; thaw list tasks says which there are")
     experiment = Path(f"{given.name or given.source}.yaml")
-    own = given.out.parent if given.out.parent.is_dir() else None
+    own = OWN if OWN.is_dir() else None
     types = {catalogue.get("tasks", task, "--tasks").type for task in given.tasks}
     if types.intersection(EXTRACTION_TYPES) and types.difference(EXTRACTION_TYPES):
         raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
@@ -256,20 +248,20 @@ def _is_free(name: str | None, taken: set[str]) -> None:
         )
 
 
-def _printed(given: argparse.Namespace, blocks: dict[str, str]) -> bool:
-    if given.print:
-        print(
-            HEAD.format(source=given.source) + "".join(f"\n{block}:\n{text}\n" for block, text in blocks.items()),
-            end="",
-        )
-    return given.print
-
-
-def _write(given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, chosen: str):
+def _write(
+    catalogue_file: Path,
+    source: str,
+    blocks: dict[str, str],
+    experiment: Path,
+    tasks: list[str],
+    encoders: list[str],
+    data_dir: Path | None,
+    chosen: str,
+) -> None:
     """Write the experiment and the entries, or neither."""
-    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, chosen)
+    write_experiment(experiment, OWN, tasks, encoders, data_dir, chosen)
     try:
-        add_entries(given.out, blocks, HEAD.format(source=given.source))
+        add_entries(catalogue_file, blocks, HEAD.format(source=source))
     except UserError:
         experiment.unlink()
         raise

@@ -22,10 +22,9 @@ def main(words: list[str]) -> None:
     """Print, or open, the report of an experiment."""
     parser = parser_of("show", __doc__)
     parser.add_argument("experiment", nargs="?", help="its file or its name")
-    parser.add_argument("--results", default="results", metavar="FOLDER", help="the folder of all results")
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     given = parser.parse_args(words)
-    folder = folder_of(given.experiment, Path(given.results))
+    folder = folder_of(given.experiment, Path("results"))
     print(summary(folder))
     page = folder / REPORT
     if given.open and page.exists():

@@ -16,11 +16,10 @@ from thaw.declarations.task_types import (
     TYPE_LABELS,
     WORD_TYPES,
 )
-from thaw.planning.run_plan import RunCell, RunPlan, named_points
+from thaw.planning.run_plan import RunCell, RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig, TaskConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
 from thaw.schema.layers import OneLayerConfig
@@ -147,28 +146,6 @@ def read_by(strategy: StrategyConfig, head: HeadConfig, name: str, place: str) -
         mistake = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         mistake = mistake.removeprefix("Value error, ")
         raise UserError(f"{place}: reads: does not go with head {name}: {mistake}") from error
-
-
-def check_distinct(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
-    """Find out whether the heads of an experiment stay different under what its strategies let them read.
-
-    Heads that differ in no more than that would be the same runs under several names.
-    """
-    heads, tasks = experiment.heads, experiment.tasks if len(experiment.heads) > 1 else []
-    for strategy_id in (named_points(item)[0] for item in experiment.strategies):
-        strategy = catalogue.get("strategies", strategy_id, "strategies")
-        place = catalogue.place("strategies", strategy_id)
-        for task in tasks if strategy.reads else []:
-            task_type = catalogue.get("tasks", task, "tasks").type
-            seen: list[tuple[str, dict]] = []
-            for name, head in filter(None, (catalogue.head(head, task_type) for head in heads)):
-                spec = spec_of(read_by(strategy, head, name, place))
-                for other in (other for other, known in seen if known == spec and other != name):
-                    raise UserError(
-                        f"{place}: under its reads: heads {other} and {name} are the same on task {task}; name one of "
-                        "them in heads:, or give the strategy an experiment of its own"
-                    )
-                seen.append((name, spec))
 
 
 def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> str | None:

@@ -6,15 +6,10 @@ from collections.abc import Callable
 
 from thaw.core.boundaries import computes_layers
 from thaw.core.devices import cards, gpu_evidence
-from thaw.declarations.heads import HEAD_KINDS, options_of
-from thaw.planning.cost_estimate import entry_of, store_of, training_rows, training_size, training_vectors
+from thaw.planning.cost_estimate import entry_of, store_of, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.head import HeadConfig
-from thaw.schema.phases import PhaseConfig
 
-# Seconds of an update of a head, and for each number of a hidden layer; MiniLM's, in batches of 32, with one thread
-UPDATE, OF_A_NUMBER = 1.2e-4, 5e-9
-WORTHWHILE = 0.8  # seconds of training for which another process is started
 ROOM = 4e9  # bytes of the vectors of a job's processes: each reads all of them, and holds them twice for a moment
 
 
@@ -54,16 +49,7 @@ def _processes(plan: Plan, step: str, key: str) -> int:
         return 1
     heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
     fitting = ROOM / (8 * entry_of(plan, store).width * max(1, training_vectors(plan, job)))
-    return max(1, int(min(heads, fitting, heads * _seconds(plan, job, store, head) / WORTHWHILE)))
-
-
-def _seconds(plan: Plan, job, store: str, head: HeadConfig) -> float:
-    """Estimate how long one head of a job trains."""
-    phase, (examples, _) = PhaseConfig.of_spec(job.spec["phases"][0]), training_size(plan, store)
-    rows, width = training_rows(job.spec, examples), entry_of(plan, store).width
-    size = getattr(options_of(head.kind, head.options), "size", 0) if head.kind in HEAD_KINDS else 0
-    updates = phase.updates or phase.epochs * rows / phase.batch_size
-    return updates * (UPDATE + OF_A_NUMBER * width * (width if size == "encoder" else size))
+    return max(1, int(min(heads, fitting)))
 
 
 def _shares_work() -> bool:

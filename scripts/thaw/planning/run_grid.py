@@ -54,7 +54,6 @@ class RunPlanner(RunContents):
         """Yield every run that is selected, each preceded by the runs that it needs."""
         done: set[str] = set()
         chosen = self.experiment
-        compatibility.check_distinct(self.catalogue, chosen)
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)

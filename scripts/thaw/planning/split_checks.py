@@ -4,14 +4,11 @@ from thaw.core.errors import UserError
 from thaw.declarations.splits import PARTS_OF_TRAIN
 from thaw.declarations.task_types import no_f1
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.corpora import TaskConfig
 from thaw.schema.experiment import ExperimentConfig
-
-OTHER_NAMES_OF_VALIDATION = {"dev", "development", "val", "valid"}  # in published data sets
 
 
 def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, source: str) -> None:
-    """Raise UserError for a split that a task reads and its corpus lacks, or for one that nobody reads.
+    """Raise UserError for a split that a task reads and its corpus lacks.
 
     Args: a task of the experiment; which of its sources the corpus comes from.
     """
@@ -27,8 +24,6 @@ def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, 
             if split not in there and split not in PARTS_OF_TRAIN:
                 has = f"corpus {task.corpus} has no split '{split}'; it has {', '.join(sorted(there))}"
                 raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
-    if task.validation in corpus.carve:
-        _check_unread(catalogue, task, there)
 
 
 def check_labels(catalogue: Catalogue, name: str) -> None:
@@ -37,15 +32,3 @@ def check_labels(catalogue: Catalogue, name: str) -> None:
     labels = catalogue.get("corpora", task.corpus, "corpora").labels.get(task.target, [])
     if "f1" in task.metrics and len(labels) > 2:
         raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {no_f1(task.target, len(labels))}")
-
-
-def _check_unread(catalogue: Catalogue, task: TaskConfig, there: set[str]) -> None:
-    """Raise UserError where validation is held out from train though there is a split for it under another name."""
-    known = (catalogue.get("tasks", other, "tasks") for other in catalogue.ids("tasks"))
-    read = {split for other in known if other.corpus == task.corpus for split in (other.validation, *other.test)}
-    if unread := sorted(there & OTHER_NAMES_OF_VALIDATION - read):
-        place, split = catalogue.place("corpora", task.corpus, "carve"), unread[0]
-        raise UserError(
-            f"{place}: validation is held out from train, and no task reads split '{split}'; call it validation in "
-            "splits, and carve none"
-        )
