@@ -221,6 +221,19 @@ def minilm(tmp_path_factory, catalogue) -> Path:
 
 
 @pytest.fixture(scope="session")
+def folders(tmp_path_factory) -> dict[str, Path]:
+    """By family a folder with a small encoder of three layers. Nobody changes it."""
+    from tiny import FAMILIES, tiny_encoder
+
+    def make(folder: Path) -> None:
+        for family in FAMILIES:
+            tiny_encoder(family, folder / family)
+
+    folder = made_once(tmp_path_factory, "families", make)
+    return {family: folder / family for family in FAMILIES}
+
+
+@pytest.fixture(scope="session")
 def invented_results(tmp_path_factory) -> Path:
     """A results folder of invented records, with the runs.csv that `collect` makes of them. Nobody changes it."""
 

@@ -15,15 +15,9 @@ from test_resume import LAYERS, padded_batch
 from thaw.adaptation.peft_modules import BottleneckAdapter, Inserts
 from thaw.encoders.transformers import Encoder
 from thaw.schema.insert import InsertConfig
-from tiny import FAMILIES, tiny_encoder
+from tiny import FAMILIES
 
 HEADS = 4
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A folder with a small encoder of each family."""
-    return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), LAYERS) for family in FAMILIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.evaluation.metrics import score
 from thaw.training.head_fitting import HeadFit
 from thaw.training.task_model import BatchLoader, TaskModel
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, by_type
 
 PATH = str(Path(__file__).parents[1] / "scripts")
 FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors", "folds.parquet"}
@@ -26,12 +26,7 @@ STEADY = sorted(FILES - {"cost.json"})
 STRENGTHS = [1e-3, 1e-1]
 
 
-@pytest.fixture(scope="module")
-def benches(tmp_path_factory):
-    """A bench for each type of task."""
-    folder = tmp_path_factory.mktemp("fit")
-    kinds = ("pair_classification", "regression", "spans")
-    return {kind: Bench(folder / kind, "bert", tiny_corpus(folder / kind / "data", kind), kind) for kind in kinds}
+benches = pytest.fixture(scope="module")(by_type)
 
 
 def spec_of(bench: Bench, **changes) -> dict:

@@ -110,6 +110,15 @@ def test_a_selected_head_is_a_plain_linear_head_on_all_features(benches, kind, b
     assert history["validation"].max() == found.choice_score
 
 
+def test_copies_of_features_are_left_out_by_clusters():
+    vectors = torch.randn(120, 40, generator=torch.Generator().manual_seed(0))
+    select = {"by": "clusters", "correlation": 0.99, "fractions": [1.0]}
+    phase = PhaseConfig(train=["head"], optimizer="lbfgs", l2=[1e-2], select=select)
+    targets = (vectors[:, 7] > 0).long()
+    (one,) = candidates([torch.cat([vectors, vectors], 1)], targets, 2, phase, lambda position, solution: 0.0)
+    assert one.features == 40 and one.solution.weight.shape == (2, 80)
+
+
 @pytest.mark.parametrize("classes", [3, 0])
 @pytest.mark.parametrize("by", ["group_lasso", "clusters"])
 def test_which_features_are_kept_is_what_scikit_learn_and_the_objective_say(by, classes):

@@ -10,7 +10,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.formats import cut
-from thaw.features.batch import Batch
 from thaw.schema.head import HeadConfig
 from thaw.training.context import TaskContext, inference_cost
 from tiny_corpus import Bench, tiny_corpus
@@ -81,34 +80,6 @@ def test_the_mean_over_test_examples_by_hand(benches):
     assert inserted["flops"] - said["flops"] == pytest.approx(200 * lengths.mean())
 
 
-def test_every_example_counts_where_shapes_repeat(benches, monkeypatch):
-    """Rows of the same shape are counted once: the mean is that over all rows, one after the other."""
-    bench = benches["spans"]
-    context = TaskContext(bench.spec({"optimizer": "lbfgs"}), bench.inputs())
-    head, rows = head_of(context, LADDER), context.rows["test"]
-    whole = inference_cost(context, head)["flops"]
-    single = []
-    for row in rows:
-        context.rows["test"] = np.array([row])
-        single.append(inference_cost(context, head)["flops"])
-    context.rows["test"] = rows
-    assert whole == pytest.approx(np.mean(single), rel=1e-12) and len(set(single)) > 1
-    asked = []
-    monkeypatch.setattr(type(bench.store), "batch", _noting(asked, type(bench.store).batch))
-    context.rows["test"] = np.repeat(rows, 5)
-    assert inference_cost(context, head)["flops"] == pytest.approx(whole, rel=1e-12)
-    context.rows["test"] = rows
-    assert sum(len(given) == 1 for given in asked) <= len(rows)
-
-
-def _noting(asked: list, batch) -> Batch:
-    def noted(store, split, rows):
-        asked.append(rows)
-        return batch(store, split, rows)
-
-    return noted
-
-
 @pytest.mark.parametrize("layer", ["best", "lowest"])
 def test_of_layers_that_validation_chooses_from_the_chosen_one_counts(benches, tmp_path, layer):
     bench = benches["classification"]
@@ -120,16 +91,3 @@ def test_of_layers_that_validation_chooses_from_the_chosen_one_counts(benches, t
     chosen, context = metrics["chosen"]["layer"], TaskContext(spec, bench.inputs())
     assert chosen < LAYERS, "the texts are easy: with this layer an export ends below the top"
     assert cost["inference"] == inference_cost(context, head_of(context, {"layer": chosen}))
-
-
-@pytest.mark.parametrize("step", ["train", "fit_heads"])
-def test_cost_json_has_it(benches, tmp_path, step):
-    bench = benches["classification"]
-    phase = {"train": ["head", {"top": "k"}], "epochs": 1} if step == "train" else {"optimizer": "lbfgs", "l2": [1.0]}
-    spec = bench.spec(phase, head={"layers": {"layer": None}})
-    if step == "fit_heads":
-        spec.pop("seed")
-    out = bench.step(step, spec, tmp_path / "out", *(["--seeds", 1] if step == "fit_heads" else []))
-    cost = json.loads(next(out.rglob("cost.json")).read_text())
-    context = TaskContext(spec, bench.inputs())
-    assert cost["inference"] == inference_cost(context, head_of(context, {"layer": None}))

@@ -15,7 +15,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.exporting.export import export
 from thaw.features.batch import Batch
 from thaw.schema.insert import InsertConfig
-from tiny import FAMILIES, tiny_encoder
+from tiny import FAMILIES
 from tiny_corpus import small_bert
 from trained import check_training
 
@@ -32,12 +32,6 @@ PARAMETERS = {
 }
 LLAMA = {"lora": RANK * (2 * WIDTH + WIDTH + WIDTH // 2), "ia3": WIDTH + INNER}  # keys and values of half the width
 FUSED = ("modernbert", "gpt2", "openai_gpt")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A folder with a small encoder of each family."""
-    return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), 3) for family in FAMILIES}
 
 
 bench = pytest.fixture(scope="module")(small_bert)

@@ -55,22 +55,6 @@ def test_a_variant_names_the_point_of_a_sweep_that_is_started_from(home, tmp_pat
             planned(home, tmp_path / "my", SWEPT + later.format(wrong))
 
 
-def test_the_encoder_goes_over_and_the_head_stays_behind(tmp_path):
-    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
-    first = bench.step("train", bench.spec({"train": ["head", {"top": 1}]}, keep=True), tmp_path / "first")
-    after = {"run": read_json(first / "metrics.json")["digest"], "epoch": "last"}
-    frozen = {"train": ["head"], "boundary": 2, "epochs": 1, "head_rate": 1e-9}
-    for name, more in (("same", {}), ("other", {"encoder_alone": True})):
-        spec = bench.spec(frozen, after=after | more, keep=True)
-        bench.step("train", spec, tmp_path / name, "--need", "start", first / "metrics.json")
-    heads = {name: load_file(tmp_path / name / "head.safetensors") for name in ("first", "same", "other")}
-    weight = "output.weight"
-    assert torch.allclose(heads["same"][weight], heads["first"][weight], atol=1e-6)
-    assert not torch.allclose(heads["other"][weight], heads["first"][weight], atol=1e-3)
-    scores = {name: read_json(tmp_path / name / "metrics.json")["scores"]["test"] for name in ("first", "same")}
-    assert scores["same"] == scores["first"], "with the encoder and the head the run is the one it starts from"
-
-
 STILL = {"train": ["head", {"top": 1}], "boundary": 2, "epochs": 1, "rate": 1e-12, "head_rate": 1e-12}  # changes no bit
 
 

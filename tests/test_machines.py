@@ -218,14 +218,6 @@ def test_other_files_cut_short_are_named(file, bench, tmp_path):
     assert str(path if "corpus" in file else path.parent) in line and not (tmp_path / "run/metrics.json").exists()
 
 
-@pytest.mark.parametrize("key", ["weights", "tokenizer", "data"])
-def test_a_store_of_another_making_is_refused(key, bench, tmp_path):
-    card = read_json(bench.features / "b2.json")
-    (bench.features / "b2.json").write_text(canonical(card | {key: "other"}))
-    line = told("train", *arguments(bench, bench.spec(TOP), tmp_path / "run"))
-    assert f"made for another {key} (other)" in line and f"delete {bench.features}" in line
-
-
 # --- libraries, memory, GPU -------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,6 @@ from thaw.encoders.loading import load_pooler
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.features.store import FeatureStore
 from thaw.outputs.frame import collection
 from thaw.outputs.report import methods
 from thaw.planning.config_files import read_config
@@ -108,25 +107,6 @@ def test_what_predicts_tokens_goes_on_where_it_came_with_the_weights(bench, furt
     said = read_json(pretrained(bench, tmp_path / "next", further, once) / "card.json")["further"]
     assert said["predictor"] == "published"
     assert said["held_out"]["loss"][0] == read_json(further / "card.json")["further"]["held_out"]["loss"][-1]
-
-
-def test_features_and_runs_read_it(bench, further, tmp_path):
-    card, store = read_json(further / "card.json"), tmp_path / "features"
-    spec = {"version": 1, "view": {"max_length": 64}, "dtype": "fp32", "compute": {"threads": 1}}
-    spec |= {"data": bench.upstream["data"], "encoder": card["digest"]}
-    folders = ("--data", bench.corpus.folder, "--encoder", further)
-    run_in_process("features", "--spec", canonical(spec), "--boundaries", 2, *folders, "--out", store)
-    rows = [0, 1]
-    batch = FeatureStore(store).batch("train", rows)
-    states = [found.states(2, "train").gather(rows, batch) for found in (bench.store, FeatureStore(store))]
-    assert not torch.allclose(*states, atol=1e-2)
-    run = bench.spec(
-        {"train": ["head", {"top": 1}]}, encoder=card["digest"], features=read_json(store / "tokens.json")["digest"]
-    )
-    run_in_process("train", "--spec", canonical(run), *folders, "--features", store, "--out", tmp_path / "run")
-    assert read_json(tmp_path / "run/metrics.json")["spec"]["encoder"] == card["digest"]
-    with pytest.raises(UserError, match="digest"):
-        bench.step("train", run, tmp_path / "wrong")
 
 
 def test_what_cannot_be_masked_is_one_sentence(bench, tmp_path):

@@ -18,17 +18,12 @@ from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.reading import Reading
 from thaw.training.head_candidates import best_strength
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, by_type
 
 STRENGTHS = [1e-3, 1e-1]
 
 
-@pytest.fixture(scope="module")
-def benches(tmp_path_factory):
-    """A bench for each kind of task; two texts are read jointly."""
-    folder = tmp_path_factory.mktemp("probes")
-    kinds = ("pair_classification", "regression", "spans")
-    return {kind: Bench(folder / kind, "bert", tiny_corpus(folder / kind / "data", kind), kind) for kind in kinds}
+benches = pytest.fixture(scope="module")(by_type)
 
 
 def spec_of(bench: Bench, kind="linear", read=None, stored=None, **entry) -> dict:

@@ -12,15 +12,9 @@ from thaw.encoders.parity import check_resume, compare
 from thaw.encoders.resume import IdentityLayer
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from tiny import FAMILIES, tiny_encoder
+from tiny import FAMILIES
 
 LAYERS = 3
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A folder with a small encoder of each family."""
-    return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), LAYERS) for family in FAMILIES}
 
 
 def padded_batch(encoder: Encoder) -> Batch:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import numpy as np
 import pandas
@@ -340,30 +341,23 @@ def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        (
-            {"heads": ["linear"]},
-            "linear is for labels, scores and tags, and task squad is of type span_extraction; take",
-        ),
-        ({"strategies": ["frozen"]}, "lbfgs fits a linear head on vectors of texts or words, and squad is span"),
-        (
-            {"strategies": ["hinton"]},
-            "teacher: compares texts or words, and squad is span extraction; say only: for it",
-        ),
-        ({"strategies": ["full_coral_stsb"]}, "coral: compares vectors of texts, and squad is span extraction ("),
-        ({"baselines": ["random_encoder"]}, "random_encoder has a linear head, and squad is span extraction; name"),
-        ({"tasks": ["squad", "sick_e"], "heads": ["start_end"]}, "start_end is for span extraction, and task sick_e"),
-        (
-            {"ensembles": {"e": {"by": "mean", "members": [{"strategy": "full", "seeds": [1, 2, 3]}]}}},
-            "by: mean needs probabilities, and squad has answers; use majority",
-        ),
+        {"heads": ["linear"]},
+        {"strategies": ["frozen"]},
+        {"strategies": ["hinton"]},
+        {"strategies": ["full_coral_stsb"]},
+        {"baselines": ["random_encoder"]},
+        {"tasks": ["squad", "sick_e"], "heads": ["start_end"]},
+        {"ensembles": {"e": {"by": "mean", "members": [{"strategy": "full", "seeds": [1, 2, 3]}]}}},
     ],
+    ids=str,
 )
-def test_what_does_not_fit_is_refused_in_one_sentence(changes, message, tmp_path):
+def test_what_does_not_fit_is_refused_in_one_sentence(changes, tmp_path, recorded):
     with pytest.raises(UserError) as said:
         planned(tmp_path, **changes)
-    assert message in str(said.value) and "\n" not in str(said.value)
+    place = rf"^{HOME}/(config/\w+\.yaml):\d+"  # lines of shipped files move
+    recorded(f"span extraction: {changes}", re.sub(place, r"\1", str(said.value)))
 
 
 def test_views_have_windows_where_spans_are_extracted_alone(tmp_path):

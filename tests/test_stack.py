@@ -20,18 +20,13 @@ from thaw.training import training_run
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
 from thaw.training.objectives import Supervised
 from thaw.training.training_run import TrainingRun, train
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, by_type
 
 HEAD = {"train": ["head"], "head_rate": None, "epochs": 3, "batch_size": 5}
 KINDS = {"linear": {}, "mean": {"pooling": "mean"}, "mlp": {"kind": "mlp", "options": {"size": 9}}}
 
 
-@pytest.fixture(scope="module")
-def benches(tmp_path_factory) -> dict[str, Bench]:
-    """A bench for texts, scores and words."""
-    folder = tmp_path_factory.mktemp("stack")
-    kinds = ("classification", "regression", "spans")
-    return {kind: Bench(folder / kind, "bert", tiny_corpus(folder / kind / "data", kind), kind) for kind in kinds}
+benches = pytest.fixture(scope="module")(by_type)
 
 
 def several(bench: Bench, head: dict, *settings: dict, seeds=(1, 2, 3)) -> list[dict]:
@@ -137,6 +132,14 @@ def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):
     assert all(same(one, other) for one, other in zip(many, alone, strict=True))
     assert [("diverged" in found.outcome["flags"]) for found in many] == [False, False, True, True]
     assert len({len(found.history) for found in many}) > 1, "they ended at different times"
+
+
+def test_a_run_that_stops_early_keeps_the_weights_of_then(benches):
+    bench = benches["classification"]
+    specs = several(bench, {}, {"rate": 1e-2, "stop": {"score": 0.7}, "epochs": 9})
+    many = together(bench, specs)
+    assert len({found.outcome["chosen"]["epochs"][0] for found in many}) > 1
+    assert all(same(one, together(bench, [spec])[0]) for one, spec in zip(many, specs, strict=True))
 
 
 def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):

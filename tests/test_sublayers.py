@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from tiny import FAMILIES, tiny_encoder
+from tiny import FAMILIES
 
 LAYERS, WIDTH, INNER = 3, 32, 48
 MATRIX = WIDTH * WIDTH + WIDTH  # with its bias
@@ -39,12 +39,6 @@ LLAMA = {  # keys and values of half the width, a gated inner part, no biases
     "query_value": WIDTH**2 + WIDTH**2 // 2,
     "norm": 2 * WIDTH,
 }
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A folder with a small encoder of each family."""
-    return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), LAYERS) for family in FAMILIES}
 
 
 def sizes(family: str) -> dict[str, int]:

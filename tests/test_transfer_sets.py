@@ -1,6 +1,5 @@
 """Transfer sets: a run of one task is scored on another's test splits, by names of labels."""
 
-import json
 from argparse import Namespace
 
 import numpy as np
@@ -8,14 +7,13 @@ import pytest
 import torch
 
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.evaluation.result_files import Predictions
 from thaw.evaluation.transfer_sets import TransferSet, all_predictions
 from thaw.training.head_fitting import HeadFit
 from thaw.training.run_inputs import Inputs, open_inputs
 from thaw.training.training_run import TrainingRun, train
-from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
+from tiny_corpus import Bench, rows, small_bert, tiny_corpus
 
 TASK = {"id": "other", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 
@@ -109,16 +107,6 @@ def test_a_label_that_leads_nowhere_is_refused(there):
         UserError, match=r"transfer_sets: other has no label 'yes' \(right, wrong\); say rename: {yes: ...}"
     ):
         TransferSet.of(entry(there), there.corpus, ["yes", "no"])
-
-
-def test_the_step_reads_the_other_corpus_from_its_arguments(bench, there, tmp_path):
-    spec = bench.spec({"optimizer": "lbfgs"}) | {"also": [entry(there, yes="right", no="wrong")]}
-    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    folders += ["--also-data", there.corpus.folder / "card.json", "--also-tokens", there.features / "tokens.json"]
-    del spec["seed"]
-    run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path)
-    record = json.loads((tmp_path / "seed1" / "metrics.json").read_text())
-    assert record["rows"]["other/test"] == 9
 
 
 def test_of_two_corpora_and_two_views_each_has_its_own_whatever_the_order_of_the_files(bench, there):

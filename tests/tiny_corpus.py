@@ -226,6 +226,24 @@ class Bench:
         return out
 
 
+class ByType(dict):
+    """Small BERTs by type of task, each made when it is asked for."""
+
+    def __init__(self, made: Callable[..., Bench]):
+        super().__init__()
+        self.made = made
+
+    def __missing__(self, task_type: str) -> Bench:
+        """Make a bench."""
+        self[task_type] = self.made(task_type)
+        return self[task_type]
+
+
+def by_type(tmp_path_factory) -> ByType:
+    """Return small BERTs by type of task; for a fixture named `benches`."""
+    return ByType(small_berts(tmp_path_factory))
+
+
 def small_bert(tmp_path_factory) -> Bench:
     """Return a small BERT on a small classification task, states stored in fp32; for a fixture named `bench`."""
     return small_berts(tmp_path_factory)("classification")
