@@ -172,6 +172,16 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
             assert not head.vectors(states, batch).requires_grad, more
 
 
+def test_products_have_the_gradients_of_torchs():
+    left, right = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 2, 5, requires_grad=True)
+    weights = torch.randn(3, 4, 2)
+    ours = torch.autograd.grad((Product.apply(left, right) * weights).sum(), [left, right])
+    theirs = torch.autograd.grad((torch.bmm(left, right.mT) * weights).sum(), [left, right])
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.is_contiguous(), "a fused optimizer reads gradients as they lie in memory"
+
+
 def test_a_device_gets_the_dropout_of_the_cpu():
     """There what is kept is sent as bools and scaled; the random numbers and the bits are the same."""
     for share in (0.1, 0.3, 0.5):
