@@ -1,5 +1,6 @@
 """The results that an experiment selects, and the rows of runs.csv that they make."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,15 +10,16 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
-from thaw.outputs.frame import missing_results, sanity_flags
+from thaw.outputs.frame import sanity_flags
 from thaw.outputs.frame.extraction_costs import extraction_costs
-from thaw.outputs.frame.price import of_training
+from thaw.outputs.frame.price import of_training, search_costs, searches_of
 from thaw.outputs.frame.record_values import value
 from thaw.outputs.frame.runs_frame import COLUMNS
-from thaw.outputs.frame.search_costs import search_costs, searches_of
 from thaw.outputs.frame.underfit import underfit_runs
+from thaw.words import wording
 
 OTHERWISE = "made under other settings"  # why a result that is there is missing
+ERROR = re.compile(r"^(?:error|[\w.]*Error): (.+)$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
-            reason = OTHERWISE if result.folder in stale else missing_results.reason(result, task, logs)
+            reason = OTHERWISE if result.folder in stale else _why_missing(result, task, logs)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
@@ -222,3 +224,29 @@ def _gap_rows(common: dict, task: dict) -> list[dict]:
     bare = {"metric": task["metrics"][0], "main": True, "n": 0}
     splits = dict.fromkeys([task["validation"], *task["test"]])
     return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
+
+
+def _why_missing(result, task: dict, logs) -> str:
+    """Return the last error in the log of a result's job, else in those of the jobs before it, else `not run`.
+
+    Args: result; its task's entry of the spec; logs, the folder of all logs.
+    """
+    for name in _logs(result, task):
+        path = Path(logs, name)
+        errors = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
+        if errors:
+            return f"{name.partition('/')[0]}: {errors[-1].strip()}"
+    return wording.NOT_RUN
+
+
+def _logs(result, task: dict) -> list[str]:
+    """Return the logs of the jobs that lead to a result, its own first."""
+    stores = [layout.names_in_folder("features", store) for store in result.stores.values()]
+    encoders = dict.fromkeys(layout.encoder_of(names["weights"]) for names in stores)
+    made = [(result.step, result.names), *((need.step, need.names) for need in reversed(result.needs))]
+    return [
+        *(layout.log(step, names) for first, names in made for step in layout.makers(first)),
+        *(layout.log("features", names) for names in stores),
+        layout.log("prepare", {"corpus": task["corpus"]}),
+        *(layout.log("fetch", {"encoder": encoder}) for encoder in encoders),
+    ]
