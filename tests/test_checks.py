@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
 from thaw.core.errors import UserError
-from thaw.data.checks import _iob1_to_bio
 from thaw.data.preparation import prepare
+from thaw.data.spans import iob1_to_bio
 
 # --- IOB1 -------------------------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ def test_iob1_keeps_every_span(spans):
             bio += [f"B-{kind}", *rest]
             iob1 += [f"B-{kind}" if before == kind else f"I-{kind}", *rest]
         before = kind
-    assert _iob1_to_bio(iob1) == bio
+    assert iob1_to_bio(iob1) == bio
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_ratings_may_be_labels_and_an_uneven_label_is_scored_by_macro_f1(tmp_pat
     stars = "".join(f"text {i} of a review,{1 + i % 5}\n" for i in range(40))
     (tmp_path / "stars.csv").write_text("text,rating\n" + stars)
     stub = written(draft_of_file(tmp_path / "stars.csv", set()))
-    assert "# guess: the numbers 1, 2, 3, 4, 5 are scores; for labels write label in the place of score\n" in stub
+    assert "# guess: the numbers (1, 2, 3, 4, 5) are scores; --type classification makes them labels\n" in stub
     moods = "".join(f"{'' if i == 5 else f'text {i} of a review'},{'low' if i % 8 else 'high'}\n" for i in range(40))
     (tmp_path / "moods.csv").write_text("text,mood\n" + moods)
     stub = written(draft_of_file(tmp_path / "moods.csv", set()))
@@ -178,17 +178,20 @@ MISTAKES = {
     "a header alone": (b"text,label\n", "holds no rows"),
     "a score is missing": (
         b"text,score\n" + b"".join(b"a b c %d,%s\n" % (i, b"NA" if i == 3 else b"%d.5" % i) for i in range(30)),
-        r"'score': has numbers but for 1 row, as row 4 with 'NA'",
+        r"'score' has numbers but for 1 row, as row 4 with 'NA'",
     ),
     "decimal commas": (
         b"text;score\n" + b"".join(b"a b c %d;%d,75\n" % (i, i) for i in range(30)),
-        "'score': has decimal commas; write points",
+        "'score' has decimal commas; write points",
     ),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
-    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "'label': has only one label, '1'; expected at"),
+    "one label": (b"text,label\n" + b"a b c,1\nd e f,1\n" * 20, "'label' has only one label, '1'; expected at"),
     "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
-    "no label": (b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n", ":42: column 'label': the label is empty"),
+    "no label": (
+        b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n",
+        ":42: column 'label' is empty in 1 of 41 rows",
+    ),
 }
 
 
@@ -213,7 +216,7 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
     assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and pair.kind == "pair_classification"
     with pytest.raises(UserError, match="has no column 'star'; did you mean 'stars'?"):
         draft_of_file(path, set(), Wishes(targets=("star",)))
-    with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
+    with pytest.raises(UserError, match="column 'title' has another value in each row"):
         draft_of_file(path, set(), Wishes(targets=("title",)))
     path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")
     with pytest.raises(UserError, match="column 'mood' has only one label, 'good'; expected at least two"):
@@ -239,7 +242,7 @@ def test_rows_without_a_label_are_told_with_their_line(tmp_path):
     assert drafted(lacking, targets=("mood",)) == ":4: column 'mood': is missing; there are body"
     assert "no column looks like labels or scores" in drafted(lacking)
     empty = [row | {"mood": row.get("mood")} for row in lacking]
-    assert drafted(empty, targets=("mood",)).startswith(f": column 'mood' is empty in {count} of {len(rows)} rows")
+    assert drafted(empty, targets=("mood",)).startswith(f":4: column 'mood' is empty in {count} of {len(rows)} rows")
 
 
 @pytest.fixture
@@ -481,14 +484,6 @@ def test_a_number_names_a_column_by_its_position_where_the_file_has_no_names(tmp
     assert "columns: {text: 1, label: 2}" in draft.corpus and "header: false" in draft.corpus
     with pytest.raises(UserError, match="has no column '7'; there are 0, 1, 2"):
         draft_of_file(tmp_path / "bare.csv", set(), Wishes(targets=("7",)))
-
-
-def test_a_json_list_is_told_how_to_become_lines(tmp_path):
-    rows = [{"text": text, "label": "ab"[i % 2]} for i, text in enumerate(SENTENCES)]
-    for name, indent in (("one_line", None), ("indented", 1)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(rows, indent=indent))
-        with pytest.raises(UserError, match=rf"{name}.json: is one JSON list; .*\.to_json\(\"{name}.jsonl\", orient="):
-            draft_of_file(tmp_path / f"{name}.json", set())
 
 
 def test_an_id_keeps_the_letters_below_marks(tmp_path):

@@ -192,7 +192,7 @@ MISTAKES = {
     "label_text name": (b"1 a\n", {"format": "label_text", "columns": {"text": "txt"}}, "column 'txt': is missing"),
     "json": (b'{"text": "a"\n', {"format": "jsonl"}, ":1:\\d+: not valid JSON"),
     "json value": (b"7\n", {"format": "jsonl"}, ":1: expected a JSON object"),
-    "json list": (b"\n[7]\n", {"format": "jsonl"}, "is one JSON list; expected an object in each line"),
+    "json list": (b"\n[7]\n", {"format": "jsonl"}, "is one JSON list; state format: json"),
     "json key": (b'{"text": "", "lable": 1}\n', {"format": "jsonl"}, ":1: column 'label': is missing; did you mean"),
     "parquet": (b"PAR", {"format": "parquet"}, "not a Parquet file"),
     "ragged words": (b"a b c O\nb c O\n", CONLL, ":2: 3 fields, expected 4, as in the first word"),

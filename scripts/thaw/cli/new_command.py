@@ -6,8 +6,8 @@ thaw new task hub:owner/name --text text --label label     a data set on the Hug
 thaw new encoder owner/name                                a model on the Hub, or a local folder
 thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
 
-A file may be csv, tsv, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz). What
-was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
+A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
+What was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
-from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, FILE_TYPES, PAIR_TYPES
 from thaw.declarations.value_types import ID
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import free_id
@@ -149,6 +149,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     )
     label = "the column to predict, or several of 0 and 1, each a label of its own"
     parser.add_argument("--label", nargs="+", action="extend", default=[], metavar="COLUMN", help=label)
+    parser.add_argument("--type", choices=FILE_TYPES, help="what is predicted, where the values leave several")
+    parser.add_argument("--drop-empty", action="store_true", help="leave out rows without a label")
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
     parser.add_argument("--tasks", nargs="+", action="extend", default=[], metavar="ID", help="tasks of the experiment")
@@ -166,9 +168,11 @@ def main(words: list[str]) -> None:
 
 
 def _task(given: argparse.Namespace) -> None:
-    from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
+    from thaw.data.catalogue_stub import draft_of_file, draft_of_hub
+    from thaw.data.column_roles import Wishes
 
-    wishes, catalogue = Wishes(given.name, tuple(given.text), tuple(given.label)), known(OWN)
+    wishes = Wishes(given.name, tuple(given.text), tuple(given.label), given.type, given.drop_empty)
+    catalogue = known(OWN)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
     if given.source.startswith(HUB):
@@ -185,7 +189,7 @@ def _task(given: argparse.Namespace) -> None:
     chosen = strategies({draft.kind})
     catalogue_file = OWN / "tasks.yaml"
     _write(catalogue_file, given.source, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
-    print(f"task {draft.name}: {draft.kind}, {draft.profile.rows:,} rows\n{draft.profile.table()}")
+    print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows\n{draft.profile.table()}")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():

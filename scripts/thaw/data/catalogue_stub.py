@@ -12,7 +12,7 @@ from thaw.core.home import HOME
 from thaw.core.phrases import plural
 from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
-from thaw.data.column_roles import Roles, find_roles
+from thaw.data.column_roles import Roles, Wishes, find_roles
 from thaw.data.file_profile import FileProfile, profile_file, profile_hub, without_labels
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
@@ -31,7 +31,6 @@ CARVED = {
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
 TYPES |= {"answers": "span_extraction"}
-MOST_RATINGS = 12  # whole or half numbers up to which scores may as well be labels, as the stars of ratings
 UNEVEN = 0.7  # share of one label from which on accuracy says little
 MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
@@ -54,20 +53,12 @@ class Draft:
     profile: FileProfile
     columns: dict[str, str]  # what was taken as the text and as the target, in words
     guesses: dict[str, str]
+    rows: int
 
     @property
     def blocks(self) -> dict[str, str]:
         """The entry's text by block of tasks.yaml."""
         return {"corpora": self.corpus, "tasks": self.task}
-
-
-@dataclass
-class Wishes:
-    """What the user decides: the id of both entries, the text columns, the columns to predict; the rest is guessed."""
-
-    name: str | None = None
-    texts: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
 
 
 def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, data_dir: Path | None = None) -> Draft:
@@ -79,19 +70,25 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     """
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
     profile, name = profile_file(path, (*wishes.texts, *wishes.targets)), path.relative_to(data_dir).as_posix()
-    if profile.rows < FEWEST_ROWS:
-        few = f"{plural(profile.rows, 'row')}; expected at least {FEWEST_ROWS} rows"
-        raise UserError(f"{path}: has {few}, since validation and test are held out")
-    roles = find_roles(profile, str(path), wishes.texts, wishes.targets)
-    profile.splits = {"train": name}
+    _refuse_few(path, profile.rows)
+    roles = find_roles(profile, str(path), wishes)
+    profile.splits = dict.fromkeys(roles.split[1] if roles.split else ("train",), name)
     entry = _entry(profile, roles, "files")
     corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will
     tables, _ = load(name, corpus, "files", {name: file_sha256(path)}, data_dir)
     cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
     label_names(cleaned, tables, corpus)
+    rows = sum(len(part.rows) for part in cleaned.values())
+    _refuse_few(path, rows)
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
-    return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files")
+    return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files", rows)
+
+
+def _refuse_few(path: Path, rows: int) -> None:
+    if rows < FEWEST_ROWS:
+        few = f"{plural(rows, 'row')}; expected at least {FEWEST_ROWS} rows"
+        raise UserError(f"{path}: has {few}, since validation and test are held out")
 
 
 def draft_of_hub(
@@ -100,7 +97,7 @@ def draft_of_hub(
     """Return a corpus and a task for a data set on the Hub. Args: its id, configuration, commit; as of a file."""
     wishes = wishes or Wishes()
     profile, data = profile_hub(id, config, revision)
-    roles = find_roles(profile, f"hub:{id}", wishes.texts, wishes.targets)
+    roles = find_roles(profile, f"hub:{id}", wishes)
     withheld = without_labels(data, profile.splits, roles.targets)
     if "train" in withheld:
         raise UserError(f"hub:{id}: column '{roles.targets[0]}' has rows without a value in the training split")
@@ -108,10 +105,12 @@ def draft_of_hub(
     entry = _entry(profile, roles, "hub")
     CorpusConfig.model_validate(entry)
     name = wishes.name or id_of("_".join(filter(None, [id.rpartition("/")[2], config])), "corpus")
-    return _draft(name, taken, profile, roles, entry, "hub")
+    return _draft(name, taken, profile, roles, entry, "hub", profile.rows)
 
 
-def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict, source: str) -> Draft:
+def _draft(
+    name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict, source: str, rows: int
+) -> Draft:
     name = name if name[0].isalpha() and yaml_value(name) == name else f"my_{name}"
     asked, name = name, free_id(name, taken) if name in taken else name
     task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
@@ -120,7 +119,7 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
-    return Draft(name, corpus, task_lines, task["type"], profile, _columns(roles), guesses)
+    return Draft(name, corpus, task_lines, task["type"], profile, _columns(roles), guesses, rows)
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
@@ -136,12 +135,6 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
         guesses["labels"] = "; ".join(doubts)
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
-    if roles.kind == "score":
-        distinct = sorted(set(map(float, profile.columns[roles.targets[0]])))
-        if len(distinct) <= MOST_RATINGS and all((2 * value).is_integer() for value in distinct):
-            few, also = ", ".join(f"{value:g}" for value in distinct), guesses.get("targets")
-            said = f"the numbers {few} are scores; for labels write label in the place of score"
-            guesses["targets"] = f"{said}; {also}" if also else said
     if task.get("view") == "long":
         words, most = _mean_words(profile, roles), Catalogue(shipped(HOME)).get("views", "long", "view").max_length
         guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
@@ -200,14 +193,20 @@ def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
     theirs |= {} if several else {target: roles.targets[0]}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
     where = {**profile.keys, "splits": profile.splits}
+    if roles.split:
+        where |= {"marks": roles.split[1], "split_column": roles.split[0]}
     where |= {"separators": {target: roles.separator}} if roles.separator else {}
     where |= {"indicators": {target: roles.targets}} if several else {}
     where |= ({"columns": columns} if columns else {}) | ({"scheme": roles.scheme} if roles.scheme != "bio" else {})
+    where |= {"rename": {target: roles.rename}} if roles.rename else {}
+    where |= {"offsets": True} if roles.offsets else {}
+    where |= {"words_by": roles.words_by} if roles.words_by is not None else {}
     blank = any(not str(value or "").strip() for name in roles.texts for value in profile.columns[name])
     return {
         **({"texts": texts} if texts else {"words": "words"}),
         "targets": {target: roles.kind},
         **({"labels": {target: roles.values}} if roles.values else {}),
+        **({"only": {target: roles.only}} if roles.only else {}),
         **({"keep": ["id"]} if roles.kind == "answers" and "id" in profile.columns else {}),
         **({"empty": "drop"} if blank else {}),
         **({"group_by": "title"} if articles else {}),

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import plural
+from thaw.core.yaml_values import yaml_value
 from thaw.data import edges, squad
 from thaw.data.rows_table import RowsTable
+from thaw.data.spans import iob1_to_bio, of_offsets, scheme_of
 from thaw.schema.corpora import CorpusConfig, SourceConfig
 
 SPAN = ("B-", "I-")
@@ -17,7 +20,7 @@ NAMELESS = ("score", "answers")  # kinds of targets without labels
 class Cleaned(NamedTuple):
     """A split after the checks: canonical columns, each row's number (from 0) in its source.
 
-    `left_out` counts the rows with labels that the entry's `only` does not name.
+    `left_out` counts the rows without a label, or with one that the entry's `only` does not name.
     """
 
     columns: dict[str, list]
@@ -33,11 +36,14 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
     Raises UserError for the first value that cannot be so.
     """
     columns: dict[str, list] = {}
+    if source.offsets:
+        table = _cut_into_words(table, corpus)
     for name in corpus.texts:
         columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
     if corpus.words:
         columns[corpus.words] = [_words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])]
-    kept = _not_empty(columns, table, corpus)
+    full = _not_empty(columns, table, corpus)
+    kept = {i for i in full if all(table.columns[name][i] not in (None, "") for name in corpus.only)}
     for name, kind in corpus.targets.items():
         values = split_labels(table.columns[name], source.separators.get(name))
         columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
@@ -54,7 +60,21 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
     for name in (column for column in table.columns if column not in columns):
         columns[name] = [_kept(value) for value in table.columns[name]]
     rows = [i for i in sorted(kept) if all(columns[name][i] in only for name, only in corpus.only.items())]
-    return Cleaned({name: [values[i] for i in rows] for name, values in columns.items()}, rows, len(kept) - len(rows))
+    return Cleaned({name: [values[i] for i in rows] for name, values in columns.items()}, rows, len(full) - len(rows))
+
+
+def _cut_into_words(table: RowsTable, corpus: CorpusConfig) -> RowsTable:
+    """Return a table with words in place of texts, and a tag for each in place of spans by their characters."""
+    (target,) = (name for name, kind in corpus.targets.items() if kind == "tags")
+    words, tags = [], []
+    for row, (text, spans) in enumerate(zip(table.columns[corpus.words], table.columns[target], strict=True)):
+        try:
+            of_row = of_offsets(_text(text, table, row, corpus.words), spans if isinstance(spans, list) else [spans])
+        except ValueError as error:
+            raise table.mistake(row, target, str(error)) from error
+        words.append(of_row[0])
+        tags.append(of_row[1])
+    return replace(table, columns={**table.columns, corpus.words: words, target: tags})
 
 
 def _kept(value) -> str | list[str] | None:
@@ -85,7 +105,12 @@ def _words(value, table: RowsTable, row: int, column: str) -> list[str]:
 
 
 def _label(value, table: RowsTable, row: int, column: str) -> str:
-    """Return a label as text: whole numbers as digits, booleans as true and false."""
+    """Return a label as text: whole numbers as digits, booleans as true and false, of {label: 1 or 0} that with 1."""
+    if isinstance(value, dict):
+        labels = _label_set(value, table, row, column)
+        if len(labels) != 1:
+            raise table.mistake(row, column, f"{len(labels)} of {', '.join(value)} are 1; expected one of them")
+        value = labels[0]
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:
@@ -147,7 +172,9 @@ def _score(value, table: RowsTable, row: int, column: str) -> float:
 
 
 def _tags(value, table: RowsTable, row: int, column: str) -> list[str]:
+    """Return a list of tags; a text is one, split at white space, and numbers become digits."""
     tags = value.split() if isinstance(value, str) else value
+    tags = [str(tag) if type(tag) is int else tag for tag in tags] if isinstance(tags, list) else tags
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
         raise table.mistake(row, column, f"expected a list of tags, this is {value!r:.40}")
     return tags
@@ -210,12 +237,14 @@ def _check_tags(tags: list, words: list | None, table: RowsTable, column: str, s
             raise table.mistake(i, column, f"{len(tags[i])} tags for {len(words[i])} words; expected one tag a word")
     if not any(tag.startswith(SPAN) for i in kept for tag in tags[i]):
         return
-    read: Callable = _iob1_to_bio if scheme == "iob1" else _same_bio
     for i in kept:
         for position, tag in enumerate(tags[i]):
             if tag != "O" and (not tag.startswith(SPAN) or len(tag) == 2):
-                raise table.mistake(i, column, f"'{tag}' is no span tag; O, B-TYPE and I-TYPE are", word=position)
-        tags[i] = read(tags[i], table, i, column)
+                known, named = scheme_of({tag for row in kept for tag in tags[row]})
+                written = f"is of {known}; state rename: {yaml_value({column: named})}"
+                message = written if tag in named else "is no span tag; O, B-TYPE and I-TYPE are"
+                raise table.mistake(i, column, f"'{tag}' {message}", word=position)
+        tags[i] = iob1_to_bio(tags[i]) if scheme == "iob1" else _same_bio(tags[i], table, i, column)
 
 
 def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[str]:
@@ -225,14 +254,6 @@ def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[
             message = f"{tag} continues nothing (the tag before it is {before}); BIO begins a span with B-{tag[2:]}"
             raise table.mistake(row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position)
     return tags
-
-
-def _iob1_to_bio(tags: list[str], *_) -> list[str]:
-    """Return BIO tags for IOB1, where B- only parts touching spans of one type (Ramshaw and Marcus 1995)."""
-    begins = [
-        tag != "O" and (before == "O" or before[2:] != tag[2:]) for before, tag in zip(["O", *tags], tags, strict=False)
-    ]
-    return [f"B-{tag[2:]}" if begin else tag for begin, tag in zip(begins, tags, strict=True)]
 
 
 def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:

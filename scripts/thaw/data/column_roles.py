@@ -1,6 +1,7 @@
 """Which column of a file is the text, the second text or the words, and which is to be predicted.
 
-A column is taken where one alone is left, by its name or by its values; else the user is asked to name it.
+What each column could be follows from its values and its name. A column is taken where one alone is left, by an exact
+name, by a word in its name, or by its values; what is not sure is a guess that is printed. Else the user is asked.
 """
 
 import re
@@ -10,24 +11,43 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing, plural
 from thaw.data.checks import split_labels
-from thaw.data.file_profile import MOST_LABELS, FileProfile, Name, is_number
+from thaw.data.file_profile import SPLITS, FileProfile, Name, is_number
+from thaw.data.spans import bounds_of, scheme_of
 from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
 LABELS = {"label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "judgment", "stars", "gold"}
-LABELS |= {"categories", "topics", "genres", "tags", "intents", "emotions", "classes", "ner", "pos", "upos"}
+LABELS |= {"categories", "topics", "genres", "tags", "tag", "intents", "emotions", "classes", "ner", "pos", "upos"}
 SCORES = {"score", "similarity", "relatedness", "rating", "value"}
 IDS = {"id", "idx", "index", "row", "uid", "guid", "unnamed"}
+WORDS = {"word", "words", "token", "tokens", "form"}
+SENTENCE = re.compile(r"sent(ence)?([\W_]*(id|idx|no|num|number|#))?", re.IGNORECASE)  # which numbers sentences
+SPLIT = {"split", "splits", "set", "fold", "partition", "subset"}
 PAIRS = [("premise", "hypothesis"), ("question", "answer"), ("question", "sentence"), ("query", "document")]
 TWINS = ({"1", "2"}, {"a", "b"}, {"0", "1"})
 SEPARATORS = (";", "|", ",")  # between the labels of a row
-FEW_SCORES = 20  # whole numbers that take more values than this are scores, not labels
+FEW_SCORES = 20  # whole numbers that take more values than this are scores, unless their column is called a label
+FEW_LABELS = 60  # with more, a column is taken for labels only where no other can be
 WRITTEN_LIST = re.compile(r"""\s*\[\s*((['"]).*\2|\d+(\s*,\s*\d+)*)?\s*\]\s*""", re.DOTALL)
+WRITTEN_NUMBERS = {  # numbers that `float` does not read: what they look like, and how to write them
+    r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?": "commas between thousands; write 1036",
+    r"[+-]?\d+,\d+": "decimal commas; write points, as 3.75",
+    r"[+-]?\d+([.,]\d+)?\s*%": "per cent signs; write the number alone, as 12",
+}
+# Scripts that put no blanks between words: Chinese, Japanese, Thai, Lao, Burmese, Khmer.
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+NO_LABEL = ("-", "-1")  # which SNLI and the Hub write where there is none
+MOST_SHOWN = 12  # numbers that a message lists
+LEAKS = 0.8  # share of rows whose text names the label
 
 
 @dataclass
 class Roles:
-    """What each column is for: `texts` or `words`, the columns to predict (several of 0 and 1 for a set), the kind."""
+    """What each column is for: `texts` or `words`, the columns to predict (several of 0 and 1 for a set), the kind.
+
+    rename: tags of another scheme in BIO. only: the labels whose rows are kept; none for all. words_by: the column that
+    numbers the sentence of a row with one word. split: the column that names each row's split, with its value by split.
+    """
 
     texts: list[Name]
     words: Name | None
@@ -36,33 +56,57 @@ class Roles:
     values: list[str] = field(default_factory=list)
     scheme: str = "bio"
     spans: bool = False
+    offsets: bool = False
     separator: str | None = None
+    rename: dict[str, str] = field(default_factory=dict)
+    only: list[str] = field(default_factory=list)
+    words_by: Name | None = None
+    split: tuple[Name, dict[str, str]] | None = None
     guesses: dict[str, str] = field(default_factory=dict)
 
 
-def find_roles(profile: FileProfile, path: str, texts: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> Roles:
-    """Return the roles of a file's columns. Args: the profile; the file, for messages; columns that the user named.
+@dataclass
+class Wishes:
+    """What the user decides: the entry's id, the text columns, the columns to predict, the type; the rest is guessed.
+
+    drop_empty: rows without a label are left out.
+    """
+
+    name: str | None = None
+    texts: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    type: str | None = None
+    drop_empty: bool = False
+
+
+def find_roles(profile: FileProfile, path: str, wishes: Wishes) -> Roles:
+    """Return the roles of a file's columns. Args: the profile; the file, for messages; what the user decides.
 
     Raises UserError, with a table of the columns, where not one alone can be the text, or the target.
     """
     columns = profile.columns
-    if all(isinstance(name, int) for name in columns):
-        texts, targets = ([int(name) if name.isdecimal() else name for name in names] for names in (texts, targets))
-    _check_named(profile, path, [*texts], [*targets])
+    positions = {str(name): name for name in columns if isinstance(name, int)}
+    texts, targets = ([positions.get(name, name) for name in names] for names in (wishes.texts, wishes.targets))
+    _check_named(profile, path, texts, targets)
     if not texts and {"question", "context", "answers"} <= set(columns) and are_answers(columns["answers"]):
         return Roles(["question", "context"], None, ["answers"], "answers")
-    asked = [name for name in columns if name in texts or name in targets or not (texts and targets)]
-    if sentences := _sentences({name: columns[name] for name in asked}):
-        for name in sentences:
-            _refuse_written_lists(name, columns[name], path)
-        return _tagged(sentences, targets)
-    guesses: dict[str, str] = {}
-    if not texts:
-        texts = _texts(profile, path, [*targets], guesses)
-    if len(targets) > 1:
-        return Roles([*texts], None, [*targets], "label_set", sorted(map(str, targets)), guesses=guesses)
-    (target,) = targets or _target(profile, path, [*texts], guesses)
-    return _of_target(profile, path, [*texts], target, guesses)
+    split = _split_column(columns, [*texts, *targets])
+    if split:
+        columns = {name: values for name, values in columns.items() if name != split[0]}
+    if (roles := _of_words(columns, path, texts, targets)) is None:
+        guesses: dict[str, str] = {}
+        texts = texts or _texts(profile, columns, path, targets, guesses)
+        targets = targets or _target(profile, columns, path, texts, wishes.type, guesses)
+        roles = _of_targets(profile, columns, path, texts, targets, wishes, guesses)
+    roles.split = split
+    if split:
+        written = ", ".join(f"{ours} {value!r}" for ours, value in split[1].items())
+        left = len({str(value) for value in profile.columns[split[0]]} - set(split[1].values()))
+        more = f"; rows with {plural(left, 'other value')} are left out" if left else ""
+        roles.guesses["splits"] = f"column {split[0]} names the split of each row: {written}{more}"
+    if wishes.type:
+        _check_type(roles, wishes.type, path)
+    return roles
 
 
 def _check_named(profile: FileProfile, path: str, texts: list[Name], targets: list[Name]) -> None:
@@ -73,8 +117,57 @@ def _check_named(profile: FileProfile, path: str, texts: list[Name], targets: li
             raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
         if name in texts and name in targets:
             raise UserError(f"{path}: column '{name}' is the text, so it can not be predicted too; name another")
-        if len(targets) > 1 and name in targets and set(map(str, profile.columns[name])) != {"0", "1"}:
+        if len(targets) > 1 and name in targets and not _is_indicator(profile.columns[name]):
             raise UserError(f"{path}: column '{name}' is not of 0 and 1; several columns to predict are a label each")
+
+
+def _check_type(roles: Roles, wanted: str, path: str) -> None:
+    """Apply the type that the user states; raise UserError where the columns cannot be of it."""
+    found = {"label": "classification", "score": "regression", "label_set": "multi_label_classification"}
+    if roles.kind == "tags" and wanted == "tagging" or found.get(roles.kind) == wanted:
+        roles.spans = False
+    elif not (roles.kind == "tags" and wanted == "spans" and roles.spans):
+        is_now = "spans" if roles.spans else "tagging" if roles.kind == "tags" else found.get(roles.kind, roles.kind)
+        raise UserError(f"{path}: --type {wanted} does not fit column '{roles.targets[0]}', which holds {is_now}")
+
+
+def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, dict[str, str]] | None:
+    """Return the column that names each row's split, with its value for each of ours; train must be among them."""
+    for name, values in columns.items():
+        written = {str(value) for value in _full(values)}
+        found = {
+            ours: next((value for value in written if value.lower() in theirs), None) for ours, theirs in SPLITS.items()
+        }
+        found = {ours: value for ours, value in found.items() if value}
+        if str(name).lower() in SPLIT and name not in named and "train" in found and len(found) > 1:
+            return name, found
+    return None
+
+
+# Values.
+
+
+def _full(values: list) -> list:
+    return [value for value in values if value not in (None, "")]
+
+
+def _is_whole(value) -> bool:
+    return float(value).is_integer()
+
+
+def _is_indicator(values: list) -> bool:
+    return {str(value) for value in values} == {"0", "1"}
+
+
+def _are_texts(values: list, name: Name, share: float = 1 / 4) -> bool:
+    """Return whether values are texts: of several words, or of a script without blanks; most of them differ."""
+    strings = all(value is None or isinstance(value, str) for value in values)
+    if not strings or all(map(is_number, values)) or _are_written_lists(values):
+        return False
+    words = sum(len((value or "").split()) for value in values) / len(values)
+    unspaced = sum(len(UNSPACED.findall(value or "")) >= 3 for value in values) > len(values) / 2
+    differ = len(set(values)) >= len(values) * share
+    return (words >= 2 or unspaced) and differ or words > 1 and _has_word(name, TEXTS)
 
 
 def _refuse_written_lists(name: Name, values: list, path: str) -> None:
@@ -89,125 +182,61 @@ def _are_written_lists(values: list) -> bool:
     return lists and any(value.strip("[] \t\n") for value in values)
 
 
-def _has_word(name: Name, words: set[str]) -> bool:
-    return bool(set(re.split("[^a-z]+", str(name).lower())) & words)
-
-
-def _one_of(names: list[Name], known: set[str]) -> list[Name]:
-    """Return the one column that is left, by its name where several are; else all."""
-    by_name = [name for name in names if _has_word(name, known)]
-    return by_name if len(by_name) == 1 else names
-
-
-def _texts(profile: FileProfile, path: str, targets: list[Name], guesses: dict[str, str]) -> list[Name]:
-    """Return the text column, or the two of a pair, and add what was guessed."""
-    wordy = []
-    for name, values in profile.columns.items():
-        strings = all(value is None or isinstance(value, str) for value in values) and name not in targets
-        if strings and not all(map(is_number, values)) and not _are_written_lists(values):
-            words = sum(len((value or "").split()) for value in values) / len(values)
-            if words >= 2 and len(set(values)) >= len(values) / 4 or words > 1 and _has_word(name, TEXTS):
-                wordy.append(name)
-    if pair := next(([a, b] for a in wordy for b in wordy if _are_pair(str(a).lower(), str(b).lower())), None):
-        return pair
-    taken = _one_of(wordy, TEXTS)
-    if len(taken) != 1:
-        _refuse_objects(profile, path)
-        several = f"{listing(map(str, wordy))} may be the text" if wordy else "no column holds texts of several words"
-        raise UserError(f"{path}: {several}; name it by --text, or the two of a pair\n{profile.table()}")
-    if rest := [str(name) for name in wordy if name != taken[0]]:
-        two = [str(name) for name in wordy if str(name) in (str(taken[0]), rest[0])]
-        joined = f"columns: {{text: [{', '.join(two)}]}} joins two in one, --text {' '.join(two)} makes a pair of them"
-        guesses["texts"] = f"further texts: {', '.join(rest)}; {joined}"
-    return taken
-
-
-def _are_pair(one: str, other: str) -> bool:
-    """Return whether two names are those of a pair: sentence1 and sentence2, text_a and text_b, premise, hypothesis."""
-    differing = [{a, b} for a, b in zip(one, other, strict=False) if a != b]
-    twins = len(one) == len(other) and len(differing) == 1 and differing[0] in TWINS and one < other
-    return (one, other) in PAIRS or twins and not one.isdigit()
-
-
-def _refuse_objects(profile: FileProfile, path: str) -> None:
-    """Raise UserError for the first column that holds objects: nobody looks for a text or label inside of them."""
-    for name, values in profile.columns.items():
-        if inside := next((list(value) for value in values if isinstance(value, dict) and value), None):
-            advice = f"write {listing(map(str, inside[:3]))} as keys of the line itself"
-            raise UserError(f"{path}: column '{name}' holds objects, whose keys are no columns; {advice}")
-
-
-def _target(profile: FileProfile, path: str, texts: list[Name], guesses: dict[str, str]) -> list[Name]:
-    """Return the column to predict, and add the other candidates."""
-    others = {
-        name: values
-        for name, values in profile.columns.items()
-        if name not in texts and not (name == "" or _has_word(name, IDS))
-    }
-    kinds = {name: kind for name, values in others.items() if (kind := _kind(values, name))}
-    taken = _one_of(list(kinds), LABELS)
-    taken = taken if len(taken) == 1 else _one_of(list(kinds), SCORES)
-    if len(taken) != 1:
-        _refuse_objects(profile, path)
-        unfit = "".join(f"; '{name}': {_unfit(values)}" for name, values in others.items() if name not in kinds)
-        said = (
-            f"{listing(map(str, kinds))} may be predicted" if kinds else f"no column looks like labels or scores{unfit}"
-        )
-        several = (
-            "name one by --label, or several columns of 0 and 1 as the labels of a set"
-            if kinds
-            else "--label names one"
-        )
-        raise UserError(f"{path}: {said}; {several}\n{profile.table()}")
-    if rest := ", ".join(f"{name} ({kind})" for name, kind in kinds.items() if name != taken[0]):
-        guesses["targets"] = f"could also be {rest}"
-    return taken
+def _written_numbers(values: list) -> str | None:
+    """Return how numbers are written that are none for `float`; None where they are, or are none at all."""
+    texts = [str(value).strip() for value in values]
+    for form, said in WRITTEN_NUMBERS.items():
+        odd = [text for text in texts if re.fullmatch(form, text)]
+        if odd and all(is_number(text) or re.fullmatch(form, text) for text in texts):
+            return said
+    return None
 
 
 def _kind(values: list, name: Name) -> str | None:
-    """Return label, label_set or score for a column's values, or None where they are none of these."""
-    if all(isinstance(value, list) and all(isinstance(one, str | int) for one in value) for value in values):
-        return "label_set" if 2 <= len({str(label) for row in values for label in row}) <= MOST_LABELS else None
-    distinct, scores = {str(value) for value in values}, _has_word(name, SCORES)
-    if any(value is None or isinstance(value, (list, dict)) for value in values) or len(distinct) < 2:
+    """Return label, label_set, score or spans for a column's values, or None where they are none of these.
+
+    Values that recur are labels, of whole numbers where they are few or the column is called so. Empty ones are passed
+    over, see `_of_targets`.
+    """
+    values = _full(values)
+    if values and all(isinstance(value, list) and all(map(bounds_of, value)) for value in values):
+        return "spans"
+    if values and all(isinstance(value, list) and all(isinstance(one, str | int) for one in value) for value in values):
+        return "label_set" if 2 <= len({str(label) for row in values for label in row}) < len(values) else None
+    distinct = {str(value) for value in values}
+    if any(isinstance(value, (list, dict)) for value in values) or len(distinct) < 2:
         return None
+    recurs = len(distinct) <= max(2, len(values) // 2)
     if not all(map(is_number, values)):
-        few = len(distinct) <= min(MOST_LABELS, max(2, len(values) // 2))
-        return "label" if few or _separator(values) else None
-    whole = all(float(value).is_integer() for value in values)
-    if whole and len(distinct) == len(values) and not scores:  # a running number
+        if not _is_named(name, LABELS) and _written_numbers(values):
+            return None
+        return "label" if recurs or _separator(values) else None
+    whole = all(map(_is_whole, values))
+    if whole and len(distinct) == len(values) and not _has_word(name, SCORES):  # a running number
         return None
-    return "score" if not whole or len(distinct) > (4 if scores else FEW_SCORES) else "label"
+    if not whole:
+        return "score"
+    few = 4 if _has_word(name, SCORES) else FEW_SCORES
+    return "label" if len(distinct) <= few or recurs and _has_word(name, LABELS) else "score"
 
 
-def _unfit(values: list) -> str:
+def _unfit(values: list, drop_empty: bool = False) -> str:
     """Return why a column can not be predicted."""
+    if (empty := sum(value in (None, "") for value in values)) and not drop_empty:
+        return f"is empty in {empty} of {len(values)} rows; give them a value, or leave them out by --drop-empty"
     distinct = {str(label) for value in values for label in (value if isinstance(value, list) else [value])}
-    if empty := sum(value in (None, "") for value in values):
-        return f"is empty in {empty} of {len(values)} rows; give these rows a value, or drop them"
     if len(distinct) == 1:
         return f"has only one label, {distinct.pop()!r:.60}; expected at least two"
-    if sum(bool(re.fullmatch(r"[+-]?\d+,\d{1,2}", str(value))) for value in values) > len(values) / 2:
-        return "has decimal commas; write points, as 3.75"
+    if written := _written_numbers(values):
+        return f"has {written}"
     others = [row for row, value in enumerate(values) if not is_number(value)]
     if 0 < len(others) <= len(values) / 5:
         return f"has numbers but for {plural(len(others), 'row')}, as row {others[0] + 1} with {values[others[0]]!r}"
-    return "has neither a few labels nor scores in all rows, nor lists of labels"
-
-
-def _of_target(profile: FileProfile, path: str, texts: list[Name], target: Name, guesses: dict[str, str]) -> Roles:
-    column = profile.columns[target]
-    _refuse_written_lists(target, column, path)
-    if (kind := _kind(column, target)) is None:
-        raise UserError(f"{path}: column '{target}' {_unfit(column)}")
-    separator = _separator(column) if kind == "label" else None
-    if separator:
-        guesses["separators"] = f"{separator!r} was taken to be between several labels of a row"
-    if kind == "label_set" or separator:
-        column, kind = [label for labels in split_labels(column, separator) for label in labels], "label_set"
-    names = {str(value).lower() if isinstance(value, bool) else str(value) for value in column}
-    values = [] if kind == "score" else sorted(names)
-    return Roles(texts, None, [target], kind, values, separator=separator, guesses=guesses)
+    if any(isinstance(value, list) and value and isinstance(value[0], int | list) for value in values):
+        return "has lists that are neither labels nor [first character, end, label] of spans"
+    if len({str(value) for value in values}) == len(values):
+        return "has another value in each row, so there is nothing to learn from"
+    return "has neither labels that recur, nor scores in all rows, nor lists of labels"
 
 
 def _separator(values: list) -> str | None:
@@ -219,6 +248,243 @@ def _separator(values: list) -> str | None:
         if any(len(row) > 1 for row in rows) and min(labels.values()) > 1 and len(labels) < len(set(texts)):
             return separator
     return None
+
+
+# Names.
+
+
+def _has_word(name: Name, words: set[str]) -> bool:
+    return bool(set(re.split("[^a-z]+", str(name).lower())) & words)
+
+
+def _is_named(name: Name, words: set[str]) -> bool:
+    return str(name).lower() in words
+
+
+def _one_of(names: list[Name], known: set[str]) -> list[Name]:
+    """Return the one column that is left, by its exact name or a word of it where several are; else all."""
+    for by_name in ([name for name in names if fits(name, known)] for fits in (_is_named, _has_word)):
+        if len(by_name) == 1:
+            return by_name
+    return names
+
+
+def _are_pair(one: Name, other: Name) -> bool:
+    """Return whether two names are those of a pair: sentence1 and sentence2, text_a and text_b, premise, hypothesis."""
+    a, b = str(one).lower(), str(other).lower()
+    differing = [{x, y} for x, y in zip(a, b, strict=False) if x != y]
+    twins = len(a) == len(b) and len(differing) == 1 and differing[0] in TWINS and a < b
+    return (a, b) in PAIRS or twins and not a.isdigit()
+
+
+# Texts.
+
+
+def _texts(profile: FileProfile, columns: dict, path: str, targets: list[Name], guesses: dict[str, str]) -> list[Name]:
+    """Return the text column, or the two of a pair, and add what was guessed."""
+    others = {name: values for name, values in columns.items() if name not in targets}
+    wordy = [name for name, values in others.items() if _are_texts(values, name)]
+    strings = [
+        name for name, values in others.items() if all(value is None or isinstance(value, str) for value in values)
+    ]
+    strings = [name for name in strings if not all(map(is_number, others[name]))]
+    pairs = [(a, b) for a in strings for b in strings if _are_pair(a, b) and {a, b} & {*wordy}]
+    if pair := min(pairs, key=lambda pair: len(str(pair[0])), default=None):
+        return [*pair]
+    taken = _one_of(wordy, TEXTS)
+    if len(taken) != 1:
+        _refuse_objects(columns, path)
+        several = f"{listing(map(str, wordy))} may be the text" if wordy else "no column holds texts of several words"
+        raise UserError(f"{path}: {several}; name it by --text, or the two of a pair\n{profile.table()}")
+    if rest := [str(name) for name in wordy if name != taken[0]]:
+        two = [str(name) for name in wordy if str(name) in (str(taken[0]), rest[0])]
+        joined = f"columns: {{text: [{', '.join(two)}]}} joins two in one, --text {' '.join(two)} makes a pair of them"
+        guesses["texts"] = f"further texts: {', '.join(rest)}; {joined}"
+    return taken
+
+
+def _refuse_objects(columns: dict[Name, list], path: str) -> None:
+    """Raise UserError for the first column that holds objects: nobody looks for a text or label inside of them."""
+    for name, values in columns.items():
+        if inside := next((list(value) for value in values if isinstance(value, dict) and value), None):
+            advice = f"write {listing(map(str, inside[:3]))} as keys of the line itself"
+            raise UserError(f"{path}: column '{name}' holds objects, whose keys are no columns; {advice}")
+
+
+# Targets.
+
+
+def _target(
+    profile: FileProfile, columns: dict, path: str, texts: list[Name], wanted: str | None, guesses: dict[str, str]
+) -> list[Name]:
+    """Return the column to predict, or the columns of 0 and 1 that are its labels; add the other candidates."""
+    others = {
+        name: values
+        for name, values in columns.items()
+        if name not in texts and not (name == "" or _has_word(name, IDS))
+    }
+    kinds = {name: kind for name, values in others.items() if (kind := _kind(values, name))}
+    few = [name for name in kinds if kinds[name] != "label" or len(set(map(str, others[name]))) <= FEW_LABELS]
+    taken = _one_of(list(kinds), LABELS)
+    taken = taken if len(taken) == 1 else _one_of(list(kinds), SCORES)
+    taken = few if len(taken) != 1 and len(few) == 1 else taken
+    if len(taken) > 1 and all(_is_indicator(others[name]) for name in taken):
+        is_set = wanted == "multi_label_classification"
+        if is_set or all(sum(map(int, row)) == 1 for row in zip(*(others[name] for name in taken), strict=True)):
+            guesses["targets"] = f"each row has a 1 in one of {listing(map(str, taken))}, which were taken as labels"
+            return taken
+    if len(taken) != 1:
+        _refuse_objects(columns, path)
+        unfit = "".join(f"; '{name}' {_unfit(values)}" for name, values in others.items() if name not in kinds)
+        if not kinds:
+            said = f"no column looks like labels or scores{unfit}; --label names one"
+        else:
+            several = "name one by --label, or several columns of 0 and 1 as the labels of a set"
+            said = f"{listing(map(str, kinds))} may be predicted; {several}"
+        raise UserError(f"{path}: {said}\n{profile.table()}")
+    if rest := ", ".join(f"{name} ({kind})" for name, kind in kinds.items() if name != taken[0]):
+        guesses["targets"] = f"could also be {rest}"
+    return taken
+
+
+def _of_targets(
+    profile: FileProfile,
+    columns: dict,
+    path: str,
+    texts: list[Name],
+    targets: list[Name],
+    wishes: Wishes,
+    guesses: dict[str, str],
+) -> Roles:
+    """Return the roles of texts with a target; what its values leave open is a guess."""
+    if len(targets) > 1:
+        one = all(sum(map(int, row)) == 1 for row in zip(*(columns[name] for name in targets), strict=True))
+        kind = "label" if one and wishes.type != "multi_label_classification" else "label_set"
+        if kind == "label":
+            guesses["targets"] = (
+                f"each row has a 1 in one of {listing(map(str, targets))}, so they are classes; --type "
+                "multi_label_classification makes each a label of its own"
+            )
+        return Roles(texts, None, [*targets], kind, sorted(map(str, targets)), guesses=guesses)
+    (target,) = targets
+    column = columns[target]
+    _refuse_written_lists(target, column, path)
+    if spans := _of_offsets(columns, texts, target):
+        return spans
+    kind, full = _stated_kind(column, target, wishes.type) or _kind(column, target), _full(column)
+    one_label = kind != "label" or None in column or wishes.type == "classification"
+    separator = None if one_label else _separator(column)
+    dropped = wishes.drop_empty and kind == "label" and not separator
+    if kind is None or len(full) < len(column) and not (dropped or separator):
+        empty = next((row for row, value in enumerate(column) if value in (None, "")), None)
+        at = f"{path}:" if empty is None or wishes.drop_empty else profile.place(path, empty)
+        raise UserError(f"{at} column '{target}' {_unfit(column, wishes.drop_empty)}")
+    if separator:
+        guesses["separators"] = f"{separator!r} was taken to be between several labels of a row"
+    if kind == "label_set" or separator:
+        full, kind = [label for labels in split_labels(full, separator) for label in labels], "label_set"
+    names = {str(value).lower() if isinstance(value, bool) else str(value) for value in full}
+    roles = Roles(texts, None, [target], kind, separator=separator, guesses=guesses)
+    if kind != "score":
+        roles.values = sorted(names, key=int if all(re.fullmatch(r"-?\d+", name) for name in names) else None)
+    _doubt(roles, full, columns, wishes)
+    return roles
+
+
+def _stated_kind(values: list, name: Name, wanted: str | None) -> str | None:
+    """Return the kind of a column by the type that the user states, where its values can be of it."""
+    full = _full(values)
+    plain = not any(isinstance(value, (list, dict)) for value in full) and len(set(map(str, full))) > 1
+    if wanted == "classification" and plain and len(set(map(str, full))) < len(full):
+        return "label"
+    return "score" if wanted == "regression" and plain and all(map(is_number, full)) else None
+
+
+def _doubt(roles: Roles, values: list, columns: dict, wishes: Wishes) -> None:
+    """Add what the values of a target leave open: numbers that may be labels or scores, marks that may be no label."""
+    (target,) = roles.targets
+    counts = Counter(map(str, values))
+    if wishes.type is None and all(map(is_number, values)):
+        shown = sorted({float(value) for value in values})
+        which = ", ".join(f"{value:g}" for value in shown) if len(shown) <= MOST_SHOWN else f"{len(shown)} in all"
+        if roles.kind == "label" and len(shown) > FEW_SCORES:
+            roles.guesses["targets"] = f"the numbers ({which}) are labels; --type regression makes them scores"
+        elif roles.kind == "score" and len(shown) <= len(values) / 2 and all(_is_whole(2 * value) for value in shown):
+            said = f"the numbers ({which}) are scores; --type classification makes them labels"
+            roles.guesses["targets"] = "; ".join(filter(None, [said, roles.guesses.get("targets")]))
+    if roles.kind != "label":
+        return
+    if len(values) < len(columns[target]):
+        roles.only = roles.values
+        roles.guesses["only"] = f"{plural(len(columns[target]) - len(values), 'row')} without a label are left out"
+    for mark in NO_LABEL:
+        rest = [name for name in roles.values if name != mark]
+        if mark in counts and len(rest) > 1 and (mark == "-1") == all(name.isdigit() for name in rest):
+            which = f"{mark!r} in {plural(counts[mark], 'row')}"
+            if mark == "-":
+                roles.values = roles.only = rest
+                roles.guesses["only"] = f"{which} was taken for no label, and these rows are left out"
+            else:
+                keep = f"only: {{label: [{', '.join(rest)}]}} leaves these rows out"
+                roles.guesses["labels"] = f"{which} was taken for a label; if it means none, {keep}"
+    named = [
+        (str(value).lower(), " ".join(str(columns[name][row] or "") for name in roles.texts).lower())
+        for row, value in enumerate(columns[target])
+        if len(str(value)) > 2 and not is_number(value)
+    ]
+    leaked = sum(bool(re.search(rf"\b{re.escape(label)}\b", text)) for label, text in named)
+    if named and leaked >= LEAKS * len(columns[target]):
+        said = f"the text contains its label in {leaked} of {len(columns[target])} rows; check that it was there before"
+        roles.guesses["texts"] = "; ".join(filter(None, [said, roles.guesses.get("texts")]))
+
+
+# Words with tags.
+
+
+def _of_words(columns: dict[Name, list], path: str, texts: list[Name], targets: list[Name]) -> Roles | None:
+    """Return the roles of words with tags, in lists or one word a row; None where there are none."""
+    asked = [name for name in columns if name in texts or name in targets or not (texts and targets)]
+    if sentences := _sentences({name: columns[name] for name in asked}):
+        for name in sentences:
+            _refuse_written_lists(name, columns[name], path)
+        return _tagged(sentences, targets)
+    if by := _long_table(columns, texts, path):
+        words, sentence = by
+        rest = {name: values for name, values in columns.items() if name not in (words, sentence)}
+        tags = {
+            name: [[str(value)] for value in values] for name, values in rest.items() if _kind(values, name) == "label"
+        }
+        if not {*targets} <= {*tags} or not tags:
+            raise UserError(f"{path}: has one word a row, and no column of tags beside '{words}' and '{sentence}'")
+        roles = _tagged({words: [[str(word)] for word in columns[words]], **tags}, targets, sentences=False)
+        roles.words_by = sentence
+        roles.guesses["words_by"] = f"each row is a word, and column {sentence} numbers the sentences"
+        return roles
+    return None
+
+
+def _long_table(columns: dict[Name, list], texts: list[Name], path: str) -> tuple[Name, Name] | None:
+    """Return the column of words and the one that numbers sentences, where each row is a word."""
+    words = next((name for name in columns if _is_named(name, WORDS) and (not texts or name in texts)), None)
+    if words is None or not all(isinstance(value, str) for value in columns[words]):
+        return None
+    if sum(len(value.split()) > 1 for value in columns[words]) > len(columns[words]) / 20:
+        return None
+    numbers = [name for name in columns if SENTENCE.fullmatch(str(name)) and name != words]
+    if not numbers:
+        said = f"has one word a row in column '{words}', and no column that numbers the sentences, as sentence_id"
+        raise UserError(f"{path}: {said}; add one, or write a blank line after each sentence")
+    return words, numbers[0]
+
+
+def _of_offsets(columns: dict[Name, list], texts: list[Name], target: Name) -> Roles | None:
+    """Return the roles of a text with spans by their first character and end; None where the target holds no such."""
+    if len(texts) != 1 or _kind(columns[target], target) != "spans":
+        return None
+    kinds = sorted({bounds[2] for row in columns[target] for span in row or [] if (bounds := bounds_of(span))})
+    values = sorted([f"{mark}-{kind}" for kind in kinds for mark in "BI"] + ["O"])
+    guesses = {"offsets": "spans take the words that they touch; words and marks are cut from each other"}
+    return Roles([], texts[0], [target], "tags", values, spans=True, offsets=True, guesses=guesses)
 
 
 def _sentences(columns: dict[Name, list]) -> dict[Name, list[list[str]]]:
@@ -234,24 +500,38 @@ def _sentences(columns: dict[Name, list]) -> dict[Name, list[list[str]]]:
     distinct = {name: {str(entry) for row in values for entry in row} for name, values in lists.items()}
     for words, rows in lists.items():
         alike = [name for name in lists if name != words and list(map(len, lists[name])) == list(map(len, rows))]
-        tags = [name for name in alike if len(distinct[name]) <= min(MOST_LABELS, len(distinct[words]) - 1)]
+        tags = [name for name in alike if len(distinct[name]) <= min(FEW_LABELS, len(distinct[words]) - 1)]
         if tags and all(isinstance(word, str) for row in rows for word in row):
             return {name: lists[name] for name in [words, *tags]}
     return {}
 
 
-def _tagged(lists: dict[Name, list[list[str]]], targets: list[Name]) -> Roles:
-    """Return the roles of words with tags: the named column, the last of spans, one named so, or the last."""
+def _tagged(lists: dict[Name, list[list]], targets: list[Name], sentences: bool = True) -> Roles:
+    """Return the roles of words with tags: the named column, the last of spans, one named so, or the last.
+
+    sentences: whether an entry is a sentence, so that the tag before a word is known.
+    """
     words, *others = lists
     tags = {name: {str(tag) for row in lists[name] for tag in row} for name in others}
-    spans = [name for name in others if any(tag.startswith(("B-", "I-")) for tag in tags[name])]
+    schemes = {name: scheme_of(tags[name]) for name in others}
+    spans = [name for name in others if schemes[name][0]]
     named = [name for name in others if name in targets]
     target = (named or spans or [name for name in others if _has_word(name, LABELS)] or others)[-1]
     rest = ", ".join(str(name) for name in others if name != target)
-    roles = Roles([], words, [target], "tags", sorted(tags[target]), spans=target in spans)
+    scheme, rename = schemes[target]
+    found = {rename.get(tag, tag) for tag in tags[target]}
+    roles = Roles([], words, [target], "tags", sorted(found), spans=bool(scheme), rename=rename)
     roles.guesses |= {"targets": f"other columns of tags: {rest}"} if rest and not named else {}
+    if rename:
+        dress = scheme if scheme != "BIO" else "BIO in another dress"
+        roles.guesses["rename"] = f"the tags are {dress}, as {next(iter(rename))}, and become BIO"
+    if all(tag.isdecimal() for tag in tags[target]):
+        named_by = "rename: {tags: {'0': O, '1': B-PER, ...}}"
+        roles.guesses["labels"] = f"the tags are numbers without names; {named_by} names them, and B- and I- make spans"
+        roles.values = sorted(found, key=int)
     before_each = ((last, tag) for row in lists[target] for last, tag in zip(["O", *row], row, strict=False))
-    if roles.spans and any(tag.startswith("I-") and last[2:] != tag[2:] for last, tag in before_each):
+    plain = roles.spans and sentences and not rename
+    if plain and any(tag.startswith("I-") and last[2:] != tag[2:] for last, tag in before_each):
         values = {f"{mark}{tag[1:]}" if tag != "O" else tag for tag in tags[target] for mark in "BI"}
         roles.values, roles.scheme = sorted(values), "iob1"
         roles.guesses["scheme"] = "somewhere I- begins a span"

@@ -1,5 +1,6 @@
 """Readers of sentences in columns, one word a line: CoNLL (whitespace-separated) and CoNLL-U (ten fields)."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from thaw.schema.corpora import FilesConfig
 CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 HEAD, RELATION = CONLLU.index("head"), CONLLU.index("deprel")
 DOCUMENT = "document"  # a column that is no field, as is ARCS
+TABS = re.compile("\t")
+DOCSTART = "-DOCSTART-"
 BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may be inside a word
 
 
@@ -36,7 +39,7 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
     made = (DOCUMENT, ARCS) if names else (DOCUMENT,)
     fields = {ours: name for ours, name in columns.items() if name not in made}
     positions = {ours: find_position(name, names, str(path), ours) for ours, name in fields.items()}
-    sentences = list((conllu if names else _conll)(path, source.encoding))
+    sentences = list((conllu if names else sentences_of)(path, source.encoding))
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
     least = max(positions.values(), default=0) + 1
@@ -71,15 +74,22 @@ def _too_short(path: Path, line: int, values: list[str], positions: dict[str, in
     return UserError(f"{path}:{line}: column '{ours}': {message}; sentences end with a blank line")
 
 
-def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
+def sentences_of(path: Path, encoding: str) -> Iterator[Sentence]:
     """Yield sentences separated by blank lines; a -DOCSTART- line is no word, it starts a document.
 
-    All words of a file have as many fields as the first one has.
+    All words of a file have as many fields as the first one has. Lines that begin with # above the words of every
+    sentence are comments. Fields are cut at blanks and tabs, or at tabs alone where only that is even.
     """
+    lines = [(line, text.strip(" \t")) for line, text in read_lines(path, encoding)]
+    groups = [[text for _, text in group] for full, group in itertools.groupby(lines, lambda one: bool(one[1])) if full]
+    groups = [group for group in groups if not group[0].startswith(DOCSTART)]
+    if groups and all(len(group) > 1 and group[0].startswith("# ") for group in groups):
+        lines = [(line, text) for line, text in lines if not text.startswith("# ")]
+    separator = _separator([text for _, text in lines if text and not text.startswith(DOCSTART)])
     document, sentence, width = "", Sentence(""), None
-    for line, text in read_lines(path, encoding):
-        values = BLANKS.split(text.strip(" \t")) if text.strip(" \t") else []
-        if values and values[0] != "-DOCSTART-":
+    for line, text in lines:
+        values = [value.strip(" ") for value in separator.split(text)] if text else []
+        if values and values[0] != DOCSTART:
             width = width or len(values)
             if len(values) != width:
                 raise UserError(f"{path}:{line}: {len(values)} fields, expected {width}, as in the first word's line")
@@ -93,6 +103,12 @@ def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
         sentence = Sentence(document)
     if sentence.lines:
         yield sentence
+
+
+def _separator(words: list[str]) -> re.Pattern:
+    """Return what separates the fields of a file's lines: tabs alone where words have blanks in them."""
+    even = [one for one in (BLANKS, TABS) if len({len(one.split(text)) for text in words}) == 1]
+    return TABS if even == [TABS] and "\t" in words[0] else BLANKS
 
 
 def conllu(path: Path, encoding: str) -> Iterator[Sentence]:

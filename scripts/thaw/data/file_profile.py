@@ -5,6 +5,7 @@ Files are read by the readers of `prepare`, so that what is seen here is what a 
 
 import codecs
 import contextlib
+import csv
 import json
 import re
 from dataclasses import dataclass, field
@@ -13,8 +14,8 @@ from pathlib import Path
 from thaw.core.errors import UserError
 from thaw.data import squad
 from thaw.data.conll import CONLLU
-from thaw.data.readers import LABEL_TEXT, read, read_jsonl, split_plain, split_quoted
-from thaw.data.rows_table import open_bytes
+from thaw.data.readers import LABEL_TEXT, QUOTES, json_records, read, read_jsonl, records_of
+from thaw.data.rows_table import RowsTable, open_bytes
 from thaw.data.sources import SCRIPT_BRANCH, named_values
 from thaw.schema.corpora import FilesConfig
 
@@ -22,8 +23,9 @@ Name = str | int  # of a column; its position where a file names none
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 SUFFIXES |= {".conllu": "conllu", ".conll": "conll", ".csv": "delimited", ".tsv": "delimited"}
 SAMPLE = 300  # lines by which a format is known
-MOST_LABELS = 60
-# split in Thaw -> its usual names on the Hub, the first that is there
+DELIMITERS = "\t,;|"
+KNOWN_NAMES = re.compile(r"text|label|sentence\d?|class|category|target|score|id", re.IGNORECASE)
+# split in Thaw -> its usual names on the Hub and in files, the first that is there
 SPLITS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev", "development", "validation_matched"),
@@ -39,6 +41,11 @@ class FileProfile:
     columns: dict[Name, list]
     splits: dict[str, str]
     guesses: dict[str, str] = field(default_factory=dict)
+    rows_read: RowsTable | None = None  # of a file, which knows where each row is
+
+    def place(self, path: str, row: int) -> str:
+        """Return where a row from 0 is, as the beginning of a message."""
+        return f"{self.rows_read.location(row) if self.rows_read else f'{path}: row {row + 1}'}:"
 
     @property
     def rows(self) -> int:
@@ -81,16 +88,21 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
         content = file.read()
     if kind == "parquet" or content.startswith(b"PAR1"):
         keys, names = {"format": "parquet"}, _parquet_names(path, content)
+    elif path.suffix.lower() in (".xlsx", ".xls"):
+        raise UserError(f"{path}: is an Excel file; save it as CSV with UTF-8")
     elif squad.recognised(content):
         keys, names = {"format": "squad"}, squad.COLUMNS
     else:
         encoding = _encoding(path, content)
         if encoding != "utf-8":
             guesses["encoding"] = "the file is not UTF-8; look at words with accents"
+        if b"\n" not in content.rstrip() and content.count(b"\r") > 1:
+            raise UserError(f"{path}: its lines end in CR alone, as on old Macs; convert them by tr '\\r' '\\n'")
         lines = [line.removesuffix("\r") for line in content.decode(encoding).removeprefix("\ufeff").split("\n")]
         if not any(line.strip() for line in lines):
             raise UserError(f"{path}: is empty")
-        kind = kind or _format(path, lines[:SAMPLE])
+        document = kind == "jsonl" and next(filter(str.strip, lines)).lstrip().startswith("[")
+        kind = "json" if document or _is_document(lines) else kind or _format(path, lines[:SAMPLE])
         if kind == "delimited":
             keys, names = _delimited(path, encoding, lines[:SAMPLE], named, guesses)
         else:
@@ -98,7 +110,7 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
         keys |= {"encoding": encoding} if encoding != "utf-8" else {}
     columns = {str(position): name for position, name in enumerate(names)}
     table = read(path, FilesConfig(splits={"train": path.name}, columns=columns, **keys), list(columns))
-    return FileProfile(keys, {name: table.columns[key] for key, name in columns.items()}, {}, guesses)
+    return FileProfile(keys, {name: table.columns[key] for key, name in columns.items()}, {}, guesses, table)
 
 
 def profile_hub(id: str, config: str | None, revision: str | None) -> tuple[FileProfile, dict]:
@@ -144,11 +156,27 @@ def _encoding(path: Path, content: bytes) -> str:
     return "latin-1"
 
 
+def _is_document(lines: list[str]) -> bool:
+    """Return whether a file is one JSON document with rows: a list of objects, or an object of columns."""
+    if not next(line for line in lines if line.strip()).lstrip().startswith(("[", "{")):
+        return False
+    try:
+        whole = json.loads("\n".join(lines))
+    except (ValueError, RecursionError):
+        return False
+    if isinstance(whole, dict):
+        return len(whole) > 1 and all(isinstance(values, (dict, list)) for values in whole.values())
+    return isinstance(whole, list) and all(isinstance(record, dict) for record in whole)
+
+
 def _format(path: Path, lines: list[str]) -> str:
     """Return the format of a file without a telling name, by its first lines."""
     full = [line for line in lines if line.strip()]
     words = [line for line in full if not line.startswith("#")]
-    widths = {len(line.split()) for line in full if not line.startswith("-DOCSTART-")}
+    plain = [line for line in full if not line.startswith("-DOCSTART-")]
+    widths = {len(line.split()) for line in plain}
+    if len(widths) > 1:  # words with blanks in them
+        widths = {line.count("\t") + 1 for line in plain}
     labels = {line.split(" ", 1)[0] for line in full}
     if full[0].lstrip().startswith("{"):
         return "jsonl"
@@ -158,21 +186,29 @@ def _format(path: Path, lines: list[str]) -> str:
         return "conll"
     if all(" " in line.strip() and "\t" not in line for line in full) and len(labels) <= max(2, len(full) // 3):
         return "label_text"
-    if any(all(mark in line for line in full) for mark in "\t,;"):
+    if any(all(mark in line for line in full) for mark in DELIMITERS):
         return "delimited"
-    known = "csv, tsv, jsonl, parquet, conll, conllu and lines of a label and a text"
+    known = "csv, tsv, json, jsonl, parquet, conll, conllu and lines of a label and a text"
     raise UserError(f"{path}: of no format that Thaw reads; there are {known}")
 
 
 def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> list[Name]:
     """Return the columns of a file that is not delimited: names or positions, of JSON lines the keys of all."""
     if kind == "conll":
-        return list(range(len(next(line for line in lines if line.strip() and "-DOCSTART-" not in line).split())))
+        from thaw.data.conll import sentences_of
+
+        return list(range(len(next(sentences_of(path, encoding)).fields[0])))
+    if kind == "json":
+        return _keys_of_all(path, json_records(path, encoding), named)
     if kind != "jsonl":
         return LABEL_TEXT if kind == "label_text" else ["form", "upos", "xpos", "deprel"]
     for _ in read_jsonl(path, FilesConfig(splits={"train": path.name}, format=kind, encoding=encoding), {}):
         pass  # the reader says what is wrong with a line
-    records = [json.loads(line) for line in lines if line.strip()]
+    return _keys_of_all(path, [json.loads(line) for line in lines if line.strip()], named)
+
+
+def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> list[Name]:
+    """Return the keys that all objects have, or that the user named."""
     every = dict.fromkeys(key for record in records for key in record)
     names = [key for key in every if key in named or all(key in record for record in records)]
     if not names:
@@ -191,27 +227,70 @@ def _parquet_names(path: Path, content: bytes) -> list[str]:
 
 def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict) -> tuple[dict, list]:
     """Return keys and columns of a CSV or TSV file: what separates fields, whether quotes are quotes, the header."""
-    full = [line for line in lines if line.strip()]
-    tabs = all("\t" in line for line in full)
-    delimiter = "\t" if tabs else ";" if full[0].count(";") > full[0].count(",") else ","
-    keys = {"format": "tsv" if tabs else "csv"} | ({"delimiter": ";"} if delimiter == ";" else {})
-    rows, quoted = [fields for _, fields in split_plain(path, encoding, delimiter)], []
-    marked = any(value.startswith('"') for fields in rows for value in fields)
-    with contextlib.suppress(UserError):
-        quoted = [fields for _, fields in split_quoted(path, encoding, delimiter)]
-    keys["quoting"] = "double" if quoted and _is_even(quoted) and (marked or not tabs) else "none"
-    if keys["quoting"] == "double":
-        if marked and _is_even(rows):
-            guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"
-        rows = quoted
+    if re.fullmatch(r"sep=.", lines[0], re.IGNORECASE):
+        raise UserError(f"{path}:1: is Excel's line '{lines[0]}'; delete it")
+    delimiter, quoting = _dialect(lines)
+    tabs = delimiter == "\t"
+    keys: dict = {"format": "tsv" if tabs else "csv"} | ({"delimiter": delimiter} if delimiter in ";|" else {})
+    rows = [fields for _, fields in records_of(path, encoding, delimiter, quoting or "none")]
+    if quoting is None:
+        marked, quoted = any(value.startswith('"') for fields in rows for value in fields), []
+        with contextlib.suppress(UserError):
+            quoted = [fields for _, fields in records_of(path, encoding, delimiter, "double")]
+        quoting = "double" if quoted and _is_even(quoted) and (marked or not tabs) else "none"
+        if quoting == "double":
+            if marked and _is_even(rows):
+                guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"
+            rows = quoted
+    keys["quoting"] = quoting
     first = rows[0]
     recurs = any(name and name in {row[n] for row in rows[1:] if n < len(row)} for n, name in enumerate(first))
     short = all(len(name) <= 40 and len(name.split()) <= 4 and not is_number(name) for name in first)
+    telling = len(set(first)) == len(first) or any(KNOWN_NAMES.fullmatch(name) for name in first)
     names = {name for name in named if not is_number(name)}  # a number is a position, or a value of the first row
-    if names & set(first) or short and not recurs and len(set(first)) == len(first):
-        return keys, first
+    if names & set(first) or short and not recurs and telling:
+        return keys, [position if first.count(name) > 1 else name for position, name in enumerate(first)]
     guesses["header"] = "the first line looks like a row; write header: true if it names the columns"
     return keys | {"header": False}, list(range(min(map(len, rows))))
+
+
+def _dialect(lines: list[str]) -> tuple[str, str | None]:
+    """Return what separates fields, and how they are quoted where it is neither in double quotes nor not at all.
+
+    The usual one goes before others: a tab that is in all lines, else a semicolon that is more frequent than commas in
+    the first line, else a comma. Another is taken where rows have one width by it alone, or more columns recur by it.
+    """
+    full = [line for line in lines if line.strip()]
+    tabs = all("\t" in line for line in full)
+    usual = "\t" if tabs else ";" if full[0].count(";") > full[0].count(",") else ","
+    found: list[tuple[int, str, str | None]] = []
+    for delimiter in (usual, *(mark for mark in DELIMITERS if mark != usual)):
+        plain = [line.split(delimiter) for line in full]
+        apostrophes = [
+            all(len(value) > 1 and value[0] == value[-1] == "'" for value in column)
+            for column in zip(*plain[1:], strict=False)
+        ]
+        for quoting, fits in (("single", any(apostrophes)), ("backslash", any('\\"' in line for line in full))):
+            if fits and _is_even(rows := _sniffed(full, delimiter, quoting)):
+                found.append((_recurring(rows), delimiter, quoting))
+        if _is_even(plain) or _is_even(rows := _sniffed(full, delimiter, "double")):
+            found.append((_recurring(plain if _is_even(plain) else rows), delimiter, None))
+    _, delimiter, quoting = max(found, key=lambda one: one[0], default=(0, usual, None))
+    return delimiter, quoting
+
+
+def _sniffed(lines: list[str], delimiter: str, quoting: str) -> list[list[str]]:
+    """Return the records of the first lines; none where they are not sound, the last left out as it may be cut."""
+    try:
+        made = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True, **QUOTES[quoting])
+        return list(made)[:-1]
+    except csv.Error:
+        return []
+
+
+def _recurring(rows: list[list[str]]) -> int:
+    """Return how many columns have values that recur, as labels do."""
+    return sum(2 <= len(set(column)) <= max(2, len(column) // 2) for column in zip(*rows[1:], strict=False))
 
 
 def _is_even(rows: list[list[str]]) -> bool:

@@ -1,4 +1,4 @@
-"""Readers of files with one example a row: CSV, TSV, JSONL, Parquet, lines of a label and a text.
+"""Readers of files with one example a row: CSV, TSV, JSON, JSONL, Parquet, lines of a label and a text.
 
 Sentences in columns are read by `thaw.data.conll`, questions in SQuAD's format by `thaw.data.squad`.
 
@@ -6,9 +6,11 @@ Every reader yields (first line of the row, {our column: raw value}); `read` col
 """
 
 import csv
+import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
@@ -21,6 +23,13 @@ Columns = dict[str, str | int]
 Rows = Iterator[tuple[int, dict]]
 LONGEST_FIELD = 2**31 - 1
 LABEL_TEXT = ["label", "text"]
+MARK, SENTENCE = "split of the row", "sentence of the row"  # columns that are read and not kept
+# How fields are quoted, in the words of the module csv.
+QUOTES: dict[str, dict] = {
+    "double": {},
+    "single": {"quotechar": "'"},
+    "backslash": {"doublequote": False, "escapechar": "\\"},
+}
 
 
 def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
@@ -29,6 +38,8 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
     """
     asked = columns_of(source, wanted)
+    asked |= {MARK: source.split_column} if source.marks and source.split_column is not None else {}
+    asked |= {SENTENCE: source.words_by} if source.words_by is not None else {}
     columns = parts(asked)
     if source.format in ("conll", "conllu"):
         from thaw.data.conll import read_sentences
@@ -37,22 +48,40 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
     reader = {
         "csv": read_delimited,
         "tsv": read_delimited,
+        "json": read_json,
         "jsonl": read_jsonl,
         "parquet": read_parquet,
         "label_text": read_label_text,
         "conllu_sentences": read_surface,
         "squad": read_squad,
     }
-    unit = {"parquet": "row", "squad": "place"}.get(source.format, "line")
+    unit = {"parquet": "row", "json": "row", "squad": "place"}.get(source.format, "line")
     table = RowsTable(str(path), {ours: [] for ours in columns}, unit=unit, called=columns)
+    marks = {*source.marks.values()}
     for line, values in reader[source.format](path, source, columns):
+        if MARK in values and str(values[MARK]) not in marks:
+            continue
         table.lines.append(line)
         for ours in columns:
             table.columns[ours].append(values[ours])
     if not table.lines:
         raise UserError(f"{path}: holds no rows")
     table.columns = join(table.columns, asked, source.indicators)
-    return table
+    table.columns.pop(MARK, None)
+    return _grouped(table) if SENTENCE in table.columns else table
+
+
+def _grouped(table: RowsTable) -> RowsTable:
+    """Return sentences for rows of one word each: a row without a number of its sentence goes on with the last one."""
+    numbers: list = []
+    for number in table.columns.pop(SENTENCE):
+        numbers.append(numbers[-1] if numbers and number in ("", None) else number)
+    begins = [place for place, number in enumerate(numbers) if place == 0 or number != numbers[place - 1]]
+    sentences = list(itertools.pairwise([*begins, len(numbers)]))
+    columns = {name: [values[a:b] for a, b in sentences] for name, values in table.columns.items()}
+    lines = [table.lines[a:b] for a, b in sentences]
+    word_lines = lines if table.unit == "line" else None
+    return replace(table, columns=columns, lines=[of_words[0] for of_words in lines], word_lines=word_lines)
 
 
 def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
@@ -62,8 +91,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     source has a mark, only rows that begin with it.
     """
     delimiter = source.delimiter or ("," if source.format == "csv" else "\t")
-    split = split_quoted if _quotes(source) == "double" else split_plain
-    records = split(path, source.encoding, delimiter)
+    records = records_of(path, source.encoding, delimiter, _quotes(source))
     header, width = None, None
     if source.header:
         line, header = next(records, (1, None))
@@ -74,7 +102,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     else:
         positions = {ours: find_position(name, None, f"{path}:1", ours) for ours, name in columns.items()}
     least = max(positions.values()) + 1
-    marks = list(source.marks.values())
+    marks = list(source.marks.values()) if source.split_column is None else []
     for line, fields in records:
         if marks and fields[0] not in marks:
             continue
@@ -84,19 +112,28 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 
 def _quotes(source: FilesConfig) -> str:
-    """Return how quotation marks are read: none, or double as RFC 4180 has it for csv."""
+    """Return how quotation marks are read, of csv by default as RFC 4180 has it."""
     return source.quoting or ("double" if source.format == "csv" else "none")
 
 
 def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: FilesConfig) -> str:
     """Say what is wrong with a row of another width than expected, and the first of our columns that it lacks."""
     if len(fields) <= 1 and not "".join(fields):
-        return "the line is blank; delete it"
+        return (
+            "the line is blank; delete it, or name the file .conll where blank lines part sentences of one word a line"
+        )
     lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
     hint = f"check the separator inside a text and quoting: {_quotes(source)}"
     return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"
+
+
+def records_of(path: Path, encoding: str, delimiter: str, quoting: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (first line, fields) of the records of a CSV or TSV file, by a value of `quoting`."""
+    if quoting == "none":
+        return split_plain(path, encoding, delimiter)
+    return split_quoted(path, encoding, delimiter, quoting)
 
 
 def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -105,8 +142,8 @@ def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int
         yield line, text.split(delimiter)
 
 
-def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Split records with fields in double quotes (RFC 4180), which may span lines; yield first lines."""
+def split_quoted(path: Path, encoding: str, delimiter: str, quoting: str = "double") -> Iterator[tuple[int, list[str]]]:
+    """Split records with fields in quotes, which may span lines; yield first lines. `double` is RFC 4180."""
     csv.field_size_limit(LONGEST_FIELD)
     taken: list[str] = []
 
@@ -115,7 +152,7 @@ def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[in
             taken.append(text + "\n")
             yield taken[-1]
 
-    records, first = csv.reader(lines(), delimiter=delimiter, strict=True), 1
+    records, first = csv.reader(lines(), delimiter=delimiter, strict=True, **QUOTES[quoting]), 1
     while True:
         taken.clear()
         try:
@@ -123,7 +160,9 @@ def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[in
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{path}:{first}: {_broken_record(error, ''.join(taken), delimiter, first)}") from error
+            double = quoting == "double"
+            said = _broken_record(error, "".join(taken), delimiter, first) if double else f"{error}; check the quotes"
+            raise UserError(f"{path}:{first}: {said}") from error
         yield first, fields
         first = records.line_num + 1
 
@@ -154,6 +193,37 @@ def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
         yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
+def read_json(path: Path, source: FilesConfig, columns: Columns) -> Rows:
+    """Yield (row number from 1, values) of one JSON document, see `json_records`."""
+    for row, record in enumerate(json_records(path, source.encoding), 1):
+        for name in columns.values():
+            if name not in record:
+                raise UserError(f"{path}: row {row}: column '{name}': is missing{suggestion(name, record)}")
+        yield row, {ours: record[name] for ours, name in columns.items()}
+
+
+def json_records(path: Path, encoding: str) -> list[dict]:
+    """Return the rows of a list of objects, or of an object of columns, as pandas writes them (`to_json`)."""
+    content = _parsed("\n".join(text for _, text in read_lines(path, encoding)), str(path), 1)
+    if isinstance(content, dict) and content:
+        columns = [list(values.values()) if isinstance(values, dict) else values for values in content.values()]
+        if all(isinstance(values, list) for values in columns) and len(set(map(len, columns))) == 1:
+            return [dict(zip(content, row, strict=True)) for row in zip(*columns, strict=True)]
+    if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
+        raise UserError(f'{path}: expected a list of objects, as [{{"text": ...}}], or of columns of one length')
+    return content
+
+
+def _parsed(text: str, name: str, line: int):
+    """Return a JSON value; `line` is that of its beginning."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{name}:{line + error.lineno - 1}:{error.colno}: not valid JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise UserError(f"{name}:{line}: not valid JSON (its brackets are nested too deeply)") from error
+
+
 def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield the rows of a file with one JSON object per line; blank lines are passed over."""
     first = True
@@ -161,15 +231,8 @@ def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
         if not text.strip():
             continue
         if first and text.lstrip().startswith("["):
-            written = f'pandas.read_json("{path.name}").to_json("{path.stem}.jsonl", orient="records", lines=True)'
-            raise UserError(f"{path}: is one JSON list; expected an object in each line, as {written} writes them")
-        first = False
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}:{line}:{error.colno}: not valid JSON ({error.msg})") from error
-        except RecursionError as error:
-            raise UserError(f"{path}:{line}: not valid JSON (its brackets are nested too deeply)") from error
+            raise UserError(f"{path}: is one JSON list; state format: json")
+        first, record = False, _parsed(text, str(path), line)
         if not isinstance(record, dict):
             raise UserError(f'{path}:{line}: expected a JSON object, as {{"text": ...}}; this is another value')
         for name in columns.values():

@@ -4,7 +4,6 @@
 """
 
 import functools
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.data.edges import ARCS, arcs
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, parts
+from thaw.data.spans import WORD
 from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig, SizeConfig, SourceConfig, ViewConfig
 
-WORD = re.compile(r"\w+|[^\w\s]")  # a word, or a mark
 PIECES = 1.07  # tokens of BERT's uncased vocabulary for each of them: 1.03 to 1.12 on ten published datasets
 MOST_BYTES = 100 * 2**20  # of files that the plan reads, which takes a second for each 20 MB or so
 SCRIPT_BRANCH = "refs/convert/parquet"

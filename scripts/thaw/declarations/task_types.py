@@ -39,6 +39,7 @@ EXTRACTION_TYPES = tuple(name for name, known in TYPES.items() if known.target =
 PREDICTED_TYPES = tuple(name for name in TYPES if name not in EXTRACTION_TYPES)  # something about texts or words
 PAIR_TYPES = tuple(name for name in PREDICTED_TYPES if TYPES[name].texts == 2)
 TEXT_TYPES = tuple(name for name in PREDICTED_TYPES if TYPES[name].texts)  # one text, or a pair
+FILE_TYPES = ("classification", "regression", "multi_label_classification", "tagging", "spans")  # of columns of a file
 SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "score")  # a number instead of labels
 
 METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))

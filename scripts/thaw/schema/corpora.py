@@ -9,7 +9,7 @@ from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE,
 from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text", "squad")
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "conll", "conllu", "conllu_sentences", "label_text", "squad")
 GROUPINGS = ("sentence", "phrase", "row")
 GRAMMARS = ("acceptability", "sentiment", "entities", "paraphrase", "similarity")
 
@@ -56,11 +56,16 @@ class SourceConfig(BaseModel):
     )
     indicators: dict[Id, list[str | int]] = Field(
         {},
-        description="column of kind label_set: the columns in the source that have 1 where a row has the label of that "
-        "name and 0 where it has not, instead of one column in `columns`",
+        description="column of kind label or label_set: the columns in the source that have 1 where a row has the "
+        "label of that name and 0 where it has not, instead of one column in `columns`",
     )
     scheme: Literal["bio", "iob1"] = Field(
-        "bio", description="scheme of the span tags in the source; Thaw stores bio (IOB2)"
+        "bio",
+        description="scheme of the span tags in the source; Thaw stores bio (IOB2), and `rename` turns others into it",
+    )
+    offsets: bool = Field(
+        False,
+        description="whether tags are [first character, end, label] of a text, whose words and marks become the words",
     )
 
 
@@ -68,10 +73,10 @@ class FilesConfig(SourceConfig):
     """A corpus in local files, as published."""
 
     format: Literal[FORMATS] = Field(description="format of the files")  # type: ignore[valid-type]
-    quoting: Literal["none", "double"] | None = Field(
+    quoting: Literal["none", "double", "single", "backslash"] | None = Field(
         None,
-        description="none if quotation marks are plain characters, double if they quote; csv: default double; tsv: "
-        "required",
+        description="none if quotation marks are plain characters, double if they quote, backslash if one inside a "
+        "field has a backslash, single if apostrophes quote; csv: default double; tsv: required",
     )
     delimiter: str | None = Field(
         None, min_length=1, max_length=1, description="csv: the character between fields; default: a comma"
@@ -83,6 +88,14 @@ class FilesConfig(SourceConfig):
     marks: dict[Id, Text] = Field(
         {},
         description="csv and tsv: split: value of the first column in its rows, where one file holds several splits",
+    )
+    split_column: str | int | None = Field(
+        None,
+        description="the column that `marks` are values of, in any format with columns; csv and tsv: default the first",
+    )
+    words_by: str | int | None = Field(
+        None,
+        description="where a row holds one word: the column that numbers its sentence, in each row or in the first",
     )
 
     @model_validator(mode="after")
@@ -108,8 +121,8 @@ class FilesConfig(SourceConfig):
 
     @model_validator(mode="after")
     def _marks_name_splits(self):
-        if self.marks and self.format not in ("csv", "tsv"):
-            raise ValueError(f"marks has no meaning with format {self.format}; it is for csv and tsv")
+        if self.marks and self.format not in ("csv", "tsv") and self.split_column is None:
+            raise ValueError(f"marks has no meaning with format {self.format} without split_column")
         for split in self.marks:
             if split not in self.splits:
                 raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
@@ -181,7 +194,7 @@ class CorpusConfig(CatalogueEntry):
         for source in filter(None, (self.files, self.hub)):
             for key in ("separators", "indicators"):
                 for column in getattr(source, key):
-                    if self.targets.get(column) != "label_set":
+                    if self.targets.get(column) not in ("label_set", *(["label"] if key == "indicators" else [])):
                         raise ValueError(f"{key}: {column} is no target of kind label_set")
             for column in source.indicators:
                 if column in source.columns:
@@ -192,6 +205,13 @@ class CorpusConfig(CatalogueEntry):
     def _edges_have_words(self):
         if "edges" in self.targets.values() and not self.words:
             raise ValueError("a target of kind edges needs words: the column whose words it counts")
+        return self
+
+    @model_validator(mode="after")
+    def _offsets_are_of_one_target(self):
+        for source in filter(None, (self.files, self.hub)):
+            if source.offsets and (not self.words or [*self.targets.values()] != ["tags"]):
+                raise ValueError("offsets: expected words and one target, of kind tags")
         return self
 
     @model_validator(mode="after")
