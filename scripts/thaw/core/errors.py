@@ -14,7 +14,7 @@ NEAR = 0.6  # from which ratio on a name is near, as in difflib.get_close_matche
 SHORTENED = 3  # letters from which on a word may be the beginning of a name, as acc of accuracy
 
 
-def suggestion(word: str, known, listing: str = "") -> str:
+def suggestion(word: str | int, known, listing: str = "") -> str:
     """Return `; did you mean 'x'?`, or else the list of what exists; of many, `listing`, which says where they are."""
     known = [str(name) for name in known]
     if near := nearest(str(word), known):

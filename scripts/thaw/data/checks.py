@@ -40,8 +40,8 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
         table = _cut_into_words(table, corpus)
     for name in corpus.texts:
         columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
-    if corpus.words:
-        columns[corpus.words] = [_words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])]
+    if words := corpus.words:
+        columns[words] = [_words(value, table, i, words) for i, value in enumerate(table.columns[words])]
     full = _not_empty(columns, table, corpus)
     kept = {i for i in full if all(table.columns[name][i] not in (None, "") for name in corpus.only)}
     for name, kind in corpus.targets.items():
@@ -56,7 +56,7 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
             for i in sorted(kept):
                 squad.check_within(columns[name][i], columns[corpus.texts[1]][i], table, i, name)
         if kind == "tags":
-            _check_tags(columns[name], columns.get(corpus.words), table, name, source.scheme, sorted(kept))
+            _check_tags(columns[name], columns.get(words or ""), table, name, source.scheme, sorted(kept))
     for name in (column for column in table.columns if column not in columns):
         columns[name] = [_kept(value) for value in table.columns[name]]
     rows = [i for i in sorted(kept) if all(columns[name][i] in only for name, only in corpus.only.items())]
@@ -65,7 +65,8 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
 
 def _cut_into_words(table: RowsTable, corpus: CorpusConfig) -> RowsTable:
     """Return a table with words in place of texts, and a tag for each in place of spans by their characters."""
-    (target,) = (name for name, kind in corpus.targets.items() if kind == "tags")
+    (target,) = corpus.targets
+    assert corpus.words
     words, tags = [], []
     for row, (text, spans) in enumerate(zip(table.columns[corpus.words], table.columns[target], strict=True)):
         try:

@@ -134,11 +134,8 @@ def _check_type(roles: Roles, wanted: str, path: str) -> None:
 def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, dict[str, str]] | None:
     """Return the column that names each row's split, with its value for each of ours; train must be among them."""
     for name, values in columns.items():
-        written = {str(value) for value in _full(values)}
-        found = {
-            ours: next((value for value in written if value.lower() in theirs), None) for ours, theirs in SPLITS.items()
-        }
-        found = {ours: value for ours, value in found.items() if value}
+        written = sorted({str(value) for value in _full(values)})
+        found = {ours: value for ours, theirs in SPLITS.items() for value in written if value.lower() in theirs}
         if str(name).lower() in SPLIT and name not in named and "train" in found and len(found) > 1:
             return name, found
     return None

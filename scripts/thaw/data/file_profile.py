@@ -280,12 +280,14 @@ def _dialect(lines: list[str]) -> tuple[str, str | None]:
 
 
 def _sniffed(lines: list[str], delimiter: str, quoting: str) -> list[list[str]]:
-    """Return the records of the first lines; none where they are not sound, the last left out as it may be cut."""
+    """Return the records of the first lines but the last, which may be cut; none where they are not sound."""
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True, **QUOTES[quoting])
+    records = []
     try:
-        made = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True, **QUOTES[quoting])
-        return list(made)[:-1]
+        records.extend(reader)
     except csv.Error:
-        return []
+        return records if reader.line_num == len(lines) else []
+    return records[:-1]
 
 
 def _recurring(rows: list[list[str]]) -> int:

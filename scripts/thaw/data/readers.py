@@ -123,7 +123,7 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
             "the line is blank; delete it, or name the file .conll where blank lines part sentences of one word a line"
         )
     lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
-    column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
+    column = f"column '{min(lacking, key=positions.__getitem__)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
     hint = f"check the separator inside a text and quoting: {_quotes(source)}"
     return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"

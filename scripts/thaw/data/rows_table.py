@@ -23,9 +23,9 @@ class RowsTable:
 
     name: str
     columns: dict[str, list]
-    lines: list[int] | list[str] = field(default_factory=list)
+    lines: list = field(default_factory=list)
     unit: str = "line"
-    word_lines: list[list[int]] | None = None
+    word_lines: list[list] | None = None
     called: dict[str, str | int] = field(default_factory=dict)
 
     def __len__(self) -> int:
