@@ -11,31 +11,33 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing, plural
 from thaw.data.checks import split_labels
+from thaw.data.column_evidence import (
+    FEW_LABELS,
+    FEW_SCORES,
+    IDS,
+    LABELS,
+    SCORES,
+    TEXTS,
+    are_pair,
+    are_texts,
+    has_word,
+    is_indicator,
+    is_named,
+    is_whole,
+    kind_of,
+    one_of,
+    refuse_written_lists,
+    separator_of,
+    stated,
+    why_unfit,
+)
 from thaw.data.file_profile import SPLITS, FileProfile, Name, is_number
 from thaw.data.spans import bounds_of, scheme_of
 from thaw.data.squad import are_answers
 
-TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
-LABELS = {"label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "judgment", "stars", "gold"}
-LABELS |= {"categories", "topics", "genres", "tags", "tag", "intents", "emotions", "classes", "ner", "pos", "upos"}
-SCORES = {"score", "similarity", "relatedness", "rating", "value"}
-IDS = {"id", "idx", "index", "row", "uid", "guid", "unnamed"}
 WORDS = {"word", "words", "token", "tokens", "form"}
 SENTENCE = re.compile(r"sent(ence)?([\W_]*(id|idx|no|num|number|#))?", re.IGNORECASE)  # which numbers sentences
 SPLIT = {"split", "splits", "set", "fold", "partition", "subset"}
-PAIRS = [("premise", "hypothesis"), ("question", "answer"), ("question", "sentence"), ("query", "document")]
-TWINS = ({"1", "2"}, {"a", "b"}, {"0", "1"})
-SEPARATORS = (";", "|", ",")  # between the labels of a row
-FEW_SCORES = 20  # whole numbers that take more values than this are scores, unless their column is called a label
-FEW_LABELS = 60  # with more, a column is taken for labels only where no other can be
-WRITTEN_LIST = re.compile(r"""\s*\[\s*((['"]).*\2|\d+(\s*,\s*\d+)*)?\s*\]\s*""", re.DOTALL)
-WRITTEN_NUMBERS = {  # numbers that `float` does not read: what they look like, and how to write them
-    r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?": "commas between thousands; write 1036",
-    r"[+-]?\d+,\d+": "decimal commas; write points, as 3.75",
-    r"[+-]?\d+([.,]\d+)?\s*%": "per cent signs; write the number alone, as 12",
-}
-# Scripts that put no blanks between words: Chinese, Japanese, Thai, Lao, Burmese, Khmer.
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 NO_LABEL = ("-", "-1")  # which SNLI and the Hub write where there is none
 MOST_SHOWN = 12  # numbers that a message lists
 LEAKS = 0.8  # share of rows whose text names the label
@@ -117,7 +119,7 @@ def _check_named(profile: FileProfile, path: str, texts: list[Name], targets: li
             raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
         if name in texts and name in targets:
             raise UserError(f"{path}: column '{name}' is the text, so it can not be predicted too; name another")
-        if len(targets) > 1 and name in targets and not _is_indicator(profile.columns[name]):
+        if len(targets) > 1 and name in targets and not is_indicator(profile.columns[name]):
             raise UserError(f"{path}: column '{name}' is not of 0 and 1; several columns to predict are a label each")
 
 
@@ -134,144 +136,11 @@ def _check_type(roles: Roles, wanted: str, path: str) -> None:
 def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, dict[str, str]] | None:
     """Return the column that names each row's split, with its value for each of ours; train must be among them."""
     for name, values in columns.items():
-        written = sorted({str(value) for value in _full(values)})
+        written = sorted({str(value) for value in stated(values)})
         found = {ours: value for ours, theirs in SPLITS.items() for value in written if value.lower() in theirs}
         if str(name).lower() in SPLIT and name not in named and "train" in found and len(found) > 1:
             return name, found
     return None
-
-
-# Values.
-
-
-def _full(values: list) -> list:
-    return [value for value in values if value not in (None, "")]
-
-
-def _is_whole(value) -> bool:
-    return float(value).is_integer()
-
-
-def _is_indicator(values: list) -> bool:
-    return {str(value) for value in values} == {"0", "1"}
-
-
-def _are_texts(values: list, name: Name, share: float = 1 / 4) -> bool:
-    """Return whether values are texts: of several words, or of a script without blanks; most of them differ."""
-    strings = all(value is None or isinstance(value, str) for value in values)
-    if not strings or all(map(is_number, values)) or _are_written_lists(values):
-        return False
-    words = sum(len((value or "").split()) for value in values) / len(values)
-    unspaced = sum(len(UNSPACED.findall(value or "")) >= 3 for value in values) > len(values) / 2
-    differ = len(set(values)) >= len(values) * share
-    return (words >= 2 or unspaced) and differ or words > 1 and _has_word(name, TEXTS)
-
-
-def _refuse_written_lists(name: Name, values: list, path: str) -> None:
-    """Raise UserError for lists as Python or JSON write them, which are no lists in CSV."""
-    if _are_written_lists(values):
-        advice = "write the file as JSONL, or several labels without brackets and quotes, as food;room"
-        raise UserError(f"{path}: column '{name}' holds lists written as text, as {max(values, key=len):.60}; {advice}")
-
-
-def _are_written_lists(values: list) -> bool:
-    lists = all(isinstance(value, str) and WRITTEN_LIST.fullmatch(value) for value in values)
-    return lists and any(value.strip("[] \t\n") for value in values)
-
-
-def _written_numbers(values: list) -> str | None:
-    """Return how numbers are written that are none for `float`; None where they are, or are none at all."""
-    texts = [str(value).strip() for value in values]
-    for form, said in WRITTEN_NUMBERS.items():
-        odd = [text for text in texts if re.fullmatch(form, text)]
-        if odd and all(is_number(text) or re.fullmatch(form, text) for text in texts):
-            return said
-    return None
-
-
-def _kind(values: list, name: Name) -> str | None:
-    """Return label, label_set, score or spans for a column's values, or None where they are none of these.
-
-    Values that recur are labels, of whole numbers where they are few or the column is called so. Empty ones are passed
-    over, see `_of_targets`.
-    """
-    values = _full(values)
-    if values and all(isinstance(value, list) and all(map(bounds_of, value)) for value in values):
-        return "spans"
-    if values and all(isinstance(value, list) and all(isinstance(one, str | int) for one in value) for value in values):
-        return "label_set" if 2 <= len({str(label) for row in values for label in row}) < len(values) else None
-    distinct = {str(value) for value in values}
-    if any(isinstance(value, (list, dict)) for value in values) or len(distinct) < 2:
-        return None
-    recurs = len(distinct) <= max(2, len(values) // 2)
-    if not all(map(is_number, values)):
-        if not _is_named(name, LABELS) and _written_numbers(values):
-            return None
-        return "label" if recurs or _separator(values) else None
-    whole = all(map(_is_whole, values))
-    if whole and len(distinct) == len(values) and not _has_word(name, SCORES):  # a running number
-        return None
-    if not whole:
-        return "score"
-    few = 4 if _has_word(name, SCORES) else FEW_SCORES
-    return "label" if len(distinct) <= few or recurs and _has_word(name, LABELS) else "score"
-
-
-def _unfit(values: list, drop_empty: bool = False) -> str:
-    """Return why a column can not be predicted."""
-    if (empty := sum(value in (None, "") for value in values)) and not drop_empty:
-        return f"is empty in {empty} of {len(values)} rows; give them a value, or leave them out by --drop-empty"
-    distinct = {str(label) for value in values for label in (value if isinstance(value, list) else [value])}
-    if len(distinct) == 1:
-        return f"has only one label, {distinct.pop()!r:.60}; expected at least two"
-    if written := _written_numbers(values):
-        return f"has {written}"
-    others = [row for row, value in enumerate(values) if not is_number(value)]
-    if 0 < len(others) <= len(values) / 5:
-        return f"has numbers but for {plural(len(others), 'row')}, as row {others[0] + 1} with {values[others[0]]!r}"
-    if any(isinstance(value, list) and value and isinstance(value[0], int | list) for value in values):
-        return "has lists that are neither labels nor [first character, end, label] of spans"
-    if len({str(value) for value in values}) == len(values):
-        return "has another value in each row, so there is nothing to learn from"
-    return "has neither labels that recur, nor scores in all rows, nor lists of labels"
-
-
-def _separator(values: list) -> str | None:
-    """Return what separates the labels of each row; None where it has one label. Cut at it, all labels recur."""
-    texts = list(map(str, values))
-    for separator in SEPARATORS:
-        rows = split_labels(texts, separator)
-        labels = Counter(label for row in rows for label in row)
-        if any(len(row) > 1 for row in rows) and min(labels.values()) > 1 and len(labels) < len(set(texts)):
-            return separator
-    return None
-
-
-# Names.
-
-
-def _has_word(name: Name, words: set[str]) -> bool:
-    return bool(set(re.split("[^a-z]+", str(name).lower())) & words)
-
-
-def _is_named(name: Name, words: set[str]) -> bool:
-    return str(name).lower() in words
-
-
-def _one_of(names: list[Name], known: set[str]) -> list[Name]:
-    """Return the one column that is left, by its exact name or a word of it where several are; else all."""
-    for by_name in ([name for name in names if fits(name, known)] for fits in (_is_named, _has_word)):
-        if len(by_name) == 1:
-            return by_name
-    return names
-
-
-def _are_pair(one: Name, other: Name) -> bool:
-    """Return whether two names are those of a pair: sentence1 and sentence2, text_a and text_b, premise, hypothesis."""
-    a, b = str(one).lower(), str(other).lower()
-    differing = [{x, y} for x, y in zip(a, b, strict=False) if x != y]
-    twins = len(a) == len(b) and len(differing) == 1 and differing[0] in TWINS and a < b
-    return (a, b) in PAIRS or twins and not a.isdigit()
 
 
 # Texts.
@@ -280,15 +149,15 @@ def _are_pair(one: Name, other: Name) -> bool:
 def _texts(profile: FileProfile, columns: dict, path: str, targets: list[Name], guesses: dict[str, str]) -> list[Name]:
     """Return the text column, or the two of a pair, and add what was guessed."""
     others = {name: values for name, values in columns.items() if name not in targets}
-    wordy = [name for name, values in others.items() if _are_texts(values, name)]
+    wordy = [name for name, values in others.items() if are_texts(values, name)]
     strings = [
         name for name, values in others.items() if all(value is None or isinstance(value, str) for value in values)
     ]
     strings = [name for name in strings if not all(map(is_number, others[name]))]
-    pairs = [(a, b) for a in strings for b in strings if _are_pair(a, b) and {a, b} & {*wordy}]
+    pairs = [(a, b) for a in strings for b in strings if are_pair(a, b) and {a, b} & {*wordy}]
     if pair := min(pairs, key=lambda pair: len(str(pair[0])), default=None):
         return [*pair]
-    taken = _one_of(wordy, TEXTS)
+    taken = one_of(wordy, TEXTS)
     if len(taken) != 1:
         _refuse_objects(columns, path)
         several = f"{listing(map(str, wordy))} may be the text" if wordy else "no column holds texts of several words"
@@ -318,21 +187,21 @@ def _target(
     others = {
         name: values
         for name, values in columns.items()
-        if name not in texts and not (name == "" or _has_word(name, IDS))
+        if name not in texts and not (name == "" or has_word(name, IDS))
     }
-    kinds = {name: kind for name, values in others.items() if (kind := _kind(values, name))}
+    kinds = {name: kind for name, values in others.items() if (kind := kind_of(values, name))}
     few = [name for name in kinds if kinds[name] != "label" or len(set(map(str, others[name]))) <= FEW_LABELS]
-    taken = _one_of(list(kinds), LABELS)
-    taken = taken if len(taken) == 1 else _one_of(list(kinds), SCORES)
+    taken = one_of(list(kinds), LABELS)
+    taken = taken if len(taken) == 1 else one_of(list(kinds), SCORES)
     taken = few if len(taken) != 1 and len(few) == 1 else taken
-    if len(taken) > 1 and all(_is_indicator(others[name]) for name in taken):
+    if len(taken) > 1 and all(is_indicator(others[name]) for name in taken):
         is_set = wanted == "multi_label_classification"
         if is_set or all(sum(map(int, row)) == 1 for row in zip(*(others[name] for name in taken), strict=True)):
             guesses["targets"] = f"each row has a 1 in one of {listing(map(str, taken))}, which were taken as labels"
             return taken
     if len(taken) != 1:
         _refuse_objects(columns, path)
-        unfit = "".join(f"; '{name}' {_unfit(values)}" for name, values in others.items() if name not in kinds)
+        unfit = "".join(f"; '{name}' {why_unfit(values)}" for name, values in others.items() if name not in kinds)
         if not kinds:
             said = f"no column looks like labels or scores{unfit}; --label names one"
         else:
@@ -365,17 +234,17 @@ def _of_targets(
         return Roles(texts, None, [*targets], kind, sorted(map(str, targets)), guesses=guesses)
     (target,) = targets
     column = columns[target]
-    _refuse_written_lists(target, column, path)
+    refuse_written_lists(target, column, path)
     if spans := _of_offsets(columns, texts, target):
         return spans
-    kind, full = _stated_kind(column, target, wishes.type) or _kind(column, target), _full(column)
+    kind, full = _stated_kind(column, target, wishes.type) or kind_of(column, target), stated(column)
     one_label = kind != "label" or None in column or wishes.type == "classification"
-    separator = None if one_label else _separator(column)
+    separator = None if one_label else separator_of(column)
     dropped = wishes.drop_empty and kind == "label" and not separator
     if kind is None or len(full) < len(column) and not (dropped or separator):
         empty = next((row for row, value in enumerate(column) if value in (None, "")), None)
         at = f"{path}:" if empty is None or wishes.drop_empty else profile.place(path, empty)
-        raise UserError(f"{at} column '{target}' {_unfit(column, wishes.drop_empty)}")
+        raise UserError(f"{at} column '{target}' {why_unfit(column, wishes.drop_empty)}")
     if separator:
         guesses["separators"] = f"{separator!r} was taken to be between several labels of a row"
     if kind == "label_set" or separator:
@@ -390,7 +259,7 @@ def _of_targets(
 
 def _stated_kind(values: list, name: Name, wanted: str | None) -> str | None:
     """Return the kind of a column by the type that the user states, where its values can be of it."""
-    full = _full(values)
+    full = stated(values)
     plain = not any(isinstance(value, (list, dict)) for value in full) and len(set(map(str, full))) > 1
     if wanted == "classification" and plain and len(set(map(str, full))) < len(full):
         return "label"
@@ -406,7 +275,7 @@ def _doubt(roles: Roles, values: list, columns: dict, wishes: Wishes) -> None:
         which = ", ".join(f"{value:g}" for value in shown) if len(shown) <= MOST_SHOWN else f"{len(shown)} in all"
         if roles.kind == "label" and len(shown) > FEW_SCORES:
             roles.guesses["targets"] = f"the numbers ({which}) are labels; --type regression makes them scores"
-        elif roles.kind == "score" and len(shown) <= len(values) / 2 and all(_is_whole(2 * value) for value in shown):
+        elif roles.kind == "score" and len(shown) <= len(values) / 2 and all(is_whole(2 * value) for value in shown):
             said = f"the numbers ({which}) are scores; --type classification makes them labels"
             roles.guesses["targets"] = "; ".join(filter(None, [said, roles.guesses.get("targets")]))
     if roles.kind != "label":
@@ -443,13 +312,15 @@ def _of_words(columns: dict[Name, list], path: str, texts: list[Name], targets: 
     asked = [name for name in columns if name in texts or name in targets or not (texts and targets)]
     if sentences := _sentences({name: columns[name] for name in asked}):
         for name in sentences:
-            _refuse_written_lists(name, columns[name], path)
+            refuse_written_lists(name, columns[name], path)
         return _tagged(sentences, targets)
     if by := _long_table(columns, texts, path):
         words, sentence = by
         rest = {name: values for name, values in columns.items() if name not in (words, sentence)}
         tags = {
-            name: [[str(value)] for value in values] for name, values in rest.items() if _kind(values, name) == "label"
+            name: [[str(value)] for value in values]
+            for name, values in rest.items()
+            if kind_of(values, name) == "label"
         }
         if not {*targets} <= {*tags} or not tags:
             raise UserError(f"{path}: has one word a row, and no column of tags beside '{words}' and '{sentence}'")
@@ -462,7 +333,7 @@ def _of_words(columns: dict[Name, list], path: str, texts: list[Name], targets: 
 
 def _long_table(columns: dict[Name, list], texts: list[Name], path: str) -> tuple[Name, Name] | None:
     """Return the column of words and the one that numbers sentences, where each row is a word."""
-    words = next((name for name in columns if _is_named(name, WORDS) and (not texts or name in texts)), None)
+    words = next((name for name in columns if is_named(name, WORDS) and (not texts or name in texts)), None)
     if words is None or not all(isinstance(value, str) for value in columns[words]):
         return None
     if sum(len(value.split()) > 1 for value in columns[words]) > len(columns[words]) / 20:
@@ -476,7 +347,7 @@ def _long_table(columns: dict[Name, list], texts: list[Name], path: str) -> tupl
 
 def _of_offsets(columns: dict[Name, list], texts: list[Name], target: Name) -> Roles | None:
     """Return the roles of a text with spans by their first character and end; None where the target holds no such."""
-    if len(texts) != 1 or _kind(columns[target], target) != "spans":
+    if len(texts) != 1 or kind_of(columns[target], target) != "spans":
         return None
     kinds = sorted({bounds[2] for row in columns[target] for span in row or [] if (bounds := bounds_of(span))})
     values = sorted([f"{mark}-{kind}" for kind in kinds for mark in "BI"] + ["O"])
@@ -513,7 +384,7 @@ def _tagged(lists: dict[Name, list[list]], targets: list[Name], sentences: bool 
     schemes = {name: scheme_of(tags[name]) for name in others}
     spans = [name for name in others if schemes[name][0]]
     named = [name for name in others if name in targets]
-    target = (named or spans or [name for name in others if _has_word(name, LABELS)] or others)[-1]
+    target = (named or spans or [name for name in others if has_word(name, LABELS)] or others)[-1]
     rest = ", ".join(str(name) for name in others if name != target)
     scheme, rename = schemes[target]
     found = {rename.get(tag, tag) for tag in tags[target]}
