@@ -1,6 +1,5 @@
 """The embedded corpora: same bytes everywhere, balanced, hard for bags of words, and right by an independent check."""
 
-import hashlib
 import re
 
 import numpy as np
@@ -10,7 +9,9 @@ from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from test_real_data import prepare_entry
 from thaw.core.errors import UserError
+from thaw.data.corpus import joint_groups
 from thaw.data.grammar import CORPORA, acceptability, similarity_pairs, write
 from thaw.data.grammar import morphology as lists
 from thaw.data.grammar.assemble_corpus import part
@@ -28,12 +29,6 @@ BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "paraphrase": 0.62, "similar
 every_corpus = pytest.mark.parametrize("name", CORPORA)
 
 
-def checksum(frames: dict) -> str:
-    """Return the sha256 of all splits of a corpus as JSON lines."""
-    text = "".join(split + frame.to_json(orient="records", lines=True) for split, frame in frames.items())
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def texts(frame) -> list[tuple[str, ...]]:
     """Return each example's sentences in lower case, the words of a tagged one joined."""
     columns = [column for column in ("sentence", "words", "sentence_a", "sentence_b") if column in frame]
@@ -43,7 +38,7 @@ def texts(frame) -> list[tuple[str, ...]]:
 
 @every_corpus
 def test_the_same_bytes_at_each_call(name):
-    assert checksum(write(name)) == checksum(FRAMES[name])
+    assert [frame.to_json() for frame in write(name).values()] == [one.to_json() for one in FRAMES[name].values()]
 
 
 def test_an_unknown_corpus_is_a_clear_error():
@@ -66,6 +61,18 @@ def test_nothing_occurs_twice(name):
     assert not train & validation and not train & test and not validation & test
 
 
+@pytest.mark.parametrize("name", [*LABELS, "entities"])
+def test_twins_are_one_group_and_groups_share_no_sentence(name, catalogue, tmp_path):
+    corpus = prepare_entry(name, catalogue.get("corpora", name, "test"), tmp_path, tmp_path / name)
+    labels = 3 if name == "entities" else 2
+    groups = joint_groups(corpus, {split: np.arange(corpus.size(split)) for split in ("train", "validation")})
+    assert (groups.reshape(-1, labels) == groups[::labels, None]).all(), "a family is written row after row"
+    assert 0 <= len(groups) // labels - len(set(groups)) <= 1, "two families of paraphrase share a sentence"
+    rows = [row for split in ("train", "validation") for row in texts(corpus.frame(split))]
+    owners = {(text, group) for row, group in zip(rows, groups, strict=True) for text in row}
+    assert len({text for text, _ in owners}) == len(owners)
+
+
 @every_corpus
 def test_test_has_words_of_its_own(name):
     train, validation, test = (
@@ -77,14 +84,7 @@ def test_test_has_words_of_its_own(name):
 
 
 def test_parts_of_a_word_list():
-    word_lists = [
-        lists.PEOPLE,
-        lists.ACTS,
-        lists.PLACES,
-        lists.TRAITS,
-        acceptability.RESTS,
-    ]
-    for entries in word_lists:
+    for entries in (lists.PEOPLE, lists.ACTS, lists.PLACES, lists.TRAITS, acceptability.RESTS):
         train, test = set(part(entries, "train")), set(part(entries, "test"))
         assert len(set(entries)) == len(entries)
         assert train | test == set(entries) and train - test and test - train and train & test

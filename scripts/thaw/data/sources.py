@@ -161,6 +161,8 @@ def _load_synthetic(corpus: CorpusConfig) -> dict[str, RowsTable]:
     tables = {}
     for split, frame in grammar.write(corpus.synthetic).items():
         columns = {column: frame[column].tolist() for column in wanted_columns(corpus, None)}
+        if corpus.group_by in frame:
+            columns[corpus.group_by] = frame[corpus.group_by].tolist()
         tables[split] = RowsTable(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
     return tables
 

@@ -1,10 +1,13 @@
 """From families to frames: draw families of examples until each split is full, without a repeated sentence.
 
 A corpus module has a SEED and `family(sampler) -> list[dict]`: a few examples that differ as little as possible while
-their labels differ, so that labels are balanced and single words say little. A family never leaves its split.
+their labels differ, so that labels are balanced and single words say little. A family never leaves its split. The
+column `family` names it, since a row whose twin was fitted is not unseen. Families that share a sentence are one.
 """
 
 import random
+
+from thaw.data.carving import components, normalise
 
 
 def part(words: list, split: str) -> list:
@@ -48,12 +51,6 @@ ROWS = {"train": 1008, "validation": 300, "test": 504}
 TEXTS = ("sentence", "sentence_a", "sentence_b", "words")
 
 
-def sentences(example: dict) -> list[str]:
-    """Return the texts of an example in lower case, words joined: what counts as the same sentence."""
-    texts = (example[column] for column in TEXTS if column in example)
-    return [(text if isinstance(text, str) else " ".join(text)).lower() for text in texts]
-
-
 def frames(corpus) -> dict:
     """Return split -> pandas frame of a corpus module; no example occurs twice, no sentence in two splits."""
     import pandas
@@ -63,16 +60,17 @@ def frames(corpus) -> dict:
     written: set[tuple] = set()
     result = {}
     for split, size in ROWS.items():
-        sampler, rows = SentenceSampler(rng, split), []
+        sampler, rows, texts = SentenceSampler(rng, split), [], []
         while len(rows) < size:
             family = corpus.family(sampler)
-            keys = [tuple(sentences(example)) for example in family]
+            keys = [tuple(normalise(example[name]) for name in TEXTS if name in example) for example in family]
             strange = any(split_of.get(text, split) != split for key in keys for text in key)
             repeated = len(set(keys)) < len(keys) or any(len(set(key)) < len(key) for key in keys)
             if strange or repeated or written.intersection(keys) or len(rows) + len(family) > size:
                 continue
             written.update(keys)
             split_of.update((text, split) for key in keys for text in key)
+            texts += [[f" {len(rows)}", *key] for key in keys]  # no sentence begins with a blank
             rows.extend(family)
-        result[split] = pandas.DataFrame(rows)
+        result[split] = pandas.DataFrame(rows).assign(family=components(texts))
     return result
