@@ -142,7 +142,7 @@ def test_a_run_is_snakemakes_with_its_options_and_its_exit_code(own):
 def test_a_mistake_in_the_file_is_one_sentence_alone(own):
     done = own("wrong.yaml", "--dry-run")
     *before, last = done.stderr.strip().splitlines()
-    assert done.returncode == 1 and last == "error: wrong.yaml:23: sedes: unknown key; did you mean 'seeds'?"
+    assert done.returncode == 1 and last == "error: wrong.yaml:24: sedes: unknown key; did you mean 'seeds'?"
     assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
 
 

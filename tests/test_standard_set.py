@@ -15,7 +15,7 @@ from thaw.schema.entry import spec_of
 TEXTS = {"linear_probe", "linear_probe_all_layers", "lora", "top_k", "full"}
 PAIRS = {"lora_separate", "top_k_separate", "full_separate"}
 SHOWN = {
-    "config/config.yaml": TEXTS,
+    "config/config.yaml": TEXTS | {"top_k_separate"},
     "config/experiments/first.yaml": TEXTS | PAIRS,
     "config/experiments/grid.yaml": TEXTS - {"lora"},  # of which the recorded runs are
     "draft of texts": TEXTS,
