@@ -16,9 +16,9 @@ from test_progress import WAYS
 from thaw.encoders import dropout
 from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch
-from thaw.heads import linear, pooling, recurrent
+from thaw.heads import bilstm, linear, pooling
 from thaw.heads.base import IGNORED, Head
-from thaw.heads.chain import LinearChainCrf
+from thaw.heads.crf import LinearChainCrf
 from thaw.papers import sim_transformer
 from thaw.schema.head import HeadConfig as Entry
 from thaw.training import batched_heads, head_vectors
@@ -83,7 +83,7 @@ def lengths_counted_on_the_cpu(plant):
         last = ((places * mask).amax(1).clamp(min=1) - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1] // 2)
         return states.chunk(2, -1)[0].gather(1, last).squeeze(1), states.chunk(2, -1)[1][:, 0]
 
-    plant(recurrent.PackedBiLstm, "whole", whole)
+    plant(bilstm.PackedBiLstm, "whole", whole)
 
 
 def transitions_that_no_module_owns(plant):

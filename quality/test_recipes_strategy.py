@@ -30,7 +30,7 @@ KEY = {
 }
 TRIED_KEY = """
 from torch import nn
-from thaw.adaptation.param_groups import groups
+from thaw.adaptation.optimizers import groups
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.keys import stated
 from thaw.schema.phases import PhaseConfig

@@ -5,7 +5,7 @@ A step's code is its module and all that it imports within the package, directly
 code, the messages of errors, and the modules of SAYING. What matters of settings and declarations is in a step's spec,
 and tests/defaults.json holds the defaults, which specs leave out.
 
-A declaration (thaw.declarations) names the code of each kind, as "thaw.heads.mlp:MlpHead". That belongs to the modules
+A declaration (thaw.declarations) names the code of each kind, as "thaw.heads.crf:CrfHead". That belongs to the modules
 that load it, by `kind.load()`, and not to the many that read what a declaration says. A declaration that has Thaw's own
 plug-ins among its kinds, `plugins.shipped("HEADS")`, names what their files name.
 """

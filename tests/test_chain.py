@@ -8,7 +8,7 @@ from torchcrf import CRF
 
 from thaw.features.batch import Batch
 from thaw.heads.base import IGNORED, NO_TAG
-from thaw.heads.chain import LinearChainCrf
+from thaw.heads.crf import LinearChainCrf
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 

@@ -63,7 +63,7 @@ def test_of_a_head_of_label_sets_each_label_is_compared_by_itself():
     taught = SimpleNamespace(logits_of=lambda rows, batch: teacher)
     distil = DistilConfig.model_validate({"logits": {"temperature": 2}})
     objective = Distilled(None, distil, taught, {}, width=4, seed=1)
-    found = objective._logit_distance(head, student, [0], None)
+    found = objective._of_logits(objective.distil.logits, head, student, [0], None)
     ours, theirs = (logits / 2 for logits in (student, teacher))
     shares = theirs.sigmoid()
     entropies = [functional.binary_cross_entropy_with_logits(one, shares) for one in (ours, theirs)]

@@ -6,9 +6,10 @@ import torch
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.linear_model import MultiTaskLasso
 
-from thaw.heads import feature_selection
 from thaw.heads.convex import Scale
-from thaw.heads.feature_selection import cluster_representatives, group_lasso, most_relevant
+from thaw.papers import feature_selection
+from thaw.papers.feature_selection import cluster_representatives, group_lasso
+from thaw.training.head_candidates import most_relevant
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from test_pooled import CONCAT, LAYERS, spec_of
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
-from thaw.heads import convex, feature_selection
+from thaw.heads import convex
 from thaw.heads.convex import Solution
+from thaw.papers import feature_selection
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
 from thaw.schema.phases import PhaseConfig

@@ -55,7 +55,7 @@ READ_BY_PLANNING = {"core", "declarations", "schema"}
 PLANNING_KNOWS = {
     "thaw.adaptation.selectors",
     "thaw.adaptation.stages",
-    "thaw.data.scored_labels",
+    "thaw.data.edges",
     "thaw.data.sources",
     "thaw.encoders.weight_sources",
 }
@@ -413,7 +413,7 @@ def test_code_of_each_step_is_signed_off(step):
 
 
 def test_what_a_declaration_loads_is_code_of_the_step_that_loads_it():
-    heads = {"thaw.heads.mlp", "thaw.papers.bcn", "thaw.papers.pairs"}
+    heads = {"thaw.heads.linear", "thaw.papers.bcn", "thaw.papers.pairs"}
     assert heads <= set(closure("thaw.steps.train")) and not heads & set(closure("thaw.steps.prepare"))
     assert "thaw.declarations.heads" in closure("thaw.planning.plan")
 

@@ -14,7 +14,7 @@ from test_layers import layers_of, with_head
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.heads.layer_mixing import combination
+from thaw.heads.combination import combination
 from thaw.training.checkpoints import Start
 from tiny import tiny_encoder
 from tiny_corpus import small_berts

@@ -14,7 +14,7 @@ from test_pairs_plan import job
 from test_plan import planned
 from test_training import OnTheFly
 from thaw.encoders.parity import MARKER
-from thaw.heads.layer_mixing import combination
+from thaw.heads.combination import combination
 from thaw.heads.registry import build
 from thaw.outputs.frame.collection import selected
 from thaw.planning.config_files import read_config

@@ -28,7 +28,7 @@ from thaw.exporting.finished_run import open_run
 from thaw.exporting.formats import write
 from thaw.heads import convex
 from thaw.heads.convex import Scale
-from thaw.heads.feature_selection import group_lasso
+from thaw.papers.feature_selection import group_lasso
 from thaw.schema.corpora import CorpusConfig, HubConfig
 from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
 

@@ -8,8 +8,17 @@ from test_pretraining import pretrained
 from thaw.encoders.loading import find_next_sentence, load_pooler
 from thaw.encoders.masked_model import MaskedModel
 from thaw.features.batch import Batch
-from thaw.training.masking import MaskingVocabulary, masked
-from thaw.training.next_sentence import ANOTHER, FOLLOWS, NEITHER, NextSentence, PairedBatch, SpecialTokenIds, paired
+from thaw.training.masking import (
+    ANOTHER,
+    FOLLOWS,
+    NEITHER,
+    MaskingVocabulary,
+    NextSentence,
+    PairedBatch,
+    SpecialTokenIds,
+    masked,
+    paired,
+)
 from thaw.training.objectives import MaskedAndNextSentence, MaskedLanguageModel
 from tiny import tiny_encoder
 from tiny_corpus import Bench, tiny_corpus

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import LayerNorm, Linear
 
-from thaw.adaptation.param_groups import groups, peak
+from thaw.adaptation.optimizers import groups, peak
 from thaw.adaptation.schedules import constant, cosine, linear, lr_factor, slanted_triangular
 from thaw.schema.phases import PhaseConfig
 

@@ -200,7 +200,7 @@ def test_pairs_that_are_read_apart_by_hand(tmp_path):
     assert batch.input_ids.tolist() == [[8, 9, 9], [1, 9, 9], [1, 2, 3], [4, 9, 9]]
     assert batch.mask.tolist() == [[True, False, False]] * 2 + [[True] * 3, [True, False, False]]
     assert batch.texts.tolist() == [[1, 0, 0], [2, 0, 0], [1, 0, 1], [2, 0, 0]] and batch.texts.dtype == torch.int8
-    assert batch.rows.tolist() == [1, 0] and batch.type_ids is None and batch.first_pieces is None
+    assert batch.rows.tolist() == [1, 0] and batch.type_ids is None and batch.first_pieces.shape == (2, 0)
 
 
 def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
@@ -212,7 +212,9 @@ def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
         and store.sizes("train").tolist() == [3, 5]
         and store.lengths("train").dtype == np.int64
     )
-    assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch("train", [1]).first_pieces is None
+    assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch(
+        "train", [1]
+    ).first_pieces.shape == (1, 0)
     assert store.vocabulary()[-1] == 99 and (np.diff(store.vocabulary()) > 0).all()
     with pytest.raises(ValueError, match=r"a batch of shape \(1, 5\) for rows of shape \(1, 3\)"):
         store.states(2, "train").gather([0], store.batch("train", [1]))

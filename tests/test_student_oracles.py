@@ -14,9 +14,8 @@ from torch.nn import functional
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.training.distilled import Distilled
-from thaw.training.live_teacher import LiveTeacher
 from thaw.training.task_model import BatchLoader
-from thaw.training.taught import TeacherOutputs
+from thaw.training.taught import LiveTeacher, TeacherOutputs
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus

@@ -13,7 +13,7 @@ from thaw.schema.experiment import RUN_BASELINES
 
 # Used in a way that no import shows, with the reason.
 ALLOWED = {
-    r"thaw\.data\.grammar\.\w+\.(SEED|family)": "assemble_corpus takes a module of a corpus as an argument",
+    r"thaw\.data\.grammar\.\w+\.(SEED|family)": "grammar takes a module of a corpus as an argument",
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
     r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
     r"thaw\.papers\.\w+\.[A-Z]+S": "what thaw.core.plugins.shipped looks for",
@@ -51,7 +51,7 @@ class Uses(ast.NodeVisitor):
             self.names.add((self.module, node.id))
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Note what a declaration names, as thaw.heads.mlp:MlpHead."""
+        """Note what a declaration names, as thaw.heads.linear:MlpHead."""
         if isinstance(node.value, str) and SOURCE.fullmatch(node.value):
             self.names.add(tuple(node.value.split(":")))
 

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from test_stages import plan
-from thaw.adaptation.rounds import Round, lengths, rounds
-from thaw.adaptation.stages import epochs_of, stages_of
+from thaw.adaptation.stages import Round, epochs_of, lengths, rounds, stages_of
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.processes import Processes

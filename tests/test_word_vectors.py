@@ -7,7 +7,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
-from thaw.encoders.vector_files import assemble, read_vectors
+from thaw.encoders.word_vectors import assemble, read_vectors
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.encoder import EncoderConfig as Entry

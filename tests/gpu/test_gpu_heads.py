@@ -15,8 +15,8 @@ from test_convex import objective, problem, standardised
 from test_device_heads import KINDS, ROWS, quick, ready, trained_on, update
 from thaw.adaptation.optimizers import optimizer
 from thaw.encoders.dropout import noise
+from thaw.heads.bilstm import PackedBiLstm
 from thaw.heads.convex import fit_classes, fit_scores
-from thaw.heads.recurrent import PackedBiLstm
 from thaw.schema.head import HeadConfig
 from thaw.training.batched_heads import BatchedDropout, BatchedLayers
 

@@ -1,9 +1,13 @@
-"""Optimizers: AdamW of torch, and Adam as the first BERT code had it."""
+"""Optimizers: AdamW of torch, and Adam as the first BERT code had it; which rate and decay each parameter has."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
+from torch.nn import Parameter
+
+from thaw.adaptation.selectors import block, renumbered
+from thaw.schema.phases import PhaseConfig
 
 BETAS = (0.9, 0.999)  # of torch's own AdamW, and the default of a phase
 
@@ -20,7 +24,7 @@ class BertAdam(torch.optim.Optimizer):
         super().__init__(groups, {"betas": betas, "eps": 1e-6})
 
     @torch.no_grad()
-    def step(self, closure=None) -> None:
+    def step(self, closure=None) -> None:  # type: ignore[override]
         """Make one update of all parameters that have a gradient."""
         for group in self.param_groups:
             for parameters in together([p for p in group["params"] if p.grad is not None]):
@@ -39,7 +43,6 @@ class BertAdam(torch.optim.Optimizer):
         torch._foreach_addcdiv_(parameters, means, roots, value=-group["lr"])
 
     def _means(self, parameters: list) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Return the running means of some parameters' gradients and of their squares."""
         states = [self.state[parameter] for parameter in parameters]
         for parameter, state in zip(parameters, states, strict=True):
             if not state:
@@ -79,3 +82,47 @@ def _uncompiled() -> None:
     for method in vars(torch.optim.Optimizer).values():
         if hasattr(method, "__wrapped__"):
             setattr(method.__wrapped__, "__dynamo_disable", method.__wrapped__)  # noqa: B010
+
+
+PROJECTION = "projection"  # the component of learned projections towards a teacher, which have the head's rate
+
+
+def groups(
+    components: dict[str, Iterable[tuple[str, Parameter]]],
+    phase: PhaseConfig,
+    layers: int,
+    kept: list[int] | None = None,
+) -> list[dict]:
+    """Return groups for the optimizer: one for each component's matrices, one for its biases and norms.
+
+    Args: the trained components by name ("head", "embeddings", "layer.1", "layer.1:bias", ...) with their named
+    parameters; the phase; the number of layers L below the head; those that are kept, None for all. Each group
+    has `params`, its `component`, `lr` and `peak` (see `peak`), and `weight_decay`: none on parameters of one
+    dimension, that is, on biases and norms.
+    """
+    by_component: dict[tuple[str, float], list[Parameter]] = {}
+    for component, parameters in components.items():
+        for _, parameter in parameters:
+            decay = phase.weight_decay if parameter.ndim > 1 else 0.0
+            by_component.setdefault((component, decay), []).append(parameter)
+    return [
+        {"params": parameters, "component": component, "weight_decay": decay}
+        | dict.fromkeys(("lr", "peak"), peak(renumbered(component, kept) if kept else component, phase, layers))
+        for (component, decay), parameters in by_component.items()
+    ]
+
+
+def peak(component: str, phase: PhaseConfig, layers: int) -> float:
+    """Return the peak rate of a component.
+
+    The head has its own, where the phase gives one. The top layer has `rate`, and each layer below it that of the layer
+    above times `layer_decay`: 1 / 2.6 is the rule of Howard and Ruder 2018 (section 3.1). The embeddings are the layer
+    below layer 1. `layer_rates` lists the rates one by one, from the top; its last one holds for all further layers.
+    """
+    place = block(component)
+    if place in ("head", PROJECTION):
+        return phase.head_rate or phase.one_rate
+    above = layers - (0 if place == "embeddings" else int(place.removeprefix("layer.")))
+    if phase.layer_rates:
+        return phase.layer_rates[min(above, len(phase.layer_rates) - 1)]
+    return phase.one_rate * phase.layer_decay**above

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -83,9 +84,10 @@ class BottleneckAdapter(nn.Module):
         super().__init__()
         self.base_layer = base
         self.adapter = nn.ModuleDict({"down": nn.Linear(width, size), "up": nn.Linear(size, width)})
-        for matrix in self.adapter.values():
-            nn.init.trunc_normal_(matrix.weight, std=std, a=-2 * std, b=2 * std)
-            nn.init.zeros_(matrix.bias)
+        for matrix in self.adapter.children():
+            weight, bias = matrix.parameters()
+            nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+            nn.init.zeros_(bias)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Return the adapted output [B, T, d]."""
@@ -130,7 +132,6 @@ def merge(model: nn.Module) -> None:
 
 
 def _targets(sublayers: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
-    """Return the paths in a layer of the matrices that get an insert."""
     if entry.kind == "adapters":
         paths = [sublayers.output, sublayers.outer]
     elif entry.kind == "ia3":
@@ -140,14 +141,14 @@ def _targets(sublayers: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
     else:
         chosen = ("attention", "feed_forward") if entry.targets == "all" else (entry.targets,)
         paths = [path for part in chosen for path in getattr(sublayers, part)]
-    if None in paths or not paths:
+    found = [path for path in paths if path is not None]
+    if len(found) < len(paths) or not paths:
         other = ", or targets: attention" if entry.kind == "lora" else ""
         raise UserError(f"insert: {entry.kind}: {kind} has no separate matrices for it; choose another insert{other}")
-    return paths
+    return found
 
 
-def _dropout_after(model: nn.Module, path: str) -> str:
-    """Return the path of the dropout that follows a matrix; UserError where it is not known to, as it is in BERT."""
+def _dropout_after(model: Any, path: str) -> str:
     owner, _, name = path.rpartition(".")
     if name != "dense" or not isinstance(getattr(model.get_submodule(owner), "dropout", None), nn.Dropout):
         raise UserError(
@@ -162,7 +163,7 @@ def _inject(model: nn.Module, entry: InsertConfig, paths: list[str], outer: list
 
     transposed = any(type(model.get_submodule(path)).__name__ == "Conv1D" for path in paths)
     if entry.kind == "lora":
-        config = LoraConfig(r=entry.rank, lora_alpha=entry.alpha, target_modules=paths, fan_in_fan_out=transposed)
+        config: Any = LoraConfig(r=entry.rank, lora_alpha=entry.alpha, target_modules=paths, fan_in_fan_out=transposed)
     else:
         config = IA3Config(target_modules=paths, feedforward_modules=outer, fan_in_fan_out=transposed)
     inject_adapter_in_model(config, model)

@@ -83,7 +83,6 @@ def part(component: str) -> str:
 
 
 def _selected(word, layers: int, variables: dict[str, int]) -> list[str]:
-    """Return the components of one item of `train:`."""
     if isinstance(word, str):
         return _resolved(word, [], layers)
     only, named = word.get("only"), [(key, value) for key, value in word.items() if key != "only"]
@@ -100,7 +99,6 @@ def _selected(word, layers: int, variables: dict[str, int]) -> list[str]:
 
 
 def _resolved(name: str, arguments: list, layers: int) -> list[str]:
-    """Return the components that a selector names; anything but a list of components is a UserError."""
     selected = _named(name, arguments)(layers, *arguments)
     blocks = ["head", "embeddings", *top(layers, layers)]
     wrong = [c for c in selected if not _exists(c, blocks)] if isinstance(selected, list) else [selected]
@@ -113,7 +111,6 @@ def _resolved(name: str, arguments: list, layers: int) -> list[str]:
 
 
 def _exists(component, blocks: list[str]) -> bool:
-    """Return whether something is a component of an encoder with these blocks."""
     if not isinstance(component, str) or block(component) not in blocks:
         return False
     if ":" not in component:
@@ -137,7 +134,6 @@ def _part(only) -> str:
 
 
 def _named(name: str, arguments: list):
-    """Return the selector of a name, Thaw's or an own one; one that takes other arguments is a UserError."""
     if not plugins.is_plugin(name) and name not in SELECTORS:
         known = f"there are {', '.join(SELECTORS)}; {{top: 2}} trains the last two layers"
         raise UserError(f"unknown selector '{name}'; {known}")
@@ -151,7 +147,6 @@ def _named(name: str, arguments: list):
 
 
 def _number(argument, selector: str, variables: dict[str, int]) -> int:
-    """Return a selector's argument: a number, or the value of the sweep's variable."""
     if isinstance(argument, str) and argument not in variables:
         raise UserError(f"{selector}: {argument} is neither a number nor a variable of sweep:")
     return variables.get(argument, argument)

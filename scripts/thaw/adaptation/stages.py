@@ -1,9 +1,11 @@
 """How a phase is carried out: thawing one by one makes several phases of it, gradual unfreezing gives it stages.
 
-A stage is a part of a phase in which the same components train. No torch here: the plan needs to know the stages.
+A stage is a part of a phase in which the same components train; its rounds are the parts of it that end where the
+phase may be evaluated. No torch here: the plan needs to know both.
 """
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 from thaw.adaptation.selectors import block, boundary, top
 from thaw.core.boundaries import resume_plan
@@ -91,10 +93,10 @@ def phases_to_spec(
         entries = []
         for stage in stages(phase, chosen):
             below = boundary(stage["components"], layers)
-            lowest = None if None in (below, lowest) else min(below, lowest)
+            lowest = None if below is None or lowest is None else min(below, lowest)
             start = resume_plan(stored, None if phase.frozen_dropout else lowest, read)
             entries.append(stage | ({"boundary": read[-1], "vectors": vectors} if vectors else start))
-        unsaid = {"train": True, "one_by_one": True, "insert": {"top"}}
+        unsaid: Any = {"train": True, "one_by_one": True, "insert": {"top"}}
         settings = phase.model_dump(mode="json", exclude_defaults=True, exclude=unsaid)
         specs.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
     return specs
@@ -103,3 +105,35 @@ def phases_to_spec(
 def _blocks(chosen: list[str]) -> list[str]:
     """Return the blocks of some components, each once, in their order."""
     return list(dict.fromkeys(map(block, chosen)))
+
+
+ROUNDS = 10  # of a phase with `updates` that does not say how often it is evaluated
+
+
+class Round(NamedTuple):
+    """A part of a phase: its updates, and whether it ends where the phase is evaluated."""
+
+    updates: int
+    judged: bool = True
+
+
+def rounds(phase: PhaseConfig, stages: list[dict], per_epoch: int) -> list[list[Round]]:
+    """Return the rounds of each stage of a phase.
+
+    A round is an epoch. Of a phase with `updates` it is one of `judge` parts, equal but for rounding; a stage that ends
+    within a part cuts it in two, and the first of them is not evaluated. Args: the phase; its stages, as
+    `stages_of` gives them; the updates of an epoch.
+    """
+    if phase.updates is None:
+        return [[Round(per_epoch)] * stage["epochs"] for stage in stages]
+    count = phase.judge or min(ROUNDS, phase.updates)
+    points = {round(phase.updates * part / count) for part in range(1, count + 1)}
+    ends = [0, *accumulate(stage["updates"] for stage in stages)]
+    cuts = sorted(points | set(ends))
+    parts = [(end, Round(end - start, end in points)) for start, end in pairwise(cuts)]
+    return [[part for end, part in parts if first < end <= last] for first, last in pairwise(ends)]
+
+
+def lengths(every: list[list[Round]]) -> list[int]:
+    """Return the updates of each stage."""
+    return [sum(part.updates for part in stage) for stage in every]

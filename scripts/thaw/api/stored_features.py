@@ -129,7 +129,7 @@ class StoredStates:
         Raises UserError where the corpus has texts and no words.
         """
         pieces = self._store.batch(self._split, [range(len(self))[row]]).first_pieces
-        if pieces is None:
+        if not self._store.card["words"]:
             raise UserError(f"{self._store.folder} has texts, not words; take states[{row}]")
         first = pieces[0].numpy()
         vectors = self[row][np.maximum(first, 0)]

@@ -68,7 +68,8 @@ def components(rows: list[list[str]]) -> list[int]:
 
 def _holders(texts: list[str]) -> list[str]:
     """Return for each text [N] the longest text that contains its words in a row; itself where there is none."""
-    holder, known = {}, set(texts)
+    holder: dict[str, str] = {}
+    known = set(texts)
     for whole in sorted(known, key=lambda text: (-len(text.split()), text)):
         if whole in holder:
             continue

@@ -1,6 +1,7 @@
 """A prepared corpus: its card, its splits as frames, its targets as numbers, its subsets of training rows."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,10 @@ class Corpus:
         self.texts: list[str] = self.card.get("texts", [])
         self.words: str | None = self.card.get("words")
         self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
-        self._frames, self._columns, self._reserved, self._targets = {}, {}, {}, {}
+        self._frames: dict[str, Any] = {}
+        self._columns: dict[tuple[str, str], Any] = {}
+        self._reserved: dict[int, np.ndarray] = {}
+        self._targets: dict[tuple[str, str], Any] = {}
         self.divisions: dict[tuple, dict[str, np.ndarray]] = {}  # by target and subset, what `_divided` returns
 
     def frame(self, split: str):
@@ -97,7 +101,7 @@ class Corpus:
         """Return the ordered label names of a target of labels, sets of labels or tags; none for scores and answers."""
         return self.card["labels"].get(target, [])
 
-    def targets(self, task: dict, split: str) -> np.ndarray | list[list[int]]:
+    def targets(self, task: dict, split: str) -> Any:
         """Return a task's targets: class indices int64 [N], scores float64 [N], or N lists of tag indices or of edges.
 
         Sets of labels are an array [N, C] of 0 and 1.
@@ -110,7 +114,7 @@ class Corpus:
             self._targets[key] = _read_only(self._encoded(*key))
         return self._targets[key]
 
-    def _encoded(self, target: str, split: str) -> np.ndarray | list[list[int]]:
+    def _encoded(self, target: str, split: str) -> np.ndarray | list:
         column, kind = self.column(split, target), self.card["targets"][target]
         if kind == "score":
             return column.to_numpy(np.float64)
@@ -171,8 +175,8 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
     if split == RESERVED and entry.reserved:
         rows = corpus.reserved(entry.reserved)
     else:
-        rows = _divided(corpus, task, entry).get(split) if split in PARTS_OF_TRAIN else None
-    rows = np.arange(corpus.size(split)) if rows is None else rows
+        parts = _divided(corpus, task, entry) if split in PARTS_OF_TRAIN else {}
+        rows = parts[split] if split in parts else np.arange(corpus.size(split))
     if entry.scored is None:
         return rows
     order = np.random.default_rng(derive_seed(entry.draw, f"scored/{split}")).permutation(len(rows))
@@ -186,7 +190,8 @@ def joint_groups(corpus: Corpus, rows: dict[str, np.ndarray]) -> np.ndarray:
     are documents, or single rows, and each split has its own.
     """
     names = [corpus.words] if corpus.words else corpus.texts
-    named, owners = [], {}
+    named = []
+    owners: dict[tuple[str, str], set[int]] = {}
     for split, chosen in rows.items():
         stored = stored_split(split, corpus.card["splits"])
         origin = corpus.card["splits"][stored].get("carved_from") or stored  # carved rows keep the groups of train
@@ -227,7 +232,6 @@ def _divide(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.nd
 
 
 def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
-    """Return the rows that a subset draws from train, ascending, those of `held_out` among them."""
     order = _draw(corpus, task, subset)
     if subset.rows is not None and subset.rows > len(order):
         total = corpus.size("train")
@@ -254,7 +258,7 @@ def _strata(corpus: Corpus, task: dict) -> np.ndarray:
     return np.zeros(corpus.size("train"), dtype=np.int64)
 
 
-def _read_only(values: np.ndarray | list) -> np.ndarray | list:
+def _read_only(values: Any) -> Any:
     """Return an array into which nobody can write any more; a list as it is."""
     if isinstance(values, np.ndarray):
         values.setflags(write=False)

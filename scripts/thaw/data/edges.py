@@ -6,6 +6,7 @@ They are written as in jiant's data for edge probing (Tenney et al. 2019; https:
 "labels"}, with -1 for both ends of a second span that is not there.
 """
 
+from thaw.core.errors import UserError, suggestion
 from thaw.data.rows_table import RowsTable
 
 ARCS = "arcs"  # the column with the edges of a dependency tree
@@ -37,7 +38,7 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
             span = edge.get(name)
             if name == "span2" and span is None:
                 span = NONE
-            elif not _is_span(span):
+            elif not isinstance(span, list) or len(span) != 2 or not all(type(end) is int for end in span):
                 example = '{"span1": [0, 2], "label": "NP"} is one'
                 raise table.mistake(row, column, f"edge {number}: {name} is {span!r:.40}; {example}")
             ends += span
@@ -49,11 +50,6 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
             )
         canonical.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
     return canonical
-
-
-def _is_span(span) -> bool:
-    """Return whether a span is two whole numbers."""
-    return isinstance(span, list) and len(span) == 2 and all(type(end) is int for end in span)
 
 
 def check_within(edges: list[dict], words: list[str], table: RowsTable, row: int, column: str) -> None:
@@ -81,3 +77,26 @@ def labels_of(value) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [label for item in value for label in (item["labels"] if isinstance(item, dict) else [item])]
+
+
+ANY = "*"  # at the end of a name: the labels that begin with it
+
+
+def scored_labels(labels: list[str], unscored: list[str], place: str) -> list[int]:
+    """Return the positions of the labels that the score counts.
+
+    Args: the labels of a corpus; the names that a task leaves out, R-* for all labels that begin with R-; place of the
+    key, for messages. Raises UserError for a name that no label has, and where no label is left.
+    """
+    for name in unscored:
+        if not any(_is_named(label, name) for label in labels):
+            what = f"label begins with {name.removesuffix(ANY)!r}" if name.endswith(ANY) else f"label is {name!r}"
+            raise UserError(f"{place}: no {what}{suggestion(name, labels, 'the card.json of the dataset has all')}")
+    counted = [number for number, label in enumerate(labels) if not any(_is_named(label, name) for name in unscored)]
+    if not counted:
+        raise UserError(f"{place}: no label is left to score; leave out fewer of {', '.join(labels)}")
+    return counted
+
+
+def _is_named(label: str, name: str) -> bool:
+    return label.startswith(name.removesuffix(ANY)) if name.endswith(ANY) else label == name

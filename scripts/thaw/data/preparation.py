@@ -58,7 +58,6 @@ def _count(values: list, order: list[str]) -> dict[str, int]:
 
 
 def _lengths(columns: dict[str, list], names: list[str]) -> dict[str, float]:
-    """Return mean, 95th percentile and maximum of the rows' lengths in words."""
     rows = zip(*(columns[name] for name in names), strict=True)
     words = [sum(len(text.split() if isinstance(text, str) else text) for text in texts) for texts in rows]
     return {
@@ -141,7 +140,8 @@ def _join(name: str, split: str, parts: list[str], cleaned: dict[str, Cleaned], 
         raise UserError(
             f"corpora.{name}: join: {split}: there is no split {missing[0]}; there are {', '.join(cleaned)}"
         )
-    taken, rows, columns, before = [cleaned.pop(part) for part in parts], [], {}, 0
+    taken, rows, before = [cleaned.pop(part) for part in parts], [], 0
+    columns: dict[str, list] = {}
     for part, one in zip(parts, taken, strict=True):
         rows += [before + row for row in one.rows]
         columns = {key: columns.get(key, []) + values for key, values in one.columns.items()}
@@ -186,7 +186,6 @@ def _split(name: str, corpus: CorpusConfig, cleaned: dict[str, Cleaned]) -> tupl
 
 
 def _classes(corpus: CorpusConfig, columns: dict[str, list]) -> np.ndarray:
-    """Return a class number for each row by the first label target; zeros where there is none."""
     target = next((column for column, kind in corpus.targets.items() if kind == "label"), None)
     if target is None:
         return np.zeros(len(columns["row"]), dtype=np.int64)

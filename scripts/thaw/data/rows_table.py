@@ -65,7 +65,7 @@ def join(values: dict[str, list], columns: dict[str, str | int | list], indicato
 
     Args: indicators, which of ours become {name of their column: its value}, and are no texts.
     """
-    joined = {}
+    joined: dict[str, list] = {}
     for ours, theirs in columns.items():
         if isinstance(theirs, list):
             rows = zip(*(values[f"{ours}, part {n}"] for n in range(1, len(theirs) + 1)), strict=True)

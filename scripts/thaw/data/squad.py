@@ -21,7 +21,7 @@ NEARBY = 15  # characters of the context that an error shows
 SEEN = 10_000  # bytes in which a file names its list of articles
 
 
-def read_squad(path: Path, source: FilesConfig, columns: dict[str, str | int]) -> Iterator[tuple[str, dict]]:
+def read_squad(path: Path, source: FilesConfig, columns: dict) -> Iterator[tuple[str, dict]]:
     """Yield (place in the file, {our column: value}) of the questions. Raises UserError, with the place.
 
     Every question has an id of its own, and answers unless it says is_impossible: true.
@@ -35,7 +35,7 @@ def read_squad(path: Path, source: FilesConfig, columns: dict[str, str | int]) -
         for paragraph in article.parts("paragraphs"):
             context = paragraph.text("context")
             for question in paragraph.parts("qas"):
-                row = {"id": question.text("id"), "title": article.value.get("title"), "context": context}
+                row: dict = {"id": question.text("id"), "title": article.value.get("title"), "context": context}
                 if (first := known.setdefault(row["id"], question.place)) != question.place:
                     raise question.mistake(f"the id {row['id']} is that of {first} too; give every question its own")
                 row |= {"question": question.text("question"), "answers": _answers(question)}
@@ -88,7 +88,6 @@ class JsonObject:
 
 
 def _parsed(path: Path, encoding: str):
-    """Return what a JSON file holds."""
     try:
         with open_bytes(path) as file:
             text = file.read().decode(encoding).removeprefix("\ufeff")
@@ -116,8 +115,7 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
     if isinstance(value, list) and all(isinstance(answer, dict) for answer in value):
         value = {key: [answer.get(key) for answer in value] for key in ("text", "answer_start")}
     texts, starts = (value.get("text"), value.get("answer_start")) if isinstance(value, dict) else (None, None)
-    lists = isinstance(texts, list) and isinstance(starts, list)
-    if not lists or len(texts) != len(starts):
+    if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
         example = '{"text": ["in May"], "answer_start": [17]}'
         raise table.mistake(row, column, f"expected answers as {example}, this is {value!r:.60}")
     for number, (text, start) in enumerate(zip(texts, starts, strict=True), 1):

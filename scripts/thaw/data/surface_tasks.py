@@ -85,7 +85,6 @@ def tense(tree: Tree) -> str | None:
 
 
 def _number(tree: Tree, relation: str) -> str | None:
-    """Return the number of the only noun that hangs on the root by a relation; None where it is no noun."""
     children = tree.below_root(relation)
     if len(children) != 1 or tree.words[children[0]][UPOS] != "NOUN":
         return None
@@ -122,7 +121,6 @@ def shifted(tree: Tree) -> int | None:
 
 
 def _checksum(tree: Tree) -> int:
-    """Return a number that depends on the words of a sentence alone."""
     text = " ".join(word[FORM] for word in tree.words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 

@@ -88,11 +88,11 @@ HEAD_KINDS = {
     "cosine": HeadKind(
         "thaw.heads.linear:CosineHead", PAIR_TYPES, constant_vectors=True, linear=True, compares_texts=True
     ),
-    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, constant_vectors=True, in_print="MLP"),
+    "mlp": HeadKind("thaw.heads.linear:MlpHead", options=MlpOptions, constant_vectors=True, in_print="MLP"),
     "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions, in_print="BiLSTM"),
     "crf": HeadKind("thaw.heads.crf:CrfHead", WORD_TYPES, pools=False, in_print="CRF"),
     "bilstm_crf": HeadKind(
-        "thaw.heads.bilstm_crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False, in_print="BiLSTM-CRF"
+        "thaw.heads.crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False, in_print="BiLSTM-CRF"
     ),
     "start_end": HeadKind(
         "thaw.heads.start_end:StartEndHead", EXTRACTION_TYPES, StartEndOptions, pools=False, in_print="start and end"

@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 class LazyImport:
     """A kind whose code is imported when it is asked for.
 
-    source: module and name, as `thaw.heads.mlp:MlpHead`.
+    source: module and name, as `thaw.heads.linear:MlpHead`.
     """
 
     source: str

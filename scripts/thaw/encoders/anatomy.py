@@ -71,7 +71,6 @@ _known: dict[tuple, Anatomy | None] = {}  # a job loads its encoder several time
 
 
 def _trace(model: nn.Module, count: int) -> Anatomy | None:
-    """Return the anatomy of a model of so many layers, None where no list of its modules is a stack of them."""
     lists = (
         path for path, module in model.named_modules() if isinstance(module, nn.ModuleList) and len(module) == count
     )
@@ -123,7 +122,6 @@ def _watch(model: nn.Module, path: str) -> Anatomy | None:
 
 
 def _parts(model: nn.Module, path: str):
-    """Yield path and module of all children of the modules above the list, but not of those on the way to it."""
     above = [path.rsplit(".", n)[0] for n in range(path.count(".") + 1)]
     for owner in ["", *above[1:]]:
         for name, child in model.get_submodule(owner).named_children():

@@ -9,6 +9,7 @@ from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.encoders import conversion
 from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.registry import builtin_kind
+from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
 from thaw.schema.encoder import EncoderConfig as Entry
 
@@ -39,17 +40,9 @@ def randomise(folder: Path) -> None:
 
 
 def truncate(folder: Path, layers: int) -> None:
-    """Throw away all layers of an assembled model above the first so many; a final norm stays where it is.
-
-    Raises UserError for a model that has no more layers than that.
-    """
+    """Throw away all layers of an assembled model above the first so many. Raises UserError where there are none."""
     encoder = Encoder.load(folder)
     if layers >= encoder.layers:
         raise UserError(f"{folder} has {encoder.layers} layers; truncated: with layers: {layers} leaves out none")
-    config = encoder.model.config
-    for key, value in config.to_dict().items():
-        if isinstance(value, list) and len(value) == encoder.layers:  # one entry a layer, as ModernBERT's layer_types
-            setattr(config, key, value[:layers])
-    config.num_hidden_layers = layers
-    del encoder.model.get_submodule(encoder.anatomy.layers)[layers:]
+    compact(encoder, range(1, layers + 1))
     encoder.model.save_pretrained(folder)

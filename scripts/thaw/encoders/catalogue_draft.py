@@ -61,7 +61,8 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
         "pretraining": [UNKNOWN],
     }
     EncoderConfig.model_validate(entry)
-    return _draft(name or _id(source), taken, entry, config.model_type)
+    given = id_of(Path(source).name, "encoder")
+    return _draft(name or (given if given[0].isalpha() else f"my_{given}"), taken, entry, config.model_type)
 
 
 def _draft(name: str, taken: set[str], entry: dict, model_type: str) -> EncoderDraft:
@@ -73,8 +74,3 @@ def _draft(name: str, taken: set[str], entry: dict, model_type: str) -> EncoderD
     at = next(number for number, line in enumerate(lines) if line.startswith("    objective"))
     text = "\n".join([f"  {name}:  # {model_type}", *lines[:at], comment, *lines[at:]])
     return EncoderDraft(name, text, [key for key, value in entry.items() if value in (UNKNOWN, [UNKNOWN])])
-
-
-def _id(source: str) -> str:
-    name = id_of(Path(source).name, "encoder")
-    return name if name[0].isalpha() else f"my_{name}"

@@ -9,12 +9,82 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.nn.utils import parametrize
 
 from thaw.core.errors import UserError
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.sublayers import Slice, Sublayers, is_norm
-from thaw.encoders.trainable_rows import open_rows
-from thaw.encoders.vocabulary import UsedRows
+
+
+class UsedRows(nn.Module):
+    """Replaces an embedding table [V, d]; its parameter holds only the rows [U, d] of used tokens.
+
+    Its vectors of these tokens are the table's, and so is every update but for the weight decay of rows that nobody
+    reads; another token is an IndexError.
+    """
+
+    def __init__(self, table: nn.Embedding, used: torch.Tensor):
+        """Take the rows of some tokens, int64 [U] in rising order, out of a table."""
+        super().__init__()
+        used, pad = used.to(table.weight.device), table.padding_idx
+        places = torch.full([table.num_embeddings], -1, device=used.device)
+        places[used] = torch.arange(len(used), device=used.device)
+        self.weight = nn.Parameter(table.weight.detach()[used])
+        self.padding = None if pad is None or places[pad] < 0 else int(places[pad])
+        self.whole: torch.Tensor
+        self.used: torch.Tensor
+        self.places: torch.Tensor
+        for name, value in (("whole", table.weight.detach()), ("used", used), ("places", places)):
+            self.register_buffer(name, value, persistent=False)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the vectors [B, T, d] of token ids [B, T]."""
+        return functional.embedding(self.places[ids], self.weight, self.padding)
+
+    def table(self) -> torch.Tensor:
+        """Return the table [V, d] with the rows in their places."""
+        return self.whole.index_copy(0, self.used, self.weight.detach())
+
+    @property
+    def unused(self) -> int:
+        """How many numbers of the table are left out."""
+        return self.whole.numel() - self.weight.numel()
+
+
+def keep_rows(model: Any, used: torch.Tensor) -> UsedRows | None:
+    """Cut a model's table of word embeddings to some tokens, int64 [U]; None for a model that names no such table."""
+    table = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
+    if type(table) is not nn.Embedding:
+        return None
+    path = next(path for path, module in model.named_modules() if module is table)
+    rows = UsedRows(table, used)
+    model.set_submodule(path, rows)
+    return rows
+
+
+class Rows(nn.Module):
+    """Puts trained values into their places in a frozen tensor, each time that it is read."""
+
+    def __init__(self, whole: torch.Tensor, dimension: int, places: list[int]):
+        """Begin with the values that the tensor has; `places` along one of its dimensions."""
+        super().__init__()
+        self.dimension = dimension
+        self.places: torch.Tensor
+        self.register_buffer("places", torch.tensor(places, device=whole.device))
+        self.values = nn.Parameter(whole.detach().index_select(dimension, self.places))
+
+    def forward(self, whole: torch.Tensor) -> torch.Tensor:
+        """Return the tensor with the values in their places."""
+        return whole.index_copy(self.dimension, self.places, self.values)
+
+
+def open_rows(module: nn.Module, tensor: str, dimension: int, places: list[int]) -> nn.Parameter:
+    """Let some places of a module's tensor train, and return their values."""
+    rows = Rows(getattr(module, tensor), dimension, places)
+    parametrize.register_parametrization(module, tensor, rows)
+    return rows.values
+
 
 ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
 INSERTED = {"lora": ".lora_", "ia3": ".ia3_", "adapters": ".adapter."}  # what the names of inserted parameters hold
@@ -31,14 +101,14 @@ class Components:
         layers: Any = model.get_submodule(anatomy.layers)
         self.sublayers = [Sublayers(layer) for layer in layers]
         self.parts = {name: self._parts(name) for name, _ in model.named_parameters()}
-        self.highest = len(layers)  # of a student the highest layer that it keeps
+        self.highest = len(layers)  # the highest layer that is kept
         self.opened: dict[str, list[tuple[str, nn.Module, str, nn.Parameter]]] = {}
 
     def whole(self) -> dict[str, Named]:
         """Return the parameters of each block from below: `embeddings`, `layer.1` to `layer.L`, with what is inserted.
 
         A frozen matrix with trainable rows is listed in its original form. What follows the last layer, as a final
-        norm, belongs to the highest one that a student keeps.
+        norm, belongs to the highest one that is kept.
         """
         blocks: dict[int, Named] = {}
         for name, parameter in self.model.named_parameters():
@@ -53,7 +123,8 @@ class Components:
 
         A block that the encoder lacks is a UserError.
         """
-        blocks, selected, taken = self.whole(), {}, set()
+        blocks, taken = self.whole(), set[int]()
+        selected: dict[str, Named] = {}
         for component in names:
             block, _, part = component.partition(":")
             if block not in blocks:
@@ -89,7 +160,7 @@ class Components:
 
     def tensors(self, names) -> dict:
         """Return the tensors that training some components has changed, whole, on the CPU, by name."""
-        tensors = {name: parameter for named in self.of(names).values() for name, parameter in named}
+        tensors: dict[str, torch.Tensor] = {name: value for named in self.of(names).values() for name, value in named}
         opened = [entry for component in names for entry in self.opened.get(component, [])]
         tensors |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
         cut = {f"{path}.weight": module for path, module in self.model.named_modules() if isinstance(module, UsedRows)}
@@ -113,7 +184,6 @@ class Components:
         return INSERTED[part] in name if part in INSERTED else part in self.parts.get(name, ())
 
     def _parts(self, name: str) -> set[str]:
-        """Return the parts that a pretrained parameter belongs to; outside of the layers these are bias and norm."""
         path, _, tensor = name.rpartition(".")
         parts = {"bias"} if tensor.endswith("bias") else set()
         if is_norm(self.model.get_submodule(path)):
@@ -137,5 +207,4 @@ class Components:
 
 
 def _plain(name: str) -> str:
-    """Return the name that a parameter had before anything was wrapped around its module."""
     return re.sub(r"\.parametrizations\.(\w+)\.original$", r".\1", name.replace(".base_layer", ""))

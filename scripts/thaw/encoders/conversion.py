@@ -10,8 +10,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import seeded
-from thaw.encoders.given_files import check_sum
-from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
+from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS, check_sum
 
 
 def assemble(source: Path, target: Path, expected: str | None) -> None:
@@ -103,7 +102,8 @@ def _shards(index: Path) -> dict[str, torch.Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    content, tensors = read_json(index), {}
+    content = read_json(index)
+    tensors: dict[str, torch.Tensor] = {}
     if not isinstance(content, dict) or not isinstance(content.get("weight_map"), dict):
         raise UserError(f"{index} has no weight_map that says which file holds which tensor")
     for name in sorted({Path(str(name)).name for name in content["weight_map"].values()}):

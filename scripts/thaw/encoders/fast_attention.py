@@ -7,6 +7,7 @@ B examples, h heads, T tokens, e width of a head.
 """
 
 import contextlib
+from typing import Any
 
 import torch
 from torch import nn
@@ -78,7 +79,7 @@ def reading(batch):
         _read[0] = None
 
 
-def mask(*given, attention_mask: torch.Tensor | None = None, **named) -> torch.Tensor | None:
+def mask(*given, attention_mask: torch.Tensor | None = None, **named: Any) -> torch.Tensor | None:
     """Return transformers' own mask for scaled dot products, None where none is needed.
 
     transformers looks for padding where the mask is, and in each pass waits for the GPU to say whether there is any;
@@ -92,10 +93,10 @@ def mask(*given, attention_mask: torch.Tensor | None = None, **named) -> torch.T
             attention_mask = None
         else:
             named |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-    return sdpa_mask(*given, attention_mask=attention_mask, **named)
+    return sdpa_mask(*given, **named, attention_mask=attention_mask)
 
 
-def replace(model: nn.Module) -> None:
+def replace(model: Any) -> None:
     """Let a model of transformers that would attend by torch's scaled dot product attend by this."""
     if getattr(model.config, "_attn_implementation", None) != "sdpa":
         return

@@ -3,13 +3,14 @@
 import contextlib
 import logging
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from thaw.core.errors import UserError
 
 
-def load_model(folder) -> torch.nn.Module:
+def load_model(folder) -> Any:
     """Return the pretrained model of a folder in fp32 and eval mode, without its pooler, which belongs to heads.
 
     A folder that can not be read, or whose weights do not fill the model, is a UserError.
@@ -45,7 +46,7 @@ def read_conversions() -> None:
     get_checkpoint_conversion_mapping("bert")
 
 
-def load_masked(folder) -> tuple[torch.nn.Module, bool]:
+def load_masked(folder) -> tuple[Any, bool]:
     """Return the masked-language model of a folder in fp32, and whether what predicts tokens came with its weights.
 
     Where it did not, it is as its architecture begins, from torch's generator; a decoder that is tied to the embeddings
@@ -167,7 +168,7 @@ def _space_before_words(tokenizer) -> None:
     """Let a byte-level tokenizer see each given word as if it followed a space, as inside a sentence."""
     from tokenizers.pre_tokenizers import ByteLevel, Sequence
 
-    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
+    pre_tokenizer: Any = tokenizer.backend_tokenizer.pre_tokenizer  # a Sequence is iterable, but is not typed so
     for step in pre_tokenizer if isinstance(pre_tokenizer, Sequence) else [pre_tokenizer]:
         if isinstance(step, ByteLevel):
             step.add_prefix_space = True

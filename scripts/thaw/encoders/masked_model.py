@@ -49,12 +49,13 @@ class MaskedModel(nn.Module):
         """Open a folder as fetch writes it; a predictor that it lacks is made from the seed. Raises UserError."""
         super().__init__()
         with seeded(seed, "initialisation"):
-            self.whole, self.came = load_masked(folder)
+            whole, self.came = load_masked(folder)
+        self.whole: Any = whole
         self.encoder = Encoder(self.whole.base_model)
         self.head = Predictor(self.whole, self.encoder.model)
-        self.next_sentence, self.first = None, None  # what judges next sentences, and the states [S, d] that it reads
-        self.last = None  # the last hidden states [S, T, d] of the batch that was read
-        self.dropped: dict[int, nn.Module] = {}  # layers of the whole encoder that the student has not, from 1
+        self.next_sentence: Any = None  # what judges next sentences, of `first`
+        self.first = self.last = torch.empty(0)  # of the batch that was read the last hidden states [S, d], [S, T, d]
+        self.dropped: dict[int, nn.Module] = {}  # layers that are not kept, from 1
 
     def forward(self, batch) -> torch.Tensor:
         """Return logits [M, V] of the chosen tokens, row after row; `batch.places` [M] are theirs among S x T.
@@ -87,7 +88,7 @@ class MaskedModel(nn.Module):
 
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of head, embeddings and layers; a tied decoder is the embeddings'."""
-        judge = list(self.next_sentence.named_parameters()) if self.next_sentence else []
+        judge: list = list(self.next_sentence.named_parameters()) if self.next_sentence else []
         parts = {"head": [*self.head.named_parameters(), *judge]} | self.encoder.components()
         return {name: parts[name] for name in names}
 

@@ -1,4 +1,9 @@
-"""The names of an encoder's files."""
+"""The files of an encoder: their names, and those that a user puts into place."""
+
+from pathlib import Path
+
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
 
 SETTINGS = ("config.json",)
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json")
@@ -15,3 +20,23 @@ WEIGHTS = "model.safetensors"
 SHARDS = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
 MODULES = ("modules.json", "sentence_bert_config.json", "*/config.json")  # of sentence-transformers
+
+
+def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
+    """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
+    files = sorted(folder.glob(pattern))
+    if len(files) != 1:
+        count = "no file" if not files else f"{len(files)} files"
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{where_to_put(supply)}")
+    return files[0]
+
+
+def where_to_put(instruction: str | None) -> str:
+    """Return where files are to be had, as the end of a sentence."""
+    return f"; it must be put there: {instruction}" if instruction else "; it must be put there"
+
+
+def check_sum(path: Path, expected: str | None) -> None:
+    """Raise UserError where a published file has another sha256 than its entry states."""
+    if expected and (actual := file_sha256(path)) != expected:
+        raise UserError(f"{path} has sha256 {actual}, but encoders.yaml asks for {expected}: it is another file")

@@ -37,7 +37,7 @@ def parameter_counts(folder) -> ParameterCounts:
     for name in sizes:
         if match := LAYER.match(name):
             lists.setdefault(match["list"], set()).add(match["number"])
-    path = max(lists, key=lambda one: len(lists[one]), default=None)
+    path = max(lists, key=lambda one: len(lists[one]), default="")
     owner = _owner(sizes, path)
     pooler = sum(size for name, size in sizes.items() if POOLER.search(name))
     own = {
@@ -45,8 +45,8 @@ def parameter_counts(folder) -> ParameterCounts:
         for name, size in sizes.items()
         if name.startswith(owner) and not name.removeprefix(owner).startswith("pooler.")
     }
-    start = f"{path.removeprefix(owner)}." if path is not None else None
-    above = start.rpartition(".")[0].rpartition(".")[0] if start else ""
+    start = f"{path.removeprefix(owner)}." if path else ""
+    above = start.rpartition(".")[0].rpartition(".")[0]
     inside = {name for name in own if start and (name.startswith(start) or _is_between(name, above))}
     in_layers = sum(own[name] for name in inside)
     return ParameterCounts(len(lists.get(path, ())), sum(own.values()) - in_layers, in_layers, pooler)
@@ -64,17 +64,16 @@ def _is_between(name: str, above: str) -> bool:
     return bool(BETWEEN.match(inner))
 
 
-def _owner(sizes: dict[str, int], path: str | None) -> str:
+def _owner(sizes: dict[str, int], path: str) -> str:
     """Return the name before those of all the encoder's own tensors, which task models put there; often empty."""
     words = next((name for name in sizes if WORDS.search(name)), None)
-    if words is None or path is None:
+    if words is None or not path:
         return ""
     first = path.partition(".")[0]
     return f"{first}." if words.startswith(f"{first}.") else ""
 
 
 def _sizes(path: Path) -> dict[str, int]:
-    """Return the number of values of each tensor of a safetensors file, without buffers: counters and masks."""
     try:
         with open(path, "rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))

@@ -79,12 +79,10 @@ def _marker(folder: Path, device: torch.device) -> Path:
 
 
 def _proof(weights: str, device: torch.device) -> dict:
-    """Return what a marker says: of a GPU also the versions of its driver and libraries."""
     return {"weights": weights, "versions": versions(device)}
 
 
 def _batch(config, lengths: tuple[int, ...], device: torch.device) -> SimpleNamespace:
-    """Return examples of these lengths, ids drawn with a fixed seed, never the padding's."""
     shape = (len(lengths), max(lengths))
     ids = torch.randint(config.vocab_size, shape, generator=torch.Generator().manual_seed(0))
     pad = config.pad_token_id or 0

@@ -1,8 +1,7 @@
 """Which code reads an encoder of which kind. An assembled folder says its kind in config.json, as model_type."""
 
 from pathlib import Path
-
-import torch
+from typing import Any
 
 from thaw.core.files import read_json
 from thaw.declarations.encoders import KIND_OF_MODEL
@@ -10,7 +9,7 @@ from thaw.encoders import loading
 from thaw.encoders.builtin_models import BuiltinModel, read_builtin
 
 
-def load_model(folder) -> torch.nn.Module:
+def load_model(folder) -> Any:
     """Return the model of a folder in fp32 and eval mode; a folder that can not be read is a UserError."""
     kind = builtin_kind(folder)
     return read_builtin(kind.model, folder) if kind else loading.load_model(folder)

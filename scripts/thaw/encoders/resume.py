@@ -62,7 +62,7 @@ class StateInjector:
     def at_owner(self, module, inputs: tuple, named: dict):
         """Do the same for the module that holds the layers, unless it transforms what it is given before layer 1."""
         given = inputs[0] if inputs else named.get("hidden_states")
-        if torch.is_tensor(given) and given.shape == self.state.shape:
+        if torch.is_tensor(given) and self.state is not None and given.shape == self.state.shape:
             return self(module, inputs, named)
         return None
 

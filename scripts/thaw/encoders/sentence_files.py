@@ -10,8 +10,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders import conversion, sentence
 from thaw.encoders.builtin_models import BuiltinCode, BuiltinModel, builtin_config, write_builtin
-from thaw.encoders.given_files import check_sum
 from thaw.encoders.loading import load_model, load_tokenizer, longest
+from thaw.encoders.names import check_sum
 from thaw.encoders.sentence import POOLINGS, SentenceModel, TextVectors
 
 SWITCHES = {  # before version 6
@@ -35,7 +35,7 @@ def assemble(source: Path, target: Path, entry) -> None:
     inner = source / modules["Transformer"]
     conversion.assemble(inner, target, entry.sha256)
     model, tokenizer = load_model(target), load_tokenizer(target)
-    limits = _optional(inner / "sentence_bert_config.json")
+    limits = read_json(path) if (path := inner / "sentence_bert_config.json").is_file() else {}
     config = builtin_config(
         model_type="sentence",
         num_hidden_layers=0,
@@ -57,7 +57,6 @@ def assemble(source: Path, target: Path, entry) -> None:
 
 
 def _modules(path: Path) -> dict[str, str]:
-    """Return the folder of each module, by the name of its class."""
     paths = {}
     for module in read_json(path):
         name = str(module["type"]).rpartition(".")[2]
@@ -70,18 +69,12 @@ def _modules(path: Path) -> dict[str, str]:
 
 
 def _pooling(path: Path) -> str:
-    """Return the one way of pooling that is switched on."""
     config = read_json(path)
     switched = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     chosen = config.get("pooling_mode", " and ".join(SWITCHES.get(key, key) for key in switched))
     if chosen not in POOLINGS:
         raise UserError(f"{path}: pooling {chosen!r} is none of {', '.join(POOLINGS)}, which Thaw reads")
     return chosen
-
-
-def _optional(path: Path) -> dict:
-    """Return a JSON file's content, nothing where there is no file."""
-    return read_json(path) if path.is_file() else {}
 
 
 def _assemble_file(source: Path, target: Path, entry) -> None:
@@ -106,7 +99,6 @@ def _assemble_file(source: Path, target: Path, entry) -> None:
 
 
 def _rows(path: Path):
-    """Yield number, text and vector of each row of a file."""
     if path.suffix == ".jsonl":
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):

@@ -4,6 +4,7 @@ B examples, T tokens, d width, L layers.
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ def starting_tensors(folder, student: dict, trained: dict[str, torch.Tensor], se
     path = encoder.anatomy.layers
     encoder.put(trained)
     kept = {name: tensor for name, tensor in trained.items() if _layer(name, path) in (None, *student["layers"])}
-    fresh = _random(encoder.model, seed) if "random" in start.values() else None
+    fresh = _random(encoder.model, seed) if "random" in start.values() else encoder.model
     for layer, source in start.items():
         origin, number = (fresh, layer) if source == "random" else (encoder.model, source)
         check_alike(encoder.model, path, layer, number)
@@ -47,10 +48,10 @@ def check_alike(model: Any, path: str, layer: int, source: int) -> None:
         )
 
 
-def compact(encoder: Encoder, kept: list[int]) -> None:
-    """Delete the layers that are not kept, so that the model has as many as it computes; from then on it is no student.
+def compact(encoder: Encoder, kept: Sequence[int]) -> None:
+    """Delete the layers that are not kept, so that the model has as many as it computes; a final norm stays.
 
-    Entries of the config that list something by layer are shortened with them.
+    Entries of the config that list something by layer, as ModernBERT's layer_types, are shortened with them.
     """
     model, path = encoder.model, encoder.anatomy.layers
     owner, _, name = path.rpartition(".")
@@ -70,12 +71,10 @@ def compact(encoder: Encoder, kept: list[int]) -> None:
 
 
 def _layer(name: str, path: str) -> int | None:
-    """Return the layer of a tensor, None for one outside the list of layers."""
     return int(name.removeprefix(path + ".").partition(".")[0]) + 1 if name.startswith(path + ".") else None
 
 
 def _settings(layer: nn.Module) -> dict[str, str | bool]:
-    """Return the plain words and switches by which a layer and its parts work."""
     return {
         f"{path}.{name}": value
         for path, module in layer.named_modules()
@@ -85,6 +84,5 @@ def _settings(layer: nn.Module) -> dict[str, str | bool]:
 
 
 def _random(model: nn.Module, seed: int) -> nn.Module:
-    """Return a model of the same settings with the values that its own code begins with."""
     with seeded(seed, "student"):
         return type(model)(copy.deepcopy(model.config))

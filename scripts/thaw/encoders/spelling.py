@@ -66,7 +66,6 @@ class SpellingTokenizer:
         return table
 
     def _parted(self, text: str) -> list[str]:
-        """Return the tokens of a text."""
         if self._boundaries is None:
             return [text]
         return [token for token, _ in self._boundaries.pre_tokenize_str(text)]

@@ -40,7 +40,7 @@ class Sublayers:
         self.biased = {path for path, module in modules.items() if module.bias is not None}
         matrices = list(modules)
         named = [(ROLE.match(path.rpartition(".")[2]), path) for path in matrices]
-        self.roles = {next(filter(None, match.groups())): path for match, path in named if match}
+        self.roles: dict[str, str] = {next(filter(None, match.groups())): path for match, path in named if match}
         self.fused = next((path for path in matrices if path.rpartition(".")[2] in FUSED), None)
         first = self.roles.get("q") or self.fused
         within = first.partition(".")[0] + "." if first else None
@@ -69,9 +69,10 @@ class Sublayers:
         if wrong := [number for number in numbers if number >= count]:
             raise UserError(f"only: heads: there is no head {wrong[0]}; a layer has {count}, counted from 0")
         width = self.sizes[self.output][1] if self.output else 0
-        sources = [(self.roles.get(role) or self.fused, place) for place, role in enumerate("qkv")]
+        found = [(self.roles.get(role) or self.fused, place) for place, role in enumerate("qkv")]
         expected = 3 * width if self.fused else width
-        if not width or any(path is None or self.sizes[path][0] != expected for path, _ in sources):
+        sources = [(path, place) for path, place in found if path and self.sizes[path][0] == expected]
+        if not self.output or not width or sources != found:
             raise UserError("only: heads: the heads of this encoder do not have queries, keys and values of their own")
         size = width // count
         places = [number * size + i for number in numbers for i in range(size)]
@@ -81,7 +82,6 @@ class Sublayers:
         return [*slices, Slice(self.output, "weight", 0 if self.output in self.transposed else 1, places)]
 
     def _outputs(self, path: str, places: list[int]) -> list[Slice]:
-        """Return some outputs of a matrix and of its bias, where it has one."""
         slices = [Slice(path, "weight", 1 if path in self.transposed else 0, places)]
         return [*slices, Slice(path, "bias", 0, places)] if path in self.biased else slices
 
@@ -103,6 +103,5 @@ def _is_transposed(module: nn.Module) -> bool:
 
 
 def _sizes(module: nn.Module) -> tuple[int, int]:
-    """Return the numbers of outputs and inputs of a matrix."""
-    shape = tuple(module.weight.shape)
-    return shape[::-1] if _is_transposed(module) else shape
+    outputs, inputs = module.get_parameter("weight").shape
+    return (inputs, outputs) if _is_transposed(module) else (outputs, inputs)

@@ -13,11 +13,10 @@ from torch import nn
 from thaw.core.errors import UserError
 from thaw.encoders import dropout, fast_attention
 from thaw.encoders.anatomy import inspect_architecture
-from thaw.encoders.components import Components
+from thaw.encoders.components import Components, UsedRows, keep_rows
 from thaw.encoders.registry import load_model
 from thaw.encoders.resume import StateInjector, drop_layers, truncate_below
 from thaw.encoders.sublayers import Sublayers
-from thaw.encoders.vocabulary import UsedRows, keep_rows
 
 
 class StopForward(Exception):
@@ -30,12 +29,12 @@ class Encoder(nn.Module):
     `states` are computed in its `states_precision`: "fp32", or "bf16" under autocast.
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Any):
         super().__init__()
         self.states_precision = "fp32"
         dropout.replace(model)
         fast_attention.replace(model)
-        self.model: Any = model  # torch types what hangs on a module as a tensor or a module
+        self.model = model  # torch types what hangs on a module as a tensor or a module
         self.anatomy = inspect_architecture(model)
         self._components = Components(model, self.anatomy)
         self.layers: int = model.config.num_hidden_layers
@@ -94,17 +93,16 @@ class Encoder(nn.Module):
         """
         states = {}
 
-        def keep(module, inputs, named, boundary):
-            states[boundary] = inputs[0] if inputs else named["hidden_states"]
-            if boundary == max(wanted):
-                raise StopForward
+        def keep(boundary: int):
+            def note(module, inputs, named):
+                states[boundary] = inputs[0] if inputs else named["hidden_states"]
+                if boundary == max(wanted):
+                    raise StopForward
+
+            return note
 
         layers = self.model.get_submodule(self.anatomy.layers)
-        hooks = [
-            layers[n].register_forward_pre_hook(lambda *call, n=n: keep(*call, n), with_kwargs=True)
-            for n in wanted
-            if n < self.layers
-        ]
+        hooks = [layers[n].register_forward_pre_hook(keep(n), with_kwargs=True) for n in wanted if n < self.layers]
         try:
             states[self.layers] = self(batch, state)
         except StopForward:
@@ -228,5 +226,4 @@ class Encoder(nn.Module):
 
 
 def _name(layer: int) -> str:
-    """Return the name of a component from its layer, 0 for the embeddings."""
     return f"layer.{layer}" if layer else "embeddings"

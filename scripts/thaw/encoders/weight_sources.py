@@ -6,8 +6,7 @@ from pathlib import Path
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.declarations.encoders import ENCODER_KINDS
-from thaw.encoders.given_files import published, where_to_put
-from thaw.encoders.names import MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.encoders.names import MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS, published, where_to_put
 from thaw.schema.encoder import EncoderConfig
 
 
@@ -27,7 +26,7 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
     """
     if entry.file:
         files = [Path(entry.file)]
-    elif patterns := ENCODER_KINDS[entry.kind].files:
+    elif entry.folder and (patterns := ENCODER_KINDS[entry.kind].files):
         files = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in patterns]
     else:
         return {}
@@ -44,6 +43,7 @@ def locate(entry: EncoderConfig) -> WeightSource:
         return _package(entry.package, entry.path)
     if entry.file:
         return WeightSource(Path(entry.file), f"file {entry.file}", None)
+    assert entry.folder  # an entry has one source
     folder = Path(entry.folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; folder: takes one with {ENCODER_KINDS[entry.kind].form}")
@@ -51,7 +51,6 @@ def locate(entry: EncoderConfig) -> WeightSource:
 
 
 def _package(name: str, path: str) -> WeightSource:
-    """Return the model folder of an installed package, without importing the package."""
     from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
 

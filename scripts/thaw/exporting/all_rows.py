@@ -139,7 +139,6 @@ def last_fit(run: Path, folder: Path, all_rows: bool = False, catalogues: Sequen
 
 
 def _refitted(source: FinishedRun, folder: Path) -> FinishedRun:
-    """Return a run with its head fitted once more, from the cached states."""
     spec, task = source.spec, source.task
     set_threads(threads_of(spec))
     expected, rows = read_json(source.features / "tokens.json")["digest"], read_rows(spec, source.corpus)

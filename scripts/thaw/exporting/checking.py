@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,7 +84,7 @@ def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[di
         command = [sys.executable, "-E", "-P", "-c", WITHOUT_THAW, str(folder / "model.py")]
         threads = threads_of(source.spec)
         setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
-        pipes = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
+        pipes: Any = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, env=setting, **pipes) as process:
             first = process.stdout.readline()  # after it, loading does not count in the time that is left
             lines = [first, *progress(process.stdout, f"the export reads {split}", len(asked) - 1)]
@@ -111,7 +112,7 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     outputs, task_type, layers = len(source.labels) or 1, source.task["type"], source.spec["layers"]
     head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, layers).eval()
     head.load_state_dict(load_file(source.made / "head.safetensors"))
-    predictions = [None] * source.corpus.size(split)
+    predictions = [np.empty(0)] * source.corpus.size(split)
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
         states = dict(zip(head.combination.read, encoder.states(batch, source.read).values(), strict=True))
@@ -124,7 +125,6 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
 
 
 def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], predictions: list[dict]) -> float:
-    """Return the largest difference of a probability, or of a score as a share of the gold scores' range."""
     unit = 1.0 if source.labels else _range(source, split)
     largest = 0.0
     for ours, prediction in zip(expected, predictions, strict=True):
@@ -141,7 +141,7 @@ def _changed(source: FinishedRun, split: str, before, predictions: list[dict]) -
 
     A score is another when it moved by more than that share of the gold scores' range which may change.
     """
-    now = [prediction["prediction"] for prediction in predictions]
+    now: Any = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
         before, now = np.concatenate(list(before)), np.concatenate(now)
     if source.target == "label_set":
@@ -153,14 +153,12 @@ def _changed(source: FinishedRun, split: str, before, predictions: list[dict]) -
 
 
 def _range(source: FinishedRun, split: str) -> float:
-    """Return the distance between the highest and the lowest gold score, 1 where there is none."""
     return float(np.ptp(source.corpus.targets(source.task, split))) or 1.0
 
 
 def _scores(source: FinishedRun, split: str, rows: np.ndarray, predictions: list[dict]) -> dict:
-    """Return each metric in the run's record and of the export's predictions; own metrics are left out."""
     index = {label: number for number, label in enumerate(source.labels)}
-    values = [prediction["prediction"] for prediction in predictions]
+    values: Any = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
         tagged = [zip(prediction["prediction"], prediction["probabilities"], strict=True) for prediction in predictions]
         values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig, boundaries_read
+from thaw.schema.student import kept_layers
 
 
 def result_with(results: Path, step: str, digest: str, what: str) -> Path:
@@ -107,8 +108,8 @@ class FinishedRun:
 
     @property
     def kept(self) -> list[int] | None:
-        """The layers of the encoder that a student keeps; None for all."""
-        return self.spec.get("student", {}).get("layers")
+        """The layers of the encoder that are kept; None for all."""
+        return kept_layers(self.spec)
 
     @property
     def separate_encoding(self) -> bool:
@@ -116,7 +117,7 @@ class FinishedRun:
         return self.view.pairs == "separate"
 
     @property
-    def pooling(self) -> str | list[str]:
+    def pooling(self) -> str | Sequence[str]:
         """How tokens become one vector."""
         return self.head.separate_pooling if self.separate_encoding else self.head.pooling
 
@@ -184,7 +185,7 @@ class LayersNotKept(UserError):
 
 def _check_kept(run: Path, metrics: dict) -> None:
     spec = metrics["spec"]
-    trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
+    trained = list(dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head"))
     goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
     highest = boundaries_read(spec)[-1]
     if goes_on and any(computes_layers(phase["boundary"], highest) for phase in spec["phases"]):
@@ -200,7 +201,6 @@ def _check_kept(run: Path, metrics: dict) -> None:
 
 
 def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
-    """Return the store that the run read, and its card; of a run that chose between two views the chosen one's."""
     expected = metrics["spec"]["features"]
     if isinstance(expected, list):
         joint, separate = expected

@@ -21,7 +21,7 @@ from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun
-from thaw.features.batch import Batch
+from thaw.features.batch import NONE, Batch
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import COMBINATIONS, OneLayerConfig
 
@@ -38,12 +38,10 @@ def cut(encoder: Encoder, read: list[int]) -> str | None:
     model, highest = encoder.model, read[-1]
     ids = probe_ids(model.config)
     mask = torch.ones(ids.shape[:2], dtype=torch.bool)
-    expected = encoder.states(Batch(ids, mask, None, None, torch.arange(len(ids))), read)
+    expected = encoder.states(Batch(ids, mask, None, NONE, torch.arange(len(ids))), read)
     kept = max(highest, 1)
     if kept < encoder.layers:
-        owner, _, name = encoder.anatomy.layers.rpartition(".")
-        setattr(model.get_submodule(owner), name, model.get_submodule(encoder.anatomy.layers)[:kept])
-        _shorten(model.config, encoder.layers, kept)
+        compact(encoder, range(1, kept + 1))
     last = f"{encoder.anatomy.layers}.{kept - 1}"
     for path in (None, last):
         given = states(model, {"input_ids": ids, "attention_mask": mask.long()}, read, kept, path)
@@ -68,14 +66,6 @@ def states(model: nn.Module, inputs: dict, read: list[int], kept: int, last: str
         hook.remove()
     top = outputs[0] if not taken else taken[0][0] if isinstance(taken[0], tuple) else taken[0]
     return {n: top if n == kept else outputs.hidden_states[n] for n in read}
-
-
-def _shorten(config, layers: int, kept: int) -> None:
-    """State the number of layers in a config, and what it lists by layer."""
-    config.num_hidden_layers = kept
-    for name, value in config.to_dict().items():
-        if isinstance(value, list) and len(value) == layers and "layer" in name:
-            setattr(config, name, value[:kept])
 
 
 LOADER = Path(__file__).with_name("standalone_model.py")
@@ -162,7 +152,6 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
 
 
 def _only_layer(whole, names: set[str]) -> nn.Linear | None:
-    """Return the one linear layer that a model has besides an encoder of these tensors, None where it has another."""
     inside = {id(module) for module in whole.base_model.modules()}
     outside = [module for module in whole.modules() if id(module) not in inside and not list(module.children())]
     with_tensors = [module for module in outside if module.state_dict()]
@@ -172,7 +161,6 @@ def _only_layer(whole, names: set[str]) -> nn.Linear | None:
 
 
 def _config(config, labels: list[str], target: str):
-    """Return the architecture's settings with these labels; without labels, for one score. Args: kind of the target."""
     config = type(config).from_dict(config.to_dict())
     if labels:
         config.id2label = dict(enumerate(labels))

@@ -87,7 +87,6 @@ def recommended_runs(folder: Path) -> list[Path]:
 
 
 def _best(results: Path, cell: dict) -> Path:
-    """Return the folder of the run of a cell with the highest validation score; of equals the first seed."""
     runs = sorted(results.glob(layout.pattern("train", **cell)))
     return max(runs, key=_validation).parent
 

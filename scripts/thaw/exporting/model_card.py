@@ -67,7 +67,6 @@ def metadata(source: FinishedRun, base_model: str | None, stated: Stated) -> str
 
 
 def _results(source: FinishedRun) -> list[dict]:
-    """Return the scores on each test split, each metric under its name in Thaw."""
     of, task = source.corpus.card["source"], source.task
     data = {"name": source.corpus.card["corpus"], "type": of["id"] if of["kind"] == "hub" else "other"}
     data |= {key: of[key] for key in ("config", "revision") if of.get(key)}
@@ -114,7 +113,6 @@ def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
 
 
 def _dataset(card: dict) -> str:
-    """Return a dataset's name and where all of its splits are from."""
     of = card["source"]
     files = f"files {', '.join(of.get('files', []))}"
     origins = {"files": files, "synthetic": "synthetic, written by Thaw"}
@@ -122,7 +120,6 @@ def _dataset(card: dict) -> str:
 
 
 def _rows(source: FinishedRun) -> str:
-    """Return how many rows of train its subset drew: no reserved ones, and those that it was chosen by among them."""
     subset = source.spec["subset"]
     rows, share = len(subset_rows(source.corpus, source.task, subset)), subset.get("validation")
     every = subset | {"scored": None}  # of the rows held out for validation, and not of those that are scored alone
@@ -131,22 +128,19 @@ def _rows(source: FinishedRun) -> str:
 
 
 def _encoder(card: dict) -> str:
-    """Return an encoder's name and where it is from; the path of a local folder is nobody else's business."""
     kind, _, name = card["source"].partition(" ")
     place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
     return f"{card['encoder']} ({place})"
 
 
 def _further(said: dict) -> str:
-    """Return what further pretraining the encoder had."""
     before, *_, after = said["held_out"]["loss"]
     what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
     return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
 
 
 def _kept(source: FinishedRun) -> str:
-    """Return which layers a student has, and whose weights they started from."""
-    kept, start = source.kept, source.spec["student"].get("start", {})
+    kept, start = source.kept or [], source.spec["student"].get("start", {})
     text = f"{len(kept)} of the encoder's {source.spec['layers']}: {listing(map(str, kept))}"
     if not start:
         return text
@@ -156,7 +150,6 @@ def _kept(source: FinishedRun) -> str:
 
 
 def _earlier(source: FinishedRun) -> dict[str, str]:
-    """Return the runs that a run starts from and learns from, by what they are to it; outputs name their teacher."""
     runs = {}
     for role, digest in stated_needs(source.spec).items():
         need = NEEDS[role]
@@ -173,7 +166,6 @@ def _earlier(source: FinishedRun) -> dict[str, str]:
 
 
 def _searched(source: FinishedRun) -> dict:
-    """Return the settings that a search chose for a run, nothing without a search."""
     if not (digest := NEEDS["settings"].stated(source.spec)):
         return {}
     try:
@@ -183,7 +175,6 @@ def _searched(source: FinishedRun) -> dict:
 
 
 def _phase(phase: PhaseConfig, entry: dict, chosen: dict) -> str:
-    """Return one phase of a strategy in words. Args: its settings; its entry in the spec; what validation chose."""
     trained = ", ".join(entry["components"])
     if phase.optimizer == "lbfgs":
         return f"trained {trained} to convergence (lbfgs, L2 penalty {rate(chosen['l2'])})"
@@ -200,7 +191,6 @@ def _may_stop(phase: PhaseConfig) -> bool:
 
 
 def _chosen(source: FinishedRun, phases: list[PhaseConfig], searched: dict) -> str:
-    """Return what validation chose: settings, of which there were several, and when training ended."""
     chosen, spec = source.metrics["chosen"], source.spec
     said = [f"{written_key(key)} {_value(value)}" for key, value in searched.items()]
     first = phases[0]
@@ -277,7 +267,6 @@ def _compared(source: FinishedRun) -> list[str]:
 
 
 def _with_transformers(source: FinishedRun, form: str) -> str:
-    """Return how transformers loads the folder; where its class has a pooler, without one of random weights."""
     from transformers import MODEL_MAPPING, AutoConfig
 
     model = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]

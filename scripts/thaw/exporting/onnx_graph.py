@@ -7,6 +7,7 @@ the traced code leaves them so; the check reads batches of several shapes. B exa
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -52,7 +53,7 @@ def write_graph(
     Args: model, the module whose parameters the function reads, if any. Raises UserError where it can not be traced.
     """
     axes = {name: {0: "batch", 1: "tokens"} for name in (*inputs, *outputs)}
-    settings = {"input_names": list(inputs), "output_names": outputs, "dynamic_axes": axes, "opset_version": OPSET}
+    settings: Any = {"input_names": list(inputs), "output_names": outputs, "dynamic_axes": axes, "opset_version": OPSET}
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the tracer's; the check reads batches of other shapes
@@ -116,7 +117,6 @@ def compared(ours: Callable, theirs: Callable, model: Model, texts: list) -> dic
 
 
 def _values(logits: torch.Tensor, model: Model) -> torch.Tensor:
-    """Return probabilities, or scores."""
     logits = logits.float().cpu()
     if not model.labels:
         return logits

@@ -198,7 +198,7 @@ class Model:
 
     def _tags(self, shares: torch.Tensor, word_ids: list, count: int) -> dict:
         """Return the tag of each word by its first piece, from probabilities [T, C]."""
-        first = {}
+        first: dict = {}
         for position, word in enumerate(word_ids):
             first.setdefault(word, position)
         cut_off = {"prediction": "O", "probabilities": None}
@@ -214,8 +214,8 @@ def _length(text) -> int:
 def _ladder(path: Path, said: dict, tensors: dict):
     """Return the side network of a file, as thaw.json says it, with its tensors."""
     spec = importlib.util.spec_from_file_location("ladder", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
     network, start = module.LadderNetwork(*said["sizes"], **said["settings"]), "combination.network."
     network.load_state_dict({name.removeprefix(start): tensors[name] for name in tensors if name.startswith(start)})
     return network

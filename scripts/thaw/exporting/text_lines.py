@@ -33,7 +33,7 @@ def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
         parts = text.split("\t") if reads == "pair" else [text]
         if reads == "pair" and not (len(parts) == 2 and all(part.strip() for part in parts)):
             raise UserError(f"line {number} has {len(parts) - 1} tabs and no two texts; expected {EXPECTED[reads]}")
-        yield {"text": text, "pair": parts, "words": text.split()}[reads]
+        yield text if reads == "text" else parts if reads == "pair" else text.split()
 
 
 def printed(example, prediction: dict, reads: str, probabilities: bool) -> str:
@@ -52,6 +52,5 @@ def printed(example, prediction: dict, reads: str, probabilities: bool) -> str:
 
 
 def _line(fields: list, shares: list[float] | None) -> str:
-    """Return fields and probabilities separated by tabs; a score has six significant digits."""
     fields = [f"{field:.6g}" if isinstance(field, float) else field for field in fields]
     return "\t".join([*fields, *(f"{share:.6f}" for share in shares or [])])

@@ -5,12 +5,14 @@ other; in the same way the windows over the contexts of questions), T tokens of 
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 import torch
 
 TOGETHER = 1024  # rows of which a store is asked at a time
 ALIGNED = 16  # bytes: where a tensor begins among others
+NONE = torch.empty(0, dtype=torch.int64)  # what a batch lacks
 
 
 def pieces(rows: np.ndarray) -> list[np.ndarray]:
@@ -25,13 +27,11 @@ class Batch:
     input_ids: torch.Tensor  # [S, T] int64, or [S, T, C] where tokens are spelt in C pieces
     mask: torch.Tensor  # [S, T] bool
     type_ids: torch.Tensor | None  # [S, T] int64; None where the tokenizer gives none
-    first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
+    first_pieces: torch.Tensor  # [B, W] int64, position of each word's first piece; W is 0 without words
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
-    texts: torch.Tensor | None = None  # [S, T] int8: 1 first text, 2 second, 0 padding and special; None in no store
-    windows: torch.Tensor | None = None  # [B] int64, windows of each question; None without windows
-    characters: torch.Tensor | None = (
-        None  # [S, T, 2] int64: characters of the context before each token and up to its end
-    )
+    texts: torch.Tensor = NONE  # [S, T] int8: 1 first text, 2 second, 0 padding and special
+    windows: torch.Tensor = NONE  # [B] int64, windows of each question
+    characters: torch.Tensor = NONE  # [S, T, 2] int64: characters of the context before each token and up to its end
     origin: "Batch | None" = None  # of a batch on a GPU, the same batch on the CPU
 
     def __len__(self) -> int:
@@ -43,13 +43,14 @@ class Batch:
         """The same batch on the CPU: what is counted there waits for no GPU."""
         return self if self.origin is None else self.origin
 
-    def to(self, device) -> "Batch":
+    def to(self, device) -> Self:
         """Return the same batch on another device."""
         device = torch.device(device)
         if device == self.mask.device:
             return self
-        names = [field.name for field in fields(self) if torch.is_tensor(getattr(self, field.name))]
-        moved = dict(zip(names, tensors_to_device([getattr(self, name) for name in names], device), strict=True))
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        held = {name: value for name, value in held.items() if torch.is_tensor(value) and value is not NONE}
+        moved = dict(zip(held, tensors_to_device(list(held.values()), device), strict=True))
         return replace(self, **moved, origin=None if device.type == "cpu" else self.host)
 
 
@@ -75,5 +76,4 @@ def unpacked(flat: torch.Tensor, tensors: list[torch.Tensor]) -> list[torch.Tens
 
 
 def _room(tensor: torch.Tensor) -> int:
-    """Return the bytes that a tensor takes among others, up to where the next one may begin."""
     return -(-tensor.nbytes // ALIGNED) * ALIGNED

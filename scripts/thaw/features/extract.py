@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -80,8 +80,9 @@ def extract(
         with given as place:
             check_precision(form.precision, place, "store:")
             encoder.states_precision = form.precision
-            encoder, alone = encoder.to(place).eval(), listener or not processes
-            processes = Processes(torch.get_num_threads()) if alone else processes.on(place)
+            encoder = encoder.to(place).eval()
+            shared = None if listener else processes
+            processes = shared.on(place) if shared else Processes(torch.get_num_threads())
             read, by_split = _batches_to_read(store, encoder, rows, place, processes)
             kept, dtype = kept or {}, form.dtype
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, kept.get(n)) for n in names}
@@ -141,8 +142,8 @@ class Written:
                 for piece in pieces(np.flatnonzero(held[split]))
             ]
             size = sum(claimed)
-        for split in store.splits if kept else ():
-            for piece in pieces(np.flatnonzero(kept[split] & ~read[split])):
+        for split, mask in (kept or {}).items():
+            for piece in pieces(np.flatnonzero(mask & ~read[split])):
                 payload.copy(store.payload(name), split, part.places(store, split, piece))
         return cls(part, payload, {"bytes": size} | rows)
 
@@ -228,7 +229,8 @@ class Pass:
         """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
         parts = [one.part for one in self.written.values()]
         recorded = sorted({part.layer for part in parts if isinstance(part, AttentionInputs)})
-        with self.encoder.recording(recorded) if recorded else contextlib.nullcontext({}) as taken:
+        watched: Any = self.encoder.recording(recorded) if recorded else contextlib.nullcontext({})
+        with watched as taken:
             states = self.encoder.states(batch, sorted({*more, *(n for part in parts for n in part.reads)}))
         return states | {f"{ATTENTION}{n}": inputs for n, inputs in taken.items()}
 
@@ -304,7 +306,9 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
     try:
         if device.type == "cpu":  # on a GPU they change nothing
             set_threads(store.card["threads"])
-        expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
+        # a device of the card's kind, with kernels that repeat, gives the bits that the card describes
+        alike = {n for n, c in cards.items() if c.get("device", here) == here and c.get("deterministic", True)}
+        expected = {n: card for n, card in cards.items() if n not in kept and n in alike}
         card, rows = next(iter(cards.values())), row_sets.union(*missing)
         form = StatesFormat.of(card)
         facts = extract(store, encoder, names, form, device, expected=expected, rows=rows, kept=kept)
@@ -341,8 +345,3 @@ def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device,
     shared = {"seconds": round(time.monotonic() - begin, 3), "device": hardware(device)["device"]}
     shared |= {"deterministic": False} if device.type == "cuda" and not deterministic_is_required() else {}
     write_cards(store, encoder, form, facts, shared)
-
-
-def _gives_the_same(card: dict, device: str) -> bool:
-    """Return whether a device gives the bits that a card describes: of its kind, with kernels that repeat."""
-    return card.get("device", device) == device and card.get("deterministic", True)

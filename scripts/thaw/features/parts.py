@@ -36,7 +36,7 @@ class Part:
         """Return the positions [n] of some rows, row after row."""
         raise NotImplementedError
 
-    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+    def values(self, states: dict, batch) -> torch.Tensor:
         """Return what is stored at these positions, on the CPU, of the states [S, T, d] by boundary of a batch."""
         raise NotImplementedError
 
@@ -48,11 +48,9 @@ class TokenStates(Part):
         return store.tokens(split), width
 
     def places(self, store, split: str, rows) -> np.ndarray:
-        """Return the positions of the tokens of some rows."""
         return store.places(split, rows)
 
-    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
-        """Return the states [tokens, d] of a batch."""
+    def values(self, states: dict, batch) -> torch.Tensor:
         (boundary,) = self.reads
         return states[boundary].cpu()[batch.host.mask]
 
@@ -84,7 +82,7 @@ class PooledSequences(Part):
         """Return the positions [S] of the sequences of some rows."""
         return store.sequence_places(split, rows)
 
-    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+    def values(self, states: dict, batch) -> torch.Tensor:
         """Return the vectors [S, L + 1, 3, d] of a batch, on the CPU."""
         each = [[pool(states[n], batch.mask) for pool in POOLED.values()] for n in self.reads]
         return torch.stack([torch.stack(pooled, 1) for pooled in each], 1).cpu()
@@ -103,7 +101,7 @@ class WordStates(Part):
         seen = zip(starts[rows], store.words_with_token(split, rows), strict=True)
         return before[np.concatenate([start + np.flatnonzero(has_token) for start, has_token in seen])]
 
-    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+    def values(self, states: dict, batch) -> torch.Tensor:
         """Return the states [words that have a token, L + 1, d] of a batch, on the CPU."""
         row, word = (batch.host.first_pieces >= 0).nonzero(as_tuple=True)
         token = batch.host.first_pieces[row, word]
@@ -115,8 +113,9 @@ VECTOR_PARTS = {"pooled": PooledSequences, "words": WordStates}
 
 def part_of(part: int | str, layers: int | None) -> Part:
     """Return a part of a store. Args: the number of a boundary, or the name of a part; the encoder's layers."""
-    if isinstance(part, str) and part.startswith(ATTENTION):
+    if isinstance(part, int):
+        return TokenStates([part])
+    if part.startswith(ATTENTION):
         return AttentionInputs(int(part.removeprefix(ATTENTION)))
-    if part in VECTOR_PARTS:
-        return VECTOR_PARTS[part](list(range(layers + 1)))
-    return TokenStates([part])
+    assert layers is not None  # the card of such a part states them
+    return VECTOR_PARTS[part](list(range(layers + 1)))

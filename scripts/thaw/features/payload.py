@@ -48,12 +48,14 @@ def checksum(path: Path) -> str:
 
 
 def _state(path: Path) -> dict[str, int]:
-    """Return by what a file is known to be as it was."""
     stat = os.stat(path)
     return {"inode": stat.st_ino, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}
 
 
-NUMPY = {"bf16": np.dtype("<i2"), "fp32": np.dtype("<f4")}  # numpy has no bf16: its 16 bits are carried as integers
+NUMPY: dict[str, np.dtype] = {  # numpy has no bf16: its 16 bits are carried as integers
+    "bf16": np.dtype("<i2"),
+    "fp32": np.dtype("<f4"),
+}
 NAMES = {"bf16": "BF16", "fp32": "F32"}
 MAPPED = 2**26  # bytes that are written or read before their pages are given back
 
@@ -68,7 +70,7 @@ class Payload:
         self._room = np.empty((0, 0))
 
     @classmethod
-    def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]], whole: bool = True) -> "Payload":
+    def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, ...]], whole: bool = True) -> "Payload":
         """Write a file of these shapes and return it open for writing, with all disk space claimed where it is whole.
 
         One that is not takes no space yet: `claim` the places that will be written.
@@ -85,7 +87,7 @@ class Payload:
     def claim(self, split: str, places: np.ndarray) -> int:
         """Claim the disk space of some places [n] of a split, and return its bytes."""
         tensor = self.tensors[split]
-        if not len(places) or not isinstance(tensor, np.memmap):
+        if not len(places) or not isinstance(tensor, np.memmap) or tensor.filename is None:
             return 0
         places, each = np.sort(places), tensor.strides[0]
         with open(tensor.filename, "r+b") as file:
@@ -101,7 +103,7 @@ class Payload:
             self._touch(values.nbytes)
 
     @classmethod
-    def open(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
+    def open(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, ...]]) -> "Payload":
         """Return a file open for reading; another size or another header than these shapes ask for is a UserError."""
         header = _header(dtype, shapes)
         size, expected = path.stat().st_size, len(header) + _bytes(dtype, shapes)
@@ -126,7 +128,7 @@ class Payload:
         """
         tensor = self.tensors[split]
         # numpy gathers rows in less time than torch
-        rows = tensor[np.ix_(places, *inner)] if inner else tensor.take(places, 0)
+        rows = tensor[np.ix_(places, *map(np.asarray, inner))] if inner else tensor.take(places, 0)
         self._touch(rows.nbytes)
         return rows
 
@@ -158,9 +160,8 @@ class Payload:
         if self._touched > MAPPED and hasattr(mmap, "MADV_DONTNEED"):
             for tensor in self.tensors.values():
                 if isinstance(tensor, np.memmap):
-                    tensor.base.madvise(  # type: ignore[union-attr]
-                        mmap.MADV_DONTNEED
-                    )  # of a shared map of a file: nothing written is lost
+                    # of a shared map of a file: nothing written is lost
+                    tensor.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
             self._touched = 0
 
 
@@ -202,6 +203,6 @@ def _map(path: Path, mode: str, start: int, dtype: str, shapes: dict) -> dict[st
     for name, shape in shapes.items():
         kind = NUMPY[dtype]
         empty = not np.prod(shape)
-        tensors[name] = np.empty(shape, kind) if empty else np.memmap(path, kind, mode, start, shape)
+        tensors[name] = np.empty(shape, kind) if empty else np.memmap(path, kind, mode, start, shape)  # type: ignore[call-overload]
         start += int(np.prod(shape)) * kind.itemsize
     return tensors

@@ -128,7 +128,8 @@ class FeatureStore:
         ids = ids if self._spellings is None else self._spellings[ids]
         mask = torch.from_numpy(columns["input_ids"].places(chosen, length)[1])
         types = columns["type_ids"].padded(chosen, 0, length) if self.card["types"] else None
-        pieces = self._first_pieces(split).padded(rows, -1) if self.card["words"] else None
+        words = self.card["words"]
+        pieces = self._first_pieces(split).padded(rows, -1) if words else torch.empty(len(rows), 0, dtype=torch.int64)
         texts = columns["texts"].padded(chosen, 0, length).to(torch.int8)
         numbers = torch.from_numpy(rows.astype(np.int64))
         if not self.windowed:
@@ -168,7 +169,7 @@ class FeatureStore:
         numbers = sorted(int(card.stem[1:]) for card in self.folder.glob("b*.json"))
         return [number for number in numbers if self.payload_path(number).is_file()]
 
-    def states(self, boundary: int, split: str) -> Boundary:
+    def states(self, boundary: int | str, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
         stored, check = stored_split(split, self.splits), functools.partial(self._check_held, boundary, split)
         return Boundary(self.payload(boundary), stored, self._columns(split)["input_ids"], check)
@@ -246,7 +247,6 @@ class FeatureStore:
         return wanted is not None and any(mask.any() for mask in without(wanted, self.held(part)).values())
 
     def _existing_payload(self, part: int | str) -> Path:
-        """Return the path of a part's payload; one that is missing is a UserError."""
         path = self.payload_path(part)
         if not path.is_file():
             raise UserError(f"{path} is missing; {AGAIN}")

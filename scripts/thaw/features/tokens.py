@@ -47,7 +47,7 @@ def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewC
             [contexts[row] for row in chosen],
             truncation="only_second",
             max_length=view.max_length,
-            stride=max(0, room - view.stride),  # the library's stride is what two windows share
+            stride=max(0, room - (view.stride or 0)),  # the library's stride is what two windows share
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
             padding=False,
@@ -61,7 +61,6 @@ def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewC
 
 
 def _row(encoded, windows: list[int]) -> dict[str, list[int]]:
-    """Return the columns of one row, of its windows in the tokenizer's answer."""
     columns: dict[str, list[int]] = {name: [] for name in ("input_ids", "type_ids", "first_pieces", "texts")}
     columns |= {"windows": [], "starts": [], "ends": []}
     for window in windows:
@@ -78,7 +77,6 @@ def _row(encoded, windows: list[int]) -> dict[str, list[int]]:
 
 
 def _shortened(questions: list[str], tokenizer, longest: int) -> tuple[list[str], list[bool]]:
-    """Return questions without what is beyond so many tokens, and which of them were cut."""
     places = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
     cut = [len(tokens) > longest for tokens in places]
     return [
@@ -144,7 +142,7 @@ class Counted:
 
     def __init__(self, labels: list[str]):
         self.examples = self.tokens = self.truncated = self.longest = 0
-        self.labels = {target: Counter() for target in labels}
+        self.labels: dict[str, Counter] = {target: Counter() for target in labels}
 
     def add(self, columns: dict[str, list], cut: list[bool], piece) -> None:
         """Count some rows: their token ids, whether each was cut, and the piece of the corpus with their targets."""
@@ -185,7 +183,7 @@ def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tup
         cut = [a or b for a, b in zip(first[1], second[1], strict=True)]
         return both | {"second": [len(ids) for ids in first[0]["input_ids"]]}, cut
     if view.stride:
-        return in_windows(*texts, tokenizer, view)
+        return in_windows(texts[0], texts[1], tokenizer, view)
     encoded = tokenizer(
         *texts, is_split_into_words=words, truncation="longest_first", max_length=view.max_length, padding=False
     )
@@ -216,12 +214,10 @@ def check_length(view: ViewConfig, longest: int, encoder: str) -> None:
 
 
 def _texts(sequence_ids: list) -> list[int]:
-    """Return which text each token belongs to, from 1; 0 for special tokens."""
     return [0 if number is None else number + 1 for number in sequence_ids]
 
 
 def _first_pieces(word_ids: list, count: int) -> list[int]:
-    """Return the position of each word's first piece, -1 where it has none."""
     first = [-1] * count
     for position, word in enumerate(word_ids):
         if word is not None and first[word] < 0:

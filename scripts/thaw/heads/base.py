@@ -19,8 +19,8 @@ from thaw.schema.head import HeadConfig
 if TYPE_CHECKING:
     from thaw.heads.combination import Combination
 
-IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
+IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 
 
 class Head(nn.Module):
@@ -30,7 +30,11 @@ class Head(nn.Module):
     too. `width` is that of the vectors which its last layer reads.
     """
 
-    constant_vectors = False  # see VectorHead
+    @property
+    def constant_vectors(self) -> bool:
+        """Whether it is a `VectorHead` whose vectors nothing learned or random has a part in."""
+        return False
+
     combination: "Combination"  # of the layers that it reads; `heads.registry` sets it
 
     def __init_subclass__(cls, **keywords):
@@ -159,7 +163,6 @@ class VectorHead(Head):
         return matrix(self.width, self.outputs, count)
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         return self.logits(self.vectors(states, batch))
 
     def flops(self, batch: Batch) -> float:

@@ -109,7 +109,6 @@ def fit_classes(
 
 
 def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list[Solution]]:
-    """Return the solutions of some layers that are solved at once."""
     layers, count, width = vectors.shape
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors)
@@ -153,11 +152,11 @@ def _scores(vectors, centred, mean, strengths) -> list[Solution]:
 
 
 def _scores_directions(vectors, scale: Scale, centred) -> tuple[torch.Tensor, torch.Tensor, Callable]:
-    """Return variances of the principal directions, their moments with the targets, and what maps weights back."""
     if is_wide(vectors):
         gram = Gram.of(scale.apply(vectors, torch.float64))
         return gram.variances, gram.moments(centred), lambda scores: gram.weight(scores.unsqueeze(0)).squeeze(0)
-    covariance = moments = 0.0
+    covariance: torch.Tensor | float = 0.0
+    moments: torch.Tensor | float = 0.0
     for block, part in zip(vectors.split(BLOCK), centred.split(BLOCK), strict=True):
         scaled = scale.apply(block, torch.float64)
         covariance, moments = covariance + scaled.T @ scaled / len(vectors), moments + scaled.T @ part / len(vectors)

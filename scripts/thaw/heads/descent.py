@@ -94,6 +94,9 @@ class SumBinaryCrossEntropy(LinearLoss):
         return loss, self.gradient(wrong.sigmoid_() * self.signs)
 
 
+Objective = MeanCrossEntropy | SumBinaryCrossEntropy
+
+
 @dataclass(frozen=True)
 class Minimum:
     """The fits of all layers for one strength: point [K, C, d + 1]; by layer objective, evaluations, convergence."""
@@ -154,7 +157,7 @@ class Curvature:
 
 
 def minimise(
-    objective: MeanCrossEntropy | SumBinaryCrossEntropy,
+    objective: Objective,
     variances: torch.Tensor,
     spread: float,
     strengths: Sequence[float],
@@ -180,7 +183,7 @@ class Descent:
     `results` has by strength and layer the fields of a Minimum.
     """
 
-    def __init__(self, objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
+    def __init__(self, objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
         """Begin at weights of 0 with the strongest."""
         self.objective, self.shape = objective, objective.shape
         layers, classes, _ = self.shape

@@ -5,9 +5,10 @@ width of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 """
 
 import torch
+from torch import nn
 from torch.nn import functional
 
-from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS, MlpOptions
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
@@ -25,7 +26,7 @@ class LinearHead(VectorHead):
         words = task_type in WORD_TYPES
         pooled = width * (1 if words else len(as_list(pooling)))
         super().__init__(entry, self.reads(pooled, separate_encoding), outputs, task_type, separate_encoding)
-        self.pooling = None if words else make_pooling(pooling, width)
+        self.pooling: nn.Module = nn.Identity() if words else make_pooling(pooling, width)
         self.initialise()
 
     @staticmethod
@@ -37,7 +38,7 @@ class LinearHead(VectorHead):
     def constant_vectors(self) -> bool:
         """Whether its vectors depend on no trained parameter; unknown for a custom head."""
         kind = HEAD_KINDS.get(self.entry.kind)
-        learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
+        learned = [*self.combination.parameters(), *self.pooling.parameters()]
         return kind is not None and kind.constant_vectors and not learned
 
     def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
@@ -48,7 +49,6 @@ class LinearHead(VectorHead):
         return states
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return what the matrix reads of states [S, T, d]: [B, F], or [B, W, F] for words."""
         mask = batch.first_pieces >= 0 if self.words else batch.mask
         counted = mask
         if batch.origin is not None:
@@ -84,3 +84,29 @@ class CosineHead(LinearHead):
     def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Return the cosine [B, 1] of two texts' vectors [B, d]."""
         return functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)
+
+
+class MlpHead(LinearHead):
+    """A hidden layer below the output.
+
+    With ReLU, as Wang et al. 2019 put it on a BERT that is fine-tuned alone; with tanh and as wide as the encoder it is
+    the head of RoBERTa (transformers, RobertaClassificationHead).
+    """
+
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
+        """Make the pooling, the hidden layer and the output."""
+        super().__init__(entry, width, outputs, task_type, separate_encoding)
+        options = MlpOptions.model_validate(entry.options)
+        self.activation = {"relu": torch.relu, "tanh": torch.tanh}[options.activation]
+        size = width if options.size == "encoder" else options.size
+        self.hidden, self.width = nn.Linear(self.width, size), size
+        self.output = nn.Linear(self.width, outputs)
+        self.initialise()
+
+    def logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the logits [..., C], or the scores [...], of vectors [..., F] by way of the hidden layer."""
+        return super().logits(self.activation(self.hidden(self.dropout(vectors))))
+
+    def logit_flops(self, count: int) -> float:
+        """Return the operations of both layers on so many vectors."""
+        return matrix(self.hidden.in_features, self.width, count) + super().logit_flops(count)

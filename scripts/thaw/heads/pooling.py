@@ -3,6 +3,8 @@
 B examples, T tokens, d width. States [B, T, d], mask [B, T] bool, vector [B, d].
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import nn
 
@@ -10,36 +12,16 @@ from thaw.encoders import token_pooling
 from thaw.features.batch import Batch
 
 
-class First(nn.Module):
-    """The state of the first token, [CLS] in BERT (Devlin et al. 2019)."""
+class Plain(nn.Module):
+    """A pooling without parameters (`thaw.encoders.token_pooling`)."""
+
+    def __init__(self, pool: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.pool = pool
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return token_pooling.first_token(states, mask)
-
-
-class Last(nn.Module):
-    """The state of the last token, the only one that has read the whole text in a decoder (Radford et al. 2018)."""
-
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [B, d]."""
-        return token_pooling.last_token(states, mask)
-
-
-class Mean(nn.Module):
-    """The mean over all tokens, special ones included (Reimers and Gurevych 2019)."""
-
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [B, d]."""
-        return token_pooling.mean(states, mask)
-
-
-class Max(nn.Module):
-    """The largest value of each dimension over all tokens (Conneau et al. 2017)."""
-
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [B, d]."""
-        return token_pooling.maximum(states, mask)
+        return self.pool(states, mask)
 
 
 class Attention(nn.Module):
@@ -69,7 +51,7 @@ class Pooler(nn.Module):
     def __init__(self, width: int):
         """Make the matrix [d, d], random as yet."""
         super().__init__()
-        self.dense = nn.Linear(width, width)
+        self.dense: nn.Linear | FrozenMatrix = nn.Linear(width, width)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
@@ -107,7 +89,6 @@ class ConcatenatedPoolings(nn.Module):
     """The vectors of several poolings side by side, [B, K d] for K of them."""
 
     def __init__(self, poolings: list[nn.Module]):
-        """Keep the poolings, in their order."""
         super().__init__()
         self.poolings = nn.ModuleList(poolings)
 
@@ -117,19 +98,19 @@ class ConcatenatedPoolings(nn.Module):
 
 
 POOLINGS = {
-    "first": lambda width: First(),
-    "last": lambda width: Last(),
-    "mean": lambda width: Mean(),
-    "max": lambda width: Max(),
+    "first": lambda width: Plain(token_pooling.first_token),
+    "last": lambda width: Plain(token_pooling.last_token),
+    "mean": lambda width: Plain(token_pooling.mean),
+    "max": lambda width: Plain(token_pooling.maximum),
     "attention": Attention,
     "pooler": Pooler,
     "frozen_pooler": FrozenPooler,
 }
 
 
-def make_pooling(name: str | list[str], width: int) -> nn.Module:
+def make_pooling(name: str | Sequence[str], width: int) -> nn.Module:
     """Return the module of a pooling, or of several whose vectors are concatenated, for states of this width."""
-    if isinstance(name, list):
+    if not isinstance(name, str):
         return ConcatenatedPoolings([POOLINGS[one](width) for one in name])
     return POOLINGS[name](width)
 

@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
-from thaw.heads.layer_mixing import combination
+from thaw.heads.combination import combination
 from thaw.schema.head import HeadConfig
 
 
@@ -31,7 +31,6 @@ def build(
 
 
 def _plugin_head(entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool) -> Head:
-    """Return a new head of a plugin's class."""
     part, make = plugins.parse_plugin(entry.kind), plugins.load(entry.kind)
     if not (isinstance(make, type) and issubclass(make, Head)):
         raise UserError(f"{part.place}: {entry.kind} is no class derived from thaw.heads.base.Head")
@@ -51,7 +50,7 @@ def example(width: int, words: bool, separate_encoding: bool) -> tuple[torch.Ten
     """Return states [S, 3, d] of ones and their batch, of two made-up examples (with two words each)."""
     sequences = 4 if separate_encoding else 2
     ids = torch.zeros(sequences, 3, dtype=torch.int64)
-    pieces = torch.tensor([[1, 2], [1, -1]]) if words else None
+    pieces = torch.tensor([[1, 2], [1, -1]]) if words else torch.empty(2, 0, dtype=torch.int64)
     texts = 1 + torch.arange(sequences).unsqueeze(1) % 2 if separate_encoding else torch.tensor([[1, 1, 2]])
     return torch.ones(sequences, 3, width), Batch(ids, ids == 0, None, pieces, torch.arange(2), texts.expand(ids.shape))
 

@@ -7,6 +7,7 @@ no answer in it, as both start and end.
 import torch
 from torch.nn import functional
 
+from thaw.declarations.heads import StartEndOptions
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
@@ -21,11 +22,11 @@ class StartEndHead(VectorHead):
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make both vectors; `outputs` is 2."""
         super().__init__(entry, width, outputs, task_type, separate_encoding)
-        self.longest, self.count = entry.kind_options.max_answer_length, entry.kind_options.n_best
+        options = StartEndOptions.model_validate(entry.options)
+        self.longest, self.count = options.max_answer_length, options.n_best
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the states [S, T, d] as they are."""
         return states
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.data.scored_labels import scored_labels
+from thaw.data.edges import scored_labels
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import (

@@ -26,6 +26,7 @@ class Prober(nn.Module):
         """Make the probes. Args: the probe's entry; mask [P, K] bool; d; C; whether spans come in pairs."""
         super().__init__()
         self.probes, self.sides = len(mask), 2 if pairs else 1
+        self.mask: torch.Tensor
         self.register_buffer("mask", mask)
         self.weights, self.gamma = nn.Parameter(torch.zeros(mask.shape)), nn.Parameter(torch.ones(self.probes, 1))
         self.projections = nn.ModuleList(Linear(self.probes, width, entry.projection) for _ in range(self.sides))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from thaw.core.errors import UserError
-from thaw.data.scored_labels import scored_labels
+from thaw.data.edges import scored_labels
 from thaw.declarations.probe_options import WORD_EMBEDDINGS
 from thaw.evaluation.metrics import spans
 from thaw.features.batch import Batch
@@ -134,7 +134,10 @@ class EdgeReading(ProbeContext):
         gold = torch.zeros(int(complete.sum()), len(self.labels), device="cpu")
         for row, edge in enumerate(np.flatnonzero(complete)):
             gold[row, labels[edge]] = 1
-        tensors = [tuple(torch.from_numpy(each).to(self.device) for each in pair) for pair in indices]
+        tensors = [
+            (torch.from_numpy(tokens).to(self.device), torch.from_numpy(inside).to(self.device))
+            for tokens, inside in indices
+        ]
         return Tokens(flat, tensors, gold.to(self.device))
 
     def _edges(self, split: str, rows: np.ndarray) -> Edges:

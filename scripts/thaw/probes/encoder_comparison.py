@@ -7,6 +7,7 @@ N tokens, d width, L layers.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,12 +35,11 @@ class EncoderComparison:
         """Keep the sides. Raises UserError for fewer than two seeds."""
         if len(adapted) < 2:
             raise UserError(f"{spec['of']['probe']}: {len(adapted)} run; the comparison of seeds needs two or more")
-        self.task, self.entry = (
-            task_with_defaults(spec["task"], spec["subset"]),
-            PROBE_CONFIGS.model_validate(spec["probe"]),
-        )
+        self.task = task_with_defaults(spec["task"], spec["subset"])
+        self.entry: Any = PROBE_CONFIGS.model_validate(spec["probe"])  # of the model of its kind
         self.numbers, self.split, self.layers = spec["read"], self.task["validation"], spec["layers"]
-        self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained, **adapted}
+        self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained}
+        self.sides.update((seed, one) for seed, one in adapted.items())
         self.seeds = list(adapted)
         self._scored = scored_part(pretrained.corpus, self.split, self.task, spec["subset"])
 

@@ -44,7 +44,7 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
     estimates = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
     rows, layer_scores = [], []
     for layer, number in enumerate(reading.numbers):
-        scores = {}
+        scores: dict[str, dict] = {}
         for name, sample in samples.items():
             scores[name] = _bound(sample, layer, solutions[layer], len(fitted.rows))
             scores[name]["cka_with_last"] = _alignment(sample.layers[layer], sample.layers[-1])

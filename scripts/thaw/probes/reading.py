@@ -14,8 +14,8 @@ from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.evaluation.target_kinds import target_of
-from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.heads.linear import LinearHead
 from thaw.probes.probe_context import ProbeContext
 from thaw.schema.head import HeadConfig
 from thaw.training.head_vectors import VectorReader, Vectors
@@ -112,11 +112,11 @@ class Reading(ProbeContext):
         encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
         return VectorReader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 
-    def _head(self, number: int) -> Head:
+    def _head(self, number: int) -> LinearHead:
         """Return the head whose pooling makes one vector of the states of a layer."""
         pooling = self.entry.pooling
         head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
-        return self.build_head(head).to(self.device)
+        return self.build_linear(head).to(self.device)
 
     def _check(self, gold) -> None:
         """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""

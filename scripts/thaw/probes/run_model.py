@@ -13,12 +13,14 @@ def finished(reading: Reading) -> TaskModel:
     """Return the model of the run whose encoder is read: its encoder and its own head, in eval mode."""
     from safetensors.torch import load_file
 
-    folder = reading.inputs.adapted.run
+    adapted = reading.inputs.adapted
+    assert adapted and adapted.run  # a probe of runs reads one
+    folder = adapted.run
     record, file = read_json(folder / "metrics.json"), folder / "head.safetensors"
     head = reading.build_head(HeadConfig.of_run(record["spec"], record["chosen"]))
     with wrap_corruption(file, folder / "metrics.json"):
         head.load_state_dict(load_file(file))
-    model = TaskModel(reading.inputs.adapted.encoder(), head, "fp32").to(reading.device)
+    model = TaskModel(adapted.encoder(), head, "fp32").to(reading.device)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     return model.eval()

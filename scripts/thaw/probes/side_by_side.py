@@ -41,7 +41,7 @@ def train(
     """
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.rate)
     kept = {name: value.detach().clone() for name, value in model.named_parameters()}
-    best, when = None, None
+    best, when = np.full(1, -np.inf), np.ones(1, dtype=int)
     for number in range(1, settings.epochs + 1):
         model.train()
         for losses in epoch():
@@ -50,8 +50,6 @@ def train(
             optimizer.step()
         model.eval()
         scores = np.nan_to_num(judge(), nan=-np.inf)
-        if best is None:
-            best, when = np.full(len(scores), -np.inf), np.ones(len(scores), dtype=int)
         better = scores > best
         best, when = np.where(better, scores, best), np.where(better, number, when)
         for name, value in model.named_parameters():

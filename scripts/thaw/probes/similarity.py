@@ -25,7 +25,8 @@ def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     def measure(layer: int) -> dict:
         states = {side: comparison.states(side, layer, positions).to(_device(comparison)) for side in comparison.sides}
         return {
-            pair: {"rsa": similarity_indices.rsa(*(states[side] for side in pair))} for _, _, pair in comparison.pairs
+            (one, other): {"rsa": similarity_indices.rsa(states[one], states[other])}
+            for _, _, (one, other) in comparison.pairs
         }
 
     return comparison.by_layer(measure)

@@ -14,7 +14,7 @@ from torch import nn
 from thaw.core.errors import UserError
 from thaw.encoders.anatomy import PROBE, probe_ids
 from thaw.encoders.transformers import Encoder
-from thaw.features.batch import Batch
+from thaw.features.batch import NONE, Batch
 
 EQUAL = 1e-5  # largest difference of one token's states at two places, which another order of sums makes
 
@@ -36,7 +36,7 @@ class WordEmbeddings:
                 module.weight.zero_()
         encoder.shorten([1])
         ids = probe_ids(model.config).to(words.weight.device)
-        states = self(Batch(ids, torch.ones(PROBE, dtype=torch.bool, device=ids.device), None, None, ids[:, 0]))
+        states = self(Batch(ids, torch.ones(PROBE, dtype=torch.bool, device=ids.device), None, NONE, ids[:, 0]))
         if (states - states[:, :1]).abs().max() > EQUAL:
             raise UserError(
                 f"layer_0: word_embeddings is not possible for {model.config.model_type}: its layer 0 depends on where "

@@ -1,9 +1,12 @@
 """Parts of a phase with keys of their own."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from thaw.core import plugins
+from thaw.declarations.lazy_import import LazyImport
 from thaw.schema.keys import ConfigModel, Key
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -51,13 +54,24 @@ class EarlyStoppingConfig(ConfigModel):
         return self
 
 
-SELECTIONS = {"group_lasso": {"penalty"}, "clusters": {"correlation"}}  # the keys that each way of selecting reads
+@dataclass(frozen=True)
+class SelectionKind(LazyImport):
+    """A way of selecting features, which a plug-in has, and the keys of `select` that it reads.
+
+    source: its code, from vectors [N, d], targets, number of classes, settings and fitted(features), the head on some
+    features with the best strength, to the features among which some are taken, by index, and their relevance.
+    """
+
+    keys: set[str]
+
+
+SELECTIONS: dict[str, SelectionKind] = plugins.shipped("SELECTIONS")
 
 
 class SelectConfig(ConfigModel):
     """Which features a linear head is fitted on; which fraction of them, validation chooses."""
 
-    by: Literal["group_lasso", "clusters"] = Field(
+    by: Literal[tuple(SELECTIONS)] = Field(  # type: ignore[valid-type]
         description="group_lasso: by relevance in a group lasso (Head2Toe, Evci et al. 2022); clusters: one neuron of "
         "each cluster, and of these by weight (Dalvi et al. 2020)"
     )
@@ -75,7 +89,7 @@ class SelectConfig(ConfigModel):
 
     def meaningful(self) -> set[str]:
         """Return the keys that the way of selecting reads."""
-        return {"by", "fractions"} | SELECTIONS[self.by]
+        return {"by", "fractions"} | SELECTIONS[self.by].keys
 
     def refused_with(self, name: str) -> str:
         """Return the setting under which a key has no meaning."""

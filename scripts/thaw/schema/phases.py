@@ -240,6 +240,13 @@ class PhaseConfig(ObjectiveKeys):
         """Return the phase with some other settings; values that no phase can have are a ValueError."""
         return type(self).model_validate(self.model_dump(exclude_unset=True) | settings)
 
+    @property
+    def one_rate(self) -> float:
+        """The learning rate; of one for each width `at_width` has taken one."""
+        if isinstance(self.rate, dict):
+            raise ValueError("a learning rate for each width has to be that of one width before it trains")
+        return self.rate
+
     def at_width(self, width: int) -> "PhaseConfig":
         """Return the phase with the one learning rate that it has for an encoder of this width."""
         if not isinstance(self.rate, dict):

@@ -19,6 +19,11 @@ from thaw.schema.keys import ConfigModel
 RANDOM = "random"
 
 
+def kept_layers(spec: dict) -> list[int] | None:
+    """Return the layers, counted from 1, that the encoder of a run keeps; None for all. Args: the run's spec."""
+    return spec.get("student", {}).get("layers")
+
+
 def _bottom(count: int, below: int, layers: int) -> list[int]:
     return list(range(below + 1, below + count + 1))
 

@@ -125,7 +125,6 @@ def drop_others(out: Path, ours: str, layers: int) -> None:
 
 
 def _card(folder: Path, expected: str) -> dict:
-    """Return the card of a folder; a card of another spec is a UserError."""
     check_digest(folder / "card.json", expected)
     return read_json(folder / "card.json")
 

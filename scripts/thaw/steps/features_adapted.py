@@ -40,7 +40,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     adapted = AdaptedEncoder.of(arguments.encoder, arguments.run, spec["run"])
     changes = {"digest": digest(spec), "weights": file_sha256(arguments.run.parent / layout.ENCODER)}
     store = write_excerpt(inputs.store, arguments.out, read_rows(spec, inputs.corpus), changes)
-    numbers = list(range(spec["layers"] + 1))
+    numbers: list[int | str] = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
     form = StatesFormat.of(spec)
     with locked(store.folder):

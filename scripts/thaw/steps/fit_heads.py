@@ -57,7 +57,8 @@ def fit(spec: dict, arguments: Namespace) -> None:
         for fitted in fits:
             fitted.head.cpu()
         spent = measure_cost(watch, device)
-    best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].choice_score is None else fits[i].choice_score)
+    scores = [-math.inf if fitted.choice_score is None else fitted.choice_score for fitted in fits]
+    best = scores.index(max(scores))
     run, fitted = runs[best], fits[best]
     cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
@@ -73,10 +74,9 @@ def fit(spec: dict, arguments: Namespace) -> None:
 
 def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
     """Train the head with every seed, and write their folders. Args: as of `fit`; what shares the training."""
-    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.compute_cost.stopwatch import Stopwatch
     from thaw.training.checkpoints import write_folds, write_run
-    from thaw.training.device_placement import operations, prepare, to_cpu, to_device
-    from thaw.training.seeds_together import train_heads
+    from thaw.training.seeds_together import train_on_device
     from thaw.training.training_run import TrainingRun
 
     watch = Stopwatch()
@@ -84,10 +84,7 @@ def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
         (inputs,) = run_inputs.open_inputs(spec, arguments)
         settings = run_inputs.chosen(run_inputs.open_needs(spec, arguments))
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in arguments.seeds]
-        prepare(runs[0])
-    with claimed(watch, True, operations(runs)) as device:
-        trained = to_cpu(runs, train_heads([to_device(run, device) for run in runs], watch, processes))
-        shared = measure_cost(watch, device, len(runs))
+    trained, shared = train_on_device(runs, watch, processes, len(runs))
     for run, left in zip(runs, trained, strict=True):
         seed, cost = run.spec["seed"], left.cost | shared
         write_folds(arguments.out / layout.of_seed(seed), run.context, left, {})

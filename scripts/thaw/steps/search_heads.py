@@ -24,11 +24,10 @@ def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
 
     Args: spec; the parsed arguments, for their folders; what shares the training.
     """
-    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.compute_cost.stopwatch import Stopwatch
     from thaw.core.files import write_json
     from thaw.evaluation.model_selection import choose_trial
-    from thaw.training.device_placement import operations, prepare, to_cpu, to_device
-    from thaw.training.seeds_together import train_heads
+    from thaw.training.seeds_together import train_on_device
     from thaw.training.training_run import TrainingRun
 
     watch = Stopwatch()
@@ -36,10 +35,7 @@ def search(spec: dict, arguments: Namespace, processes: Processes) -> None:
         (inputs,) = run_inputs.open_inputs(spec, arguments)
         grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
         runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for settings, seed in grid]
-        prepare(runs[0])
-    with claimed(watch, True, operations(runs)) as device:
-        trained = to_cpu(runs, train_heads([to_device(run, device) for run in runs], watch, processes))
-        spent = measure_cost(watch, device)
+    trained, spent = train_on_device(runs, watch, processes)
     task = runs[0].context.task
     each = len(spec["seeds"])
 

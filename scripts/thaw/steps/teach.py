@@ -51,7 +51,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
             with watch("train"):  # it counts as training of the students
                 card, facts = teacher.write(store, rows, parts, form, device)
             cost = {"flops": teacher.flops(rows)} | measure_cost(watch, device)
-        write_cards(store, teacher.model.encoder, form, facts, {"device": hardware(device)["device"]})
+        write_cards(store, teacher.encoder, form, facts, {"device": hardware(device)["device"]})
     write_json(arguments.out / "cost.json", cost)
     write_json(arguments.out / "card.json", {"spec": spec, "digest": digest(spec), **card})
     log(f"logits of {len(rows)} rows, {len(parts)} boundaries, {cost['seconds']['total']:.1f} s")

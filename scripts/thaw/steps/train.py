@@ -88,8 +88,7 @@ def start(spec: dict, needs: dict[str, Path]):
 
 def taught(spec: dict, needs: dict[str, Path], inputs):
     """Return what the run's teacher gave, or itself with dropout; None without. Args: as of `start`; what is read."""
-    from thaw.training.live_teacher import LiveTeacher
-    from thaw.training.taught import TeacherOutputs
+    from thaw.training.taught import LiveTeacher, TeacherOutputs
 
     if "live_teacher" in needs:
         return LiveTeacher(inputs, needs["live_teacher"], spec["teacher"]["run"], spec["seed"])

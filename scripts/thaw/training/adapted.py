@@ -10,6 +10,7 @@ from thaw.core import layout
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import check_digest, read_json
 from thaw.encoders.transformers import Encoder
+from thaw.schema.student import kept_layers
 
 BASE = "base"  # metadata key: the sha256 of the pretrained weights that trained tensors belong to
 
@@ -21,7 +22,7 @@ class AdaptedEncoder:
     folder: Path
     tensors: dict[str, torch.Tensor]
     inserts: Inserts | None
-    kept: list[int] | None = None  # the layers that a student keeps
+    kept: list[int] | None = None  # the layers that it keeps, None for all
     run: Path | None = None
 
     @classmethod
@@ -45,7 +46,7 @@ class AdaptedEncoder:
             base = (file.metadata() or {}).get(BASE)
         if base not in (None, read_json(folder / "card.json")["sha256"]):
             raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")
-        kept = record["spec"].get("student", {}).get("layers")
+        kept = kept_layers(record["spec"])
         return cls(folder, load_file(path), read_insert_metadata(path), kept, metrics.parent)
 
     def encoder(self) -> Encoder:

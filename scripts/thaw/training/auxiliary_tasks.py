@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from thaw.core.boundaries import cached_layers_read
 from thaw.core.runtime import derive_seed, seeded
 from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch
@@ -58,9 +59,9 @@ class MultiTask(Supervised):
         self.heads = nn.ModuleList(task.head for task in tasks)
         self.boundaries: list[int] = []
 
-    def in_stage(self, boundaries: list[int]) -> "MultiTask":
-        """Read these boundaries from the stores; return the same objective, whose heads train on."""
-        self.boundaries = boundaries
+    def in_stage(self, stage: dict | None, layers: int) -> "MultiTask":
+        """Read what a stage reads from the stores; the heads train on."""
+        self.boundaries = cached_layers_read([stage]) if stage else []
         return self
 
     def join(self, model: TaskModel, run) -> None:
@@ -68,7 +69,6 @@ class MultiTask(Supervised):
         model.projections = self.heads
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
-        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         own, (task, chosen) = super().loss(model, rows, batch, stored), self.drawn(rows)
         other, states = BatchLoader(task.context.store, self.boundaries, batch.mask.device)("train", chosen)
         self.read = [other.mask.shape[1]] * len(other.mask)

@@ -17,7 +17,7 @@ from thaw.encoders.dropout import kept, noise
 from thaw.evaluation.result_files import Predictions
 from thaw.features.batch import tensors_to_device
 from thaw.features.store import FeatureStore
-from thaw.heads.base import Head
+from thaw.heads.linear import LinearHead
 from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
@@ -104,13 +104,13 @@ class BatchedDropout(nn.Module):
 
 
 class BatchedHeadTrainer:
-    """Heads in training on the vectors of the training rows (see `thaw.training.trainable`)."""
+    """Heads in training on the vectors of the training rows (see `thaw.training.phase_loop`)."""
 
     encoder = None  # none of it trains
 
     def __init__(
         self,
-        heads: list[Head],
+        heads: list[LinearHead],
         reader: VectorReader,
         store: FeatureStore,
         rows: np.ndarray,
@@ -132,17 +132,14 @@ class BatchedHeadTrainer:
         self.lengths = Counter(store.sequences("train", rows).tolist())  # that the encoder read, once for all epochs
 
     def thaw(self, names: list[str]) -> None:
-        """Let the heads train, which are the only component."""
         for parameter in (parameter for named in self.named for parameter in named.values()):
             parameter.requires_grad_(True)
 
     def components(self, names: list[str]) -> list[dict[str, list]]:
-        """Return each member's named parameters by component: the head alone."""
         return [{"head": list(named.items())} for named in self.named]
 
     @contextlib.contextmanager
     def drawing(self, streams: list[tuple[int, str]]):
-        """Draw an epoch's random numbers from each member's own stream, within a context."""
         sources = [np.random.SFC64(derive_seed(*named)) for named in streams]
         for module in self.front.modules():
             if isinstance(module, BatchedDropout):
@@ -182,7 +179,7 @@ class BatchedHeadTrainer:
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give each member's parameters the gradients of its loss."""
-        self.gradients = torch.autograd.grad(losses.sum(), self.stacked.values())
+        self.gradients = torch.autograd.grad(losses.sum(), list(self.stacked.values()))
         for name, gradients in zip(self.stacked, self.gradients, strict=True):
             for named, gradient in zip(self.named, gradients.unbind(), strict=True):
                 named[name].grad = gradient
@@ -204,7 +201,6 @@ class BatchedHeadTrainer:
     def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
-        """Return a member's predictions for some rows of a split; `words` are their word counts, None for texts."""
         vectors = self._vectors(store, split, rows, words)
         head = self.heads[index].eval()
         return vectors.to_predictions(rows, head.logits(vectors.values).float(), head.target)

@@ -12,8 +12,8 @@ import torch
 
 from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import Shape, encoder_flops
+from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
@@ -23,9 +23,11 @@ from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.batch import pieces
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
+from thaw.heads.linear import LinearHead
 from thaw.heads.pooling import Pooler
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
+from thaw.schema.student import kept_layers
 from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs
 
@@ -34,42 +36,29 @@ class TaskContext:
     """What the spec of a run or of a probe, and the inputs that it names, say of the task.
 
     Attributes: inputs; task, with its defaults; labels in the order of the outputs, none for scores; words, whether
-    each word has a target; rows by split, of train those of the subset; layers L; kept, the layers that a student has,
-    None for all; shape of the encoder.
+    each word has a target; rows by split, of train those of the subset; layers L; kept, those that the run's encoder
+    has, None for all; shape of the encoder; corpus; store of its tokens and states; folder of the pretrained encoder.
+    Settings and epochs are chosen by `main_metric` on the split `validation`; `scored` are the splits that are scored.
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read task, labels, rows and the encoder's configuration."""
         self.inputs, self.layers = inputs, spec["layers"]
-        self.kept: list[int] | None = spec.get("student", {}).get("layers")
+        self.corpus, self.store, self.encoder_folder = inputs.corpus, inputs.store, inputs.encoder
+        self.kept = kept_layers(spec)
         self.task = task_with_defaults(spec["task"], spec["subset"])
         self.labels = self.corpus.labels(self.task["target"])
         self.words = self.task["type"] in WORD_TYPES
         self.rows = read_rows(spec, self.corpus)
+        self.training_rows, self.scored = self.rows["train"], scored_splits(self.task)
+        self.validation: str = self.task["validation"]
+        self.main_metric: str = self.task["metrics"][0]
         self.shape = Shape.of(read_json(self.encoder_folder / "config.json"))
-
-    @property
-    def corpus(self) -> Corpus:
-        return self.inputs.corpus
-
-    @property
-    def store(self) -> FeatureStore:
-        """The stored tokens and states of the corpus."""
-        return self.inputs.store
-
-    @property
-    def encoder_folder(self) -> Path:
-        """The folder of the pretrained encoder."""
-        return self.inputs.encoder
 
     @property
     def device(self) -> torch.device:
         """The device that computes."""
         return self.inputs.device
-
-    @property
-    def training_rows(self) -> np.ndarray:
-        return self.rows["train"]
 
     @property
     def joint_rows(self) -> dict[str, np.ndarray]:
@@ -80,21 +69,6 @@ class TaskContext:
     def joint_gold(self) -> np.ndarray | list:
         """The encoded targets of these rows, one split after the other."""
         return joined([self.gold(split, rows) for split, rows in self.joint_rows.items()])
-
-    @property
-    def validation(self) -> str:
-        """The split by which settings and epochs are chosen."""
-        return self.task["validation"]
-
-    @property
-    def scored(self) -> list[str]:
-        """The splits that are scored: validation and test."""
-        return scored_splits(self.task)
-
-    @property
-    def main_metric(self) -> str:
-        """The metric by which settings and epochs are chosen."""
-        return self.task["metrics"][0]
 
     @property
     def encoder_parameters(self) -> int:
@@ -136,6 +110,16 @@ class TaskContext:
         task_type = self.task["type"]
         outputs = 2 if task_type in EXTRACTION_TYPES else len(self.labels) or 1
         return build(entry, self.shape.width, outputs, task_type, self.store.separate_encoding, self.layers)
+
+    def build_linear(self, entry: HeadConfig) -> LinearHead:
+        """Return a new head that can be fitted to constant vectors. Raises UserError for another."""
+        head = self.build_head(entry)
+        if isinstance(head, LinearHead) and head.constant_vectors:
+            return head
+        raise UserError(
+            f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
+            "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
+        )
 
     def shape_below(self, head: Head) -> Shape:
         """Return the shape of the encoder up to the highest layer that a head reads."""
@@ -199,6 +183,6 @@ def _lengths(store: FeatureStore, split: str, rows: np.ndarray) -> np.ndarray:
     each = np.zeros((len(rows), counts.max(), 3), np.int64)
     each[np.arange(counts.max()) < counts[rows][:, None]] = tokens.numpy()
     numbers = [each.reshape(len(rows), -1)]
-    if batch.first_pieces is not None:
+    if batch.first_pieces.numel():
         numbers += [store.has_word(split)[1][rows][:, None], (batch.first_pieces >= 0).sum(1).numpy()[:, None]]
     return np.concatenate(numbers, axis=1)

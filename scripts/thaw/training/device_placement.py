@@ -1,7 +1,8 @@
 """Devices of runs: what is prepared before a run has its device, and what is moved off it afterwards."""
 
 import math
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -23,12 +24,23 @@ class RunOnDevice(Protocol):
 
     context: TaskContext
     inputs: Inputs
-    head: Head
     phases: list[PhaseConfig]
     stages: list[list[dict]]  # of each phase
     highest: int  # the highest boundary that the head reads
-    rows: np.ndarray  # of train
-    passes: float  # over the rows, forward and backward; about
+
+    @property
+    def head(self) -> Head: ...
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows of train."""
+
+    @property
+    def passes(self) -> float:
+        """How often it goes over the rows, forward and backward; about."""
+
+
+Run = TypeVar("Run", bound=RunOnDevice)
 
 
 def prepare(run: RunOnDevice) -> None:
@@ -45,7 +57,7 @@ def prepare(run: RunOnDevice) -> None:
     import_for(run.context.task["metrics"])
 
 
-def operations(runs: list[RunOnDevice]) -> float:
+def operations(runs: Sequence[RunOnDevice]) -> float:
     """Estimate the operations of heads on stored states; infinite where layers are computed too."""
     return math.inf if any(map(_computes_layers, runs)) else float(sum(map(_operations, runs)))
 
@@ -57,11 +69,10 @@ def _operations(run: RunOnDevice) -> float:
 
 
 def _computes_layers(run: RunOnDevice) -> bool:
-    """Return whether a run reads more of the encoder than its stored states."""
     return any(computes_layers(stage["boundary"], run.highest) for stages in run.stages for stage in stages)
 
 
-def to_device(run: RunOnDevice, device: torch.device) -> RunOnDevice:
+def to_device(run: Run, device: torch.device) -> Run:
     """Move a run to a device; a GPU must first pass the parity check of the resumed encoder. Return the same run."""
     if device.type == "cuda" and _computes_layers(run):
         check_once(run.context.encoder_folder, device)

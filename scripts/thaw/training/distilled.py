@@ -3,6 +3,8 @@
 B examples, W words, S sequences, T tokens, d width.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 
@@ -10,7 +12,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.core.boundaries import that_train
 from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
-from thaw.schema.distillation import SHARED, DistilConfig
+from thaw.schema.distillation import SHARED, AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
 from thaw.training.distillation_losses import (
     relation_distance,
     soft_targets,
@@ -18,10 +20,11 @@ from thaw.training.distillation_losses import (
     state_distance,
     yes_or_no,
 )
-from thaw.training.live_teacher import LiveTeacher
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
-from thaw.training.taught import TeacherOutputs
+from thaw.training.taught import Taught
+
+Pairs = list[tuple[int, int]]  # of the student's boundaries, or layers, with those of the teacher
 
 
 class Distilled(Supervised):
@@ -29,42 +32,29 @@ class Distilled(Supervised):
 
     on_vectors = False
 
-    def __init__(
-        self,
-        gold,
-        distil: DistilConfig,
-        taught: TeacherOutputs | LiveTeacher,
-        phase: dict,
-        width: int,
-        seed: int,
-        number: int = 1,
-    ):
+    def __init__(self, gold, distil: DistilConfig, taught: Taught, phase: dict, width: int, seed: int, number: int = 1):
         """Keep what is compared.
 
         Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
-        its pairs of boundaries and of layers, student's and teacher's; width of its states and the run's seed, for
-        learned projections; the phase's number.
+        its pairs of boundaries and of layers; width of the student's states and the run's seed, for learned
+        projections; the phase's number.
         """
         super().__init__(gold)
-        self.distil, self.taught = distil, taught
-        self.pairs = phase.get("pairs", []) if distil.hidden and distil.hidden.weight else []
-        self.attended = phase.get("attended", []) if distil.attention and distil.attention.weight else []
+        self.distil, self.taught, hidden, attention = distil, taught, distil.hidden, distil.attention
+        self.pairs: Pairs = phase.get("pairs", []) if hidden and hidden.weight else []
+        self.attended: Pairs = phase.get("attended", []) if attention and attention.weight else []
         self.share, self.number = 0.0, number
         self._matched = self.pairs, self.attended
         self.projections = nn.ModuleDict()
-        if self.pairs and distil.hidden.project:
-            names = [SHARED] if distil.hidden.project == SHARED else [str(n) for n, _ in self.pairs]
+        if hidden and hidden.project and self.pairs:
+            names = [SHARED] if hidden.project == SHARED else [str(n) for n, _ in self.pairs]
             widths = width, taught.width(self.pairs[0][1])
             with seeded(seed, "projections"):
                 self.projections.update({name: nn.Linear(*widths, bias=False) for name in names})
 
-    def in_stage(self, components: list[str] | None, layers: int) -> "Distilled":
-        """Compare what trains in a stage and no more; return the same objective, whose projections train on.
-
-        Below what trains there are no states in an encoder that is resumed. Args: the components that train, None for
-        all that is matched; layers L.
-        """
-        below = boundary(components, layers) if components else None
+    def in_stage(self, stage: dict | None, layers: int) -> "Distilled":
+        """Compare what trains in a stage: below it there are no states in an encoder that is resumed."""
+        below = boundary(stage["components"], layers) if stage else None
         self.pairs, self.attended = (that_train(pairs, below) for pairs in self._matched)
         return self
 
@@ -76,10 +66,9 @@ class Distilled(Supervised):
     def at_step(self, step: int, steps: int) -> None:
         """Note which share of the planned updates was made: layers take turns by it; a teacher's dropout too."""
         self.share = step / steps
-        if isinstance(self.taught, LiveTeacher):
-            self.taught.at_step(self.number, step)
+        self.taught.at_step(self.number, step)
 
-    def now(self) -> tuple[list, list]:
+    def now(self) -> tuple[Pairs, Pairs]:
         """Return the pairs of boundaries and of layers that are compared in the update that comes next.
 
         Layers that take turns (Aguilar et al. 2020) have equal shares of the phase's updates, from below. The model's
@@ -92,28 +81,31 @@ class Distilled(Supervised):
         levels = sorted(set(level.values()))
         turn = min(int(self.share * len(levels)), len(levels) - 1)
         active = levels[: turn + 1] if self.distil.order == "stacked" else levels[turn : turn + 1]
-        return tuple([pair for pair in pairs if level[pair[0]] in active] for pairs in (self.pairs, self.attended))
+        pairs, attended = (
+            [pair for pair in pairs if level[pair[0]] in active] for pairs in (self.pairs, self.attended)
+        )
+        return pairs, attended
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
-        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         pairs, attended = self.now()
         matched = [n for n, _ in pairs], [n for n, _ in attended]
         logits, states, taken = model.with_states(batch, stored, *matched)
-        terms = []
-        if self.distil.hard:
+        distil, terms = self.distil, []
+        if distil.hard:
             hard = model.head.loss(logits, self.targets(model.head, rows, batch))
-            terms.append(hard if self.distil.hard == 1 else self.distil.hard * hard)
-        if self.distil.logits and self.distil.logits.weight:
-            terms.append(self.distil.logits.weight * self._logit_distance(model.head, logits, rows, batch))
-        if pairs:
-            terms.append(self.distil.hidden.weight * self._state_distance(pairs, states, rows, batch))
-        if attended:
-            terms.append(self.distil.attention.weight * self._attention_distance(attended, taken, rows, batch))
+            terms.append(hard if distil.hard == 1 else distil.hard * hard)
+        if distil.logits and distil.logits.weight:
+            terms.append(distil.logits.weight * self._of_logits(distil.logits, model.head, logits, rows, batch))
+        if distil.hidden and pairs:
+            terms.append(distil.hidden.weight * _mean(self._of_states(distil.hidden, pairs, states, rows, batch)))
+        if distil.attention and attended:
+            distances = self._of_attention(distil.attention, attended, taken, rows, batch)
+            terms.append(distil.attention.weight * _mean(distances))
         return sum(terms[1:], terms[0])
 
-    def _logit_distance(self, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
+    def _of_logits(self, entry: LogitsConfig, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
         """Return the distance of logits: of all examples, or of all words that have a piece."""
-        teacher, entry = self.taught.logits_of(rows, batch), self.distil.logits
+        teacher = self.taught.logits_of(rows, batch)
         if head.words:
             seen = batch.first_pieces >= 0
             logits, teacher = logits[seen], teacher[seen]
@@ -123,28 +115,29 @@ class Distilled(Supervised):
             logits, teacher = yes_or_no(logits), yes_or_no(teacher)
         return soft_targets(logits, teacher, entry.temperature)
 
-    def _attention_distance(self, attended: list, taken: dict[int, tuple], rows, batch: Batch) -> torch.Tensor:
-        """Return the mean distance over the pairs of layers and over what is multiplied with what."""
-        entry, distances = self.distil.attention, []
-        for own, other in attended:
+    def _of_states(
+        self, entry: HiddenConfig, pairs: Pairs, states: dict[int, torch.Tensor], rows, batch: Batch
+    ) -> Iterator[torch.Tensor]:
+        """Yield the distance of each pair of boundaries."""
+        for own, other in pairs:
+            student, name = states[own], SHARED if SHARED in self.projections else str(own)
+            if name in self.projections:
+                student = self.projections[name](student.float())
+            teacher = self.taught.states(other, rows, batch)
+            yield state_distance(student, teacher, batch.mask, entry.of, entry.loss, entry.normalise)
+
+    def _of_attention(
+        self, entry: AttentionConfig, pairs: Pairs, taken: dict[int, tuple], rows, batch: Batch
+    ) -> Iterator[torch.Tensor]:
+        """Yield the distance of each pair of layers, and of what is multiplied with what."""
+        for own, other in pairs:
             student = dict(zip("qkv", (x.transpose(1, 2).flatten(2) for x in taken[own]), strict=True))
             teacher = dict(zip("qkv", self.taught.attention(other, rows, batch), strict=True))
             heads = entry.heads or taken[own][0].shape[1]
             for first, second in entry.of:
-                both = [(one[first], one[second]) for one in (student, teacher)]
-                distances.append(relation_distance(*both, batch.mask, heads, entry.form))
-        return torch.stack(distances).mean()
+                ours, theirs = (student[first], student[second]), (teacher[first], teacher[second])
+                yield relation_distance(ours, theirs, batch.mask, heads, entry.form)
 
-    def _state_distance(self, pairs: list, states: dict[int, torch.Tensor], rows, batch: Batch) -> torch.Tensor:
-        """Return the mean distance over the pairs of boundaries."""
-        entry, distances = self.distil.hidden, []
-        for own, other in pairs:
-            student = self._projected(own, states[own])
-            teacher = self.taught.states(other, rows, batch)
-            distances.append(state_distance(student, teacher, batch.mask, entry.of, entry.loss, entry.normalise))
-        return torch.stack(distances).mean()
 
-    def _projected(self, boundary: int, states: torch.Tensor) -> torch.Tensor:
-        """Return the student's states [S, T, d] at a boundary as they are compared."""
-        name = SHARED if SHARED in self.projections else str(boundary)
-        return self.projections[name](states.float()) if name in self.projections else states
+def _mean(distances: Iterator[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(list(distances)).mean()

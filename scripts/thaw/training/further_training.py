@@ -26,9 +26,15 @@ from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.training.masking import MaskedBatchLoader, MaskingVocabulary, mean_loss
+from thaw.training.masking import (
+    MaskedBatchLoader,
+    MaskingVocabulary,
+    NextSentence,
+    PairedBatchLoader,
+    SpecialTokenIds,
+    mean_loss,
+)
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.next_sentence import NextSentence, PairedBatchLoader, SpecialTokenIds
 from thaw.training.objectives import MaskedAndNextSentence, MaskedAndTaught, MaskedLanguageModel
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.run_state import RunState
@@ -72,8 +78,8 @@ class Pretraining:
 
     def _shorten(self, folder: Path, kept: list[int], start: dict[int, int | str]) -> None:
         """Keep some layers, with the weights that they start from. Args: as of `FurtherPretrainingConfig.kept`."""
-        student = {"layers": kept, "start": {str(layer): source for layer, source in start.items()}}
-        self.model.encoder.put(starting_tensors(folder, student, {}, self.entry.seed))
+        shape = {"layers": kept, "start": {str(layer): source for layer, source in start.items()}}
+        self.model.encoder.put(starting_tensors(folder, shape, {}, self.entry.seed))
         self.model.shorten(kept)
         self.kept = kept
 
@@ -108,7 +114,7 @@ class Pretraining:
         trainer = ModelTrainer(self.model, self._loader("masks", self.entry.next_sentence), self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers, self.kept if self.entry.student else None)
         training.run(watch, evaluate)
-        facts = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
+        facts: dict = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
         facts["held_out"] = {"rows": len(self.held_out), "loss": [round(loss, 6) for loss in losses]}
         size = sum(parameter.numel() for parameter in self.model.parameters())
         shape, names = replace(self.shape, layers=len(self.kept)), [renumbered(name, self.kept) for name in components]
@@ -119,12 +125,10 @@ class Pretraining:
         return facts, cost | {"tokens": phase_log.tokens, "steps": phase_log.steps}
 
     def _loader(self, name: str, pairs: bool = False) -> MaskedBatchLoader:
-        """Return a loader of pairs, or of texts as they are, whose masks begin the stream of a name."""
         of_masks = self.store, self.device, self.entry.mask, self.vocabulary, self.entry.seed, name
         return PairedBatchLoader(self.specials, *of_masks) if pairs else MaskedBatchLoader(*of_masks)
 
     def _loss(self, watch: Stopwatch) -> float:
-        """Return the loss on the held-out rows, with the same masks each time."""
         with watch("evaluate"):
             loader = self._loader("held-out masks")
             return mean_loss(self.model, self.reported, loader, "train", self.held_out)

@@ -1,18 +1,28 @@
-"""The heads that validation chooses from when one is fitted to convergence: by strength, layer, fraction of features.
+"""The heads that are tried when one is fitted to convergence: by strength, layer, fraction of features.
 
-K layers, N vectors, d features of a layer, C classes (0 for a score).
+Validation chooses, or on few rows cross-validation, by rows that no fit has seen. K layers, R rows, those of train and
+then those of validation, with N vectors (one a row, or one a word that has a token), d features of a layer, C classes
+(0 for a score).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from thaw.heads.convex import Scale, Solution, fit_classes, fit_scores
-from thaw.heads.feature_selection import cluster_representatives, group_lasso, most_relevant
-from thaw.schema.layers import LayersConfig
+from thaw.data.carving import FEW_ROWS, folds
+from thaw.data.corpus import joint_groups
+from thaw.declarations.task_types import WORD_TYPES
+from thaw.evaluation.metrics import score
+from thaw.evaluation.result_files import Predictions
+from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.schema.corpora import SubsetConfig
+from thaw.schema.layers import LayersConfig, OneLayerConfig
+from thaw.schema.phase_parts import SELECTIONS
 from thaw.schema.phases import PhaseConfig
+from thaw.training.context import TaskContext
+from thaw.training.head_vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -39,11 +49,22 @@ def candidates(
     if phase.select is None:
         solutions = _fit(torch.stack(layers), targets, classes, phase.l2)
         return [HeadCandidate(one, position) for position, ones in enumerate(solutions) for one in ones]
-    return [
-        candidate
-        for position, vectors in enumerate(layers)
-        for candidate in _selected(position, vectors, targets, classes, phase, score)
-    ]
+    found, select = [], phase.select
+    for position, vectors in enumerate(layers):
+
+        def fit(features: torch.Tensor, vectors=vectors) -> list[Solution]:
+            (solutions,) = _fit(vectors[:, features].unsqueeze(0), targets, classes, phase.l2)
+            return [solution.among(features, vectors.shape[1]) for solution in solutions]
+
+        def best(features: torch.Tensor, position=position, fit=fit) -> Solution:
+            solutions = fit(features)
+            return solutions[best_strength([score(position, solution) for solution in solutions], phase.l2)]
+
+        kept, relevance = SELECTIONS[select.by].load()(vectors, targets, classes, select, best)
+        for fraction in select.fractions:
+            features = kept[most_relevant(relevance, fraction)]
+            found += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
+    return found
 
 
 def _fit(vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float]) -> list[list[Solution]]:
@@ -53,30 +74,10 @@ def _fit(vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: 
     return fit_scores(vectors, targets, strengths)
 
 
-def _selected(
-    position: int, vectors: torch.Tensor, targets: torch.Tensor, classes: int, phase: PhaseConfig, score: Callable
-) -> list[HeadCandidate]:
-    """Return the heads of a layer on each fraction of its features; those that are left out have weights of 0."""
-    select, width = phase.select, vectors.shape[1]
-
-    def fit(features: torch.Tensor) -> list[Solution]:
-        (solutions,) = _fit(vectors[:, features].unsqueeze(0), targets, classes, phase.l2)
-        return [solution.among(features, width) for solution in solutions]
-
-    if select.by == "group_lasso":
-        kept = torch.arange(width, device=vectors.device)
-        relevance = group_lasso(vectors, targets, classes, select.penalty).relevance
-    else:
-        kept = cluster_representatives(vectors, select.correlation)
-        solutions = fit(kept)
-        best = best_strength([score(position, solution) for solution in solutions], phase.l2)
-        deviations = Scale.of(vectors).deviation[kept]
-        relevance = (solutions[best].weight[:, kept] * deviations).norm(dim=0)
-    fitted = []
-    for fraction in select.fractions:
-        features = kept[most_relevant(relevance, fraction)]
-        fitted += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
-    return fitted
+def most_relevant(relevance: torch.Tensor, fraction: float) -> torch.Tensor:
+    """Return the indices, rising, of a fraction of the features, at least one; of equals the first ones."""
+    count = max(1, round(fraction * len(relevance)))
+    return relevance.argsort(descending=True, stable=True)[:count].sort().values
 
 
 def choose(tried: list[HeadCandidate], scores: list[float | None], layers: LayersConfig) -> int:
@@ -87,8 +88,8 @@ def choose(tried: list[HeadCandidate], scores: list[float | None], layers: Layer
     the strongest penalty.
     """
     scored = [-np.inf if score is None else score for score in scores]
-    allowed = range(len(tried))
-    if layers.searched and layers.layer == "lowest":
+    allowed = list(range(len(tried)))
+    if isinstance(layers, OneLayerConfig) and layers.layer == "lowest":
         least = max(scored) - layers.margin
         lowest = min(one.position for one, score in zip(tried, scored, strict=True) if score >= least)
         allowed = [i for i in allowed if tried[i].position == lowest]
@@ -102,3 +103,99 @@ def best_strength(scores: list[float | None], strengths: list[float]) -> int:
     """Return the index of the best score; of equals the one of the strongest penalty."""
     ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(scores, strengths, strict=True)]
     return ranks.index(max(ranks))
+
+
+@dataclass(frozen=True)
+class CrossValidated:
+    """What cross-validation says of the head that it chose: nothing where validation chose.
+
+    `record` is what metrics.json has of it; `predictions`, by split, are those of the fits that did not see the row.
+    """
+
+    record: dict = field(default_factory=dict)
+    predictions: dict[str, Predictions] = field(default_factory=dict)
+
+
+class Folds:
+    """The training and validation rows of a run, in folds of whole groups. A fit leaves one fold out."""
+
+    def __init__(self, context: TaskContext, number: int, draw: int, named: Callable):
+        """Draw the folds, at most as many as there are groups; where the target is a label each has its share of each.
+
+        Args: task and corpus; the number of folds that is wanted; draw of the subset; named(outputs [N, C], vectors,
+        rows), their predictions.
+        """
+        self.context, self.rows, self.draw, self.named = context, context.joint_rows, draw, named
+        self.gold = context.joint_gold
+        self.groups = np.unique(joint_groups(context.corpus, self.rows), return_inverse=True)[1]
+        stratified = context.corpus.card["targets"][context.task["target"]] == "label"
+        self.classes = np.asarray(self.gold) if stratified else np.zeros(len(self.groups), dtype=np.int64)
+        self.number = min(number, int(self.groups.max()) + 1)
+        self.fold = folds(self.groups, self.classes, self.number, draw)
+
+    @classmethod
+    def of(cls, context: TaskContext, subset: dict, phase: PhaseConfig, named: Callable) -> "Folds | None":
+        """Return the folds of a run, None where validation chooses. Args: subset of its spec; its phase; see above.
+
+        Validation chooses without `folds`, with many rows, with a single group, where it is a test split too, and for
+        words, of which few rows have thousands: their folds take minutes.
+        """
+        if not phase.folds or context.validation in context.task["test"] or context.task["type"] in WORD_TYPES:
+            return None
+        if sum(map(len, context.joint_rows.values())) >= FEW_ROWS:
+            return None
+        made = cls(context, phase.folds, SubsetConfig.model_validate(subset).draw, named)
+        return made if made.number > 1 else None
+
+    def fitted(self, fold: int, half: bool = False) -> np.ndarray:
+        """Return the rows, ascending, that are fitted where a fold is left out; or half of them, in whole groups."""
+        rows = np.flatnonzero(self.fold != fold)
+        if not half:
+            return rows
+        groups = np.unique(self.groups[rows], return_inverse=True)[1]
+        return rows[folds(groups, self.classes[rows], 2, self.draw) == 0]
+
+    def outputs(
+        self, layers: list[Vectors], classes: int, phase: PhaseConfig, half: bool = False
+    ) -> tuple[list[torch.Tensor], list[HeadCandidate]]:
+        """Return by candidate the outputs [N, C] for all vectors by the fit that left their fold out, and all fits.
+
+        Args: vectors of all rows, for each layer; number of classes, 0 for a score; the phase; whether a fit sees half
+        of its rows.
+        """
+        outputs: list[torch.Tensor] = []
+        fits: list[HeadCandidate] = []
+        device = layers[0].values.device
+        targets = torch.as_tensor(layers[0].gold(self.gold), device=device)
+        for fold in range(self.number):
+            seen, left_out = map(layers[0].positions, (self.fitted(fold, half), np.flatnonzero(self.fold == fold)))
+            # no candidate is judged within a fold
+            tried = candidates([one.values[seen] for one in layers], targets[seen], classes, phase, lambda *_: None)
+            outputs = outputs or [torch.empty(len(targets), len(one.solution.bias), device=device) for one in tried]
+            for of_all, one in zip(outputs, tried, strict=True):
+                of_all[left_out] = one.solution.logits(layers[one.position].values[left_out])
+            fits += tried
+        return outputs, fits
+
+    def scores(self, vectors: Vectors, outputs: torch.Tensor, metrics: list[str]) -> dict[str, float | None]:
+        """Return metrics over all rows together. Args: their vectors; outputs [N, C] for these."""
+        values = self.named(outputs, vectors, np.arange(len(self.fold))).values
+        return score(self.context.task | {"metrics": metrics}, self.gold, values, self.context.labels)
+
+    def record(self, vectors: Vectors, outputs: torch.Tensor, half: torch.Tensor) -> CrossValidated:
+        """Return what is recorded of the chosen head.
+
+        Args: vectors; outputs [N, C] for them; outputs of fits on half of the rows.
+        """
+        of_all, of_half = (
+            {
+                "fitted": round(np.mean([len(self.fitted(fold, few)) for fold in range(self.number)])),
+                "scores": self.scores(vectors, given, self.context.task["metrics"]),
+            }
+            for few, given in ((False, outputs), (True, half))
+        )
+        first, predictions = 0, {}
+        for split, rows in self.rows.items():
+            places = np.arange(first, first := first + len(rows))
+            predictions[split] = self.named(outputs[vectors.positions(places)], vectors.of(places), rows)
+        return CrossValidated({"number": self.number, "rows": first, **of_all, "half": of_half}, predictions)

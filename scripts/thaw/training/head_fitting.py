@@ -13,19 +13,17 @@ from thaw.adaptation.stages import stages_of
 from thaw.compute_cost.flops import encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
-from thaw.core.errors import UserError
 from thaw.core.phrases import listing
 from thaw.core.runtime import log
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import TransferSet, with_transfer_scores
-from thaw.heads.base import Head
 from thaw.heads.convex import Solution
+from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext, inference_cost
-from thaw.training.cross_validation import CrossValidated, Folds
-from thaw.training.head_candidates import HeadCandidate, candidates, choose
+from thaw.training.head_candidates import CrossValidated, Folds, HeadCandidate, candidates, choose
 from thaw.training.head_vectors import StoredReader, VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -41,7 +39,7 @@ class FittedHead:
     choice. `choice_score` is the main metric there, by which one view is preferred to another.
     """
 
-    head: Head
+    head: LinearHead
     solution: Solution
     chosen: dict
     predictions: dict[str, Predictions]
@@ -66,16 +64,11 @@ class HeadFit:
         self.phases, self.stages = [self.phase], [stages_of(self.phase, entry)]
         self.entry, self.boundary = entry, entry["boundary"]
         head = HeadConfig.model_validate(spec["head"])
-        self.head = self.context.build_head(head).to(self.context.device)
+        self.head = self.context.build_linear(head).to(self.context.device)
         self.layers, self.heads = head.layers, [self.head]
         if self.layers.searched:
-            self.heads = [self.context.build_head(head.at_layer(n)) for n in self.head.combination.read]
+            self.heads = [self.context.build_linear(head.at_layer(n)) for n in self.head.combination.read]
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
-        if not self.head.constant_vectors:
-            raise UserError(
-                f"optimizer lbfgs cannot fit a head with pooling: {self.head.entry.pooling}, which is learned too; "
-                "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
-            )
 
     @property
     def rows(self) -> np.ndarray:
@@ -101,7 +94,14 @@ class HeadFit:
             layers = [self._vectors(read) for read in readers]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
-            tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
+            targets = layers[0]["train"].gold(context.gold("train", self.rows))
+            tried = candidates(
+                [vectors["train"].values for vectors in layers],
+                torch.as_tensor(targets, device=context.device),
+                self.classes,
+                self.phase,
+                lambda position, solution: self._score(solution, layers[position][validation]),
+            )
             if folds := self.folds:
                 joint = [vectors["train"].followed_by(vectors[validation]) for vectors in layers]
                 left_out, fits = folds.outputs(joint, self.classes, self.phase)
@@ -130,7 +130,7 @@ class HeadFit:
         choice = (over_folds or scores)[best]
         return FittedHead(head, solution, chosen, predictions, transfer, choice, history, cost, crossed)
 
-    def refit(self, chosen: dict) -> tuple[Head, dict[str, Predictions]]:
+    def refit(self, chosen: dict) -> tuple[LinearHead, dict[str, Predictions]]:
         """Fit the head that was chosen to the rows of train and validation together.
 
         Args: what metrics.json says was chosen. Returns the head with its predictions for the test splits.
@@ -157,12 +157,11 @@ class HeadFit:
         return 0 if self.head.scores else self.head.outputs
 
     def _phase_of(self, chosen: dict) -> PhaseConfig:
-        """Return the phase with the strength, and the fraction of features, that were chosen."""
         fraction = chosen.get("fraction")
         select = self.phase.select and self.phase.select.model_dump(exclude_unset=True) | {"fractions": [fraction]}
         return self.phase.changed({"l2": [chosen["l2"]], "select": select})
 
-    def reader(self, head: Head) -> VectorReader:
+    def reader(self, head: LinearHead) -> VectorReader:
         """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
         device = self.context.device
         if "vectors" in self.entry:
@@ -189,21 +188,8 @@ class HeadFit:
         """The encoding of pairs of texts: joint (cross-encoder) or separate (bi-encoder)."""
         return "separate" if self.context.store.separate_encoding else "joint"
 
-    def _fit(self, train: list[Vectors], validation: list[Vectors]) -> list[HeadCandidate]:
-        """Return what validation chooses from, of the vectors of each layer."""
-        targets = torch.as_tensor(train[0].gold(self.context.gold("train", self.rows)), device=self.context.device)
-        values = [vectors.values for vectors in train]
-        return candidates(
-            values,
-            targets,
-            self.classes,
-            self.phase,
-            lambda position, solution: self._score(solution, validation[position]),
-        )
-
     def _settings(self, candidate: HeadCandidate) -> dict:
-        """Return what distinguishes a candidate from others: its strength, layer, fraction and number of features."""
-        settings = {"l2": candidate.solution.l2}
+        settings: dict[str, float | None] = {"l2": candidate.solution.l2}
         if self.layers.searched:
             settings["layer"] = self.head.combination.read[candidate.position]
         if candidate.fraction is not None:

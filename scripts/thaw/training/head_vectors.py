@@ -17,7 +17,7 @@ from thaw.features.parts import POOLED
 from thaw.features.payload import floats
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
-from thaw.heads.base import Head
+from thaw.heads.linear import LinearHead
 from thaw.schema.head import as_list
 from thaw.training.task_model import BatchLoader, read_states
 
@@ -43,7 +43,8 @@ class Vectors:
 
     def followed_by(self, other: "Vectors") -> "Vectors":
         """Return these vectors and then others, of further rows."""
-        return Vectors(torch.cat([self.values, other.values]), None if self.seen is None else [*self.seen, *other.seen])
+        seen = None if self.seen is None or other.seen is None else [*self.seen, *other.seen]
+        return Vectors(torch.cat([self.values, other.values]), seen)
 
     def gold(self, targets) -> np.ndarray:
         """Return the target of each vector, from the encoded targets of the rows."""
@@ -75,7 +76,9 @@ class Vectors:
 class VectorReader:
     """Reads the constant vectors of a head: from stored states, or through the layers above them."""
 
-    def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
+    def __init__(
+        self, encoder: Encoder | None, head: LinearHead, boundaries: list[int], device: torch.device, known=None
+    ):
         """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.
 
         `known` holds the vectors that were read already, by folder of the store, split and rows.
@@ -115,8 +118,7 @@ class VectorReader:
 class StoredReader(VectorReader):
     """Reads the constant vectors of a head from a part of the store: pooled, or words."""
 
-    def __init__(self, part: str, head: Head, device: torch.device):
-        """Keep the name of the part, the head and the device."""
+    def __init__(self, part: str, head: LinearHead, device: torch.device):
         super().__init__(None, head, [], device)
         self.part, self.inner = part, [head.combination.read]
         if not head.words:

@@ -1,11 +1,14 @@
 """One model in training: batches of its rows go through the layers above the boundary and the head."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from thaw.adaptation.optimizers import together
 from thaw.core.runtime import derive_seed, seeded
 from thaw.encoders.masked_model import MaskedModel
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
 from thaw.features.store import FeatureStore
 from thaw.training.objectives import Objective
@@ -32,7 +35,7 @@ def shuffled_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarr
 
 
 class ModelTrainer:
-    """A model in training (see `thaw.training.trainable`)."""
+    """A model in training (see `thaw.training.phase_loop`)."""
 
     def __init__(
         self,
@@ -48,16 +51,15 @@ class ModelTrainer:
         Args: loader of the model; rows of train; objective; whether frozen layers drop out; whether frozen parameters
         have gradients too, which no optimizer sees but which count in the norm that is clipped.
         """
-        self.model, self.loader, self.rows, self.objective = model, loader, rows, objective
+        self.model: Any = model  # a MaskedModel predicts nothing
+        self.loader, self.rows, self.objective = loader, rows, objective
         self.frozen_dropout, self.clip_over_all = frozen_dropout, clip_over_all
 
     @property
-    def encoder(self):
-        """The encoder, None where all that the head reads is stored."""
+    def encoder(self) -> Encoder | None:
         return self.model.encoder
 
     def thaw(self, names: list[str]) -> None:
-        """Let some components train and no others."""
         for parameter in self.model.head.parameters():
             parameter.requires_grad_("head" in names)
         if self.model.encoder is not None:
@@ -70,7 +72,6 @@ class ModelTrainer:
         return [self.model.components(names)]
 
     def drawing(self, streams: list[tuple[int, str]]):
-        """Draw an epoch's random numbers from the model's stream, within a context."""
         return seeded(*streams[0])
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[np.ndarray]:
@@ -84,7 +85,6 @@ class ModelTrainer:
         self.model.train()
 
     def at_step(self, step: int, steps: int) -> None:
-        """Note how many updates of the phase were made, of how many planned."""
         self.objective.at_step(step, steps)
 
     def losses(self, positions: np.ndarray) -> torch.Tensor:
@@ -114,7 +114,7 @@ class ModelTrainer:
         if not each:
             torch.nn.utils.clip_grad_norm_(trained, largest)
             return
-        for gradients in together([parameter.grad for parameter in trained]):
+        for gradients in together([parameter.grad for parameter in trained if parameter.grad is not None]):
             norms = torch.stack(torch._foreach_norm(gradients))
             shares = (largest / (norms + 1e-6)).clamp(max=1.0)  # as clip_grad_norm_ has it
             torch._foreach_mul_(gradients, list(shares.unbind()))
@@ -122,6 +122,5 @@ class ModelTrainer:
     def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
-        """Return the predictions for some rows of a split; `words` are their word counts, None for texts."""
         loader = BatchLoader(store, self.loader.boundaries, self.loader.device)
         return self.model.predict(loader, split, rows, words)

@@ -1,9 +1,11 @@
 """Training objectives: the loss of a batch, as a part of its own.
 
-One more objective is one more class, as `thaw.training.distilled.Distilled`; `thaw.training.phase_objectives` chooses.
+One more objective is one more class, as `thaw.training.distilled.Distilled`; `TrainingRun.objective_of` chooses.
 
 B examples, W words, N vectors, M runs, n of a batch, C outputs.
 """
+
+from typing import Self
 
 import torch
 
@@ -16,7 +18,6 @@ from thaw.heads.start_end import answer_tokens
 from thaw.training.distillation_losses import state_distance
 from thaw.training.head_vectors import Vectors
 from thaw.training.masking import MaskedBatch
-from thaw.training.next_sentence import PairedBatch
 from thaw.training.task_model import TaskModel
 
 
@@ -33,6 +34,10 @@ class Objective:
     def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         raise NotImplementedError
+
+    def in_stage(self, stage: dict | None, layers: int) -> Self:
+        """Compute what trains in a stage and no more; return the same objective. Args: the stage; layers L."""
+        return self
 
     def join(self, model, run) -> None:
         """Put into a model what runs or trains in it for this objective alone; by default nothing.
@@ -62,7 +67,6 @@ class Supervised(Objective):
         self.gold = gold
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
-        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         return model.head.loss(model(batch, stored), self.targets(model.head, rows, batch))
 
     def targets(self, head: Head, rows, batch: Batch) -> torch.Tensor:
@@ -74,11 +78,9 @@ class Supervised(Objective):
         return tensors_to_device([targets], batch.mask.device)[0]
 
     def vector_targets(self, rows, vectors: Vectors) -> torch.Tensor:
-        """Return the target [N] of each vector of some rows, on the device of the vectors."""
         return torch.as_tensor(vectors.gold(select_rows(self.gold, rows)), device=vectors.values.device)
 
     def vector_loss(self, head: Head, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the mean loss of vectors, of batched heads that of each [M]: logits [M, n, C], targets [M, n]."""
         return head.loss(logits, targets)
 
 
@@ -97,7 +99,7 @@ class MaskedLanguageModel(Objective):
 
 
 class MaskedAndTaught(MaskedLanguageModel):
-    """The sum of that and of the weighted distance of a student's last hidden states to its teacher's (Sanh 2019)."""
+    """The sum of that and of the weighted distance of the last hidden states to a teacher's (Sanh 2019)."""
 
     def __init__(self, precision: str, teacher: Encoder, weight: float):
         """Keep the precision, the whole encoder as it was before, in eval mode, and the weight of the distance."""
@@ -115,7 +117,6 @@ class MaskedAndTaught(MaskedLanguageModel):
 class MaskedAndNextSentence(MaskedLanguageModel):
     """The sum of that and of the cross-entropy of next sentences (google-research/bert, run_pretraining.py)."""
 
-    def loss(self, model: MaskedModel, rows, batch: PairedBatch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
-        """Return the mean loss in nats of a batch, a scalar; rows and stored states are not read."""
+    def loss(self, model: MaskedModel, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         masked = super().loss(model, rows, batch, stored)
         return masked + model.next_sentence.loss(model.first.float(), batch.follows)

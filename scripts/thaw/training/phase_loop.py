@@ -1,22 +1,77 @@
 """The one loop: rounds of one phase, with validation and early stopping where the phase asks for them.
 
-A round is an epoch, or a share of the updates that the phase has (`thaw.adaptation.rounds`).
+A round is an epoch, or a share of the updates that the phase has (`thaw.adaptation.stages`).
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
-from thaw.adaptation.optimizers import optimizer
-from thaw.adaptation.param_groups import groups
-from thaw.adaptation.rounds import lengths, rounds
+from thaw.adaptation.optimizers import groups, optimizer
 from thaw.adaptation.schedules import lr_factor
+from thaw.adaptation.stages import lengths, rounds
 from thaw.core.runtime import progress
+from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import Predictions
+from thaw.features.store import FeatureStore
 from thaw.schema.phases import PhaseConfig
-from thaw.training.run_state import RunState
-from thaw.training.trainable import Trainable
+from thaw.training.run_state import EpochCost, RunState
+
+Stream = tuple[int, str]  # seed and name of a stream of random numbers
+
+
+class Trainable(Protocol):
+    """One model, or the heads of several runs: it makes the batches of an epoch, and of each losses and gradients."""
+
+    spent: EpochCost  # of the current round, for one run
+
+    def thaw(self, names: list[str]) -> None:
+        """Let some components train and no others."""
+
+    def components(self, names: list[str]) -> list[dict[str, list[tuple[str, torch.nn.Parameter]]]]:
+        """Return the named parameters of some components, for each run."""
+
+    def drawing(self, streams: list[Stream]) -> AbstractContextManager:
+        """Draw a round's random numbers from each run's stream, within a context."""
+
+    def batches(self, streams: list[Stream], size: int) -> list:
+        """Return an epoch's batches in the order that each run's stream gives."""
+
+    def begin(self, batches: list) -> None:
+        """Begin a round: the cost of its batches is counted from here."""
+
+    def at_step(self, step: int, steps: int) -> None:
+        """Note how many updates of the phase were made, of how many planned."""
+
+    def losses(self, batch: Any) -> torch.Tensor:
+        """Return the loss [M] of each run on a batch."""
+
+    def backward(self, losses: torch.Tensor) -> None:
+        """Give all that trains the gradients of the losses."""
+
+    def clip(self, largest: float, each: bool) -> None:
+        """Clip gradients by their norm over all that trains of a run, or of each tensor by itself."""
+
+
+class Evaluator(Protocol):
+    """What gives the predictions of a run; every trainable of a run is one."""
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder, None where all that the head reads is stored."""
+
+    def components(self, names: list[str]) -> list[dict[str, list[tuple[str, torch.nn.Parameter]]]]:
+        """Return the named parameters of some components, for each run."""
+
+    def predict(
+        self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
+    ) -> Predictions:
+        """Return a run's predictions for some rows of a split. Args: index of the run; word counts, None for texts."""
+
 
 LOGGED = 10  # rows of the history per round
 
@@ -28,6 +83,8 @@ class PhaseTraining:
     boundary that it starts from. The optimizer keeps its state of a tensor by the tensor's name.
     """
 
+    optimizer: torch.optim.Optimizer  # of the stage that was entered
+
     def __init__(self, states: list[RunState], stages: list[dict], rows: int):
         """Start a phase. Args: the state of each run; the stages with their lengths; the number of training rows."""
         self.states, phase = states, states[0].phase
@@ -35,13 +92,12 @@ class PhaseTraining:
         self.rounds = rounds(phase, stages, self.per_epoch)
         self.lengths = lengths(self.rounds)
         self.stage, self.epoch, self.steps = -1, 0, 0  # `epoch` counts rounds
-        self.optimizer = None
 
     def enter(self, trainable: Trainable, components: list[str], layers: int, kept: list[int] | None = None) -> None:
         """Enter the next stage: make the optimizer over what trains now, and hand it the state of the one before.
 
-        Args: what trains; names of its components that train; the number of layers below the head; of a
-        student those that it keeps.
+        Args: what trains; names of its components that train; the number of layers below the head; those that
+        are kept, None for all.
         """
         self.trainable = trainable
         before = [{name: self.optimizer.state[p] for name, p in state.parameters.items()} for state in self.states]
@@ -57,12 +113,11 @@ class PhaseTraining:
         self.stage += 1
 
     def _groups(self, phase: PhaseConfig, parts: list[dict], layers: int, kept: list[int] | None) -> list[dict]:
-        """Return the parameter groups of the runs with these settings, each with the index of the settings."""
-        merged: dict[str, list] = {}
+        merged: dict[str, Iterable] = {}
         for state, by_component in zip(self.states, parts, strict=True):
             if state.phase == phase:
                 for name, named in by_component.items():
-                    merged.setdefault(name, []).extend(named)
+                    merged[name] = [*merged.get(name, ()), *named]
         return [group | {"settings": self.phases.index(phase)} for group in groups(merged, phase, layers, kept)]
 
     @property

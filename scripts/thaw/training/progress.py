@@ -40,7 +40,6 @@ class Progress:
         self.state, self.tensors = self._read()
 
     def _read(self) -> tuple[dict, dict[str, torch.Tensor]]:
-        """Return state and tensors, empty where a run starts from the beginning."""
         from safetensors import SafetensorError, safe_open
 
         if not self.path.exists():

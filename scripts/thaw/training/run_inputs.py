@@ -106,10 +106,11 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
         for inputs, expected in zip(views, entry["features"], strict=True):
             inputs.transfer_sets.append((other, open_store(tokens(expected), expected, spec, arguments.encoder, read)))
     for entry in spec.get("auxiliary", []):
-        read = {"train": auxiliary_rows(spec, entry, other := Corpus(data(entry["data"])))}
+        auxiliary = Corpus(data(entry["data"]))
+        read = {"train": auxiliary_rows(spec, entry, auxiliary)}
         for inputs, expected in zip(views, entry["features"], strict=True):
             store = open_store(tokens(expected), expected, spec, arguments.encoder, read)
-            inputs.auxiliary[entry["task"]["id"]] = Inputs(other, store, arguments.encoder)
+            inputs.auxiliary[entry["task"]["id"]] = Inputs(auxiliary, store, arguments.encoder)
     return views
 
 

@@ -97,7 +97,12 @@ class RunState:
     """One run in a phase, alone or in a batch of runs."""
 
     def __init__(
-        self, number: int, phase: PhaseConfig, seed: int, gradients: bool = False, score: Callable | None = None
+        self,
+        number: int,
+        phase: PhaseConfig,
+        seed: int,
+        gradients: bool = False,
+        score: Callable[[str], float | None] = lambda split: None,
     ):
         """Start a phase.
 
@@ -110,7 +115,8 @@ class RunState:
         self.phase_log = PhaseLog()
         self.parameters: dict[str, torch.nn.Parameter] = {}
         self.start: dict[str, torch.Tensor] = {}
-        self.best, self.kept, self.stale = -math.inf, None, 0
+        self.best, self.stale = -math.inf, 0
+        self.kept: tuple[int, dict[str, torch.Tensor]] | None = None  # the best round's number and weights
 
     def enter(self, parts: dict[str, list], staged: bool) -> None:
         """Enter a stage. Args: named parameters of each component that trains; whether the phase has several stages."""
@@ -139,7 +145,7 @@ class RunState:
 
     def log_loss(self, epoch: int, step: int, loss: float, lr_factor: float) -> None:
         """Add a row to the history, and flag a loss that is not finite."""
-        rate = (self.phase.layer_rates or [self.phase.rate])[0] * lr_factor
+        rate = (self.phase.layer_rates[0] if self.phase.layer_rates else self.phase.one_rate) * lr_factor
         row = {"phase": self.number, "epoch": epoch, "step": step, "loss": loss, "rate": rate, "validation": None}
         self.phase_log.history.append(row)
         self.phase_log.steps = step
@@ -170,7 +176,8 @@ class RunState:
         rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
         if phase.stop and phase.stop.gap is not None:
             train = row["train"] = self.score("train")
-            rules["gap"] = None not in (validation, train) and abs(train - validation) > phase.stop.gap
+            apart = 0.0 if train is None or validation is None else abs(train - validation)
+            rules["gap"] = apart > phase.stop.gap
         if phase.stop and phase.stop.score is not None:
             rules["score"] = value >= phase.stop.score
         if last:
@@ -201,10 +208,13 @@ class RunState:
         """
         if not self.phase.l2_to_start:
             return
-        starts = {p: self.start[n] for n, p in self.parameters.items() if not n.startswith("head/")}
+        starts: dict[torch.Tensor, torch.Tensor] = {
+            p: self.start[n] for n, p in self.parameters.items() if not n.startswith("head/")
+        }
         for parameters in together([p for p in starts if p.grad is not None]):
             moved = torch._foreach_sub(parameters, [starts[p] for p in parameters])
-            torch._foreach_add_([p.grad for p in parameters], moved, alpha=self.phase.l2_to_start)
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            torch._foreach_add_(gradients, moved, alpha=self.phase.l2_to_start)
             del moved  # before the next are made
 
     def log_gradients(self) -> None:

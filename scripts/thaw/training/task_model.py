@@ -5,13 +5,15 @@ layers.
 """
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from thaw.adaptation.param_groups import PROJECTION
+from thaw.adaptation.optimizers import PROJECTION
 from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -53,7 +55,7 @@ class TaskModel(nn.Module):
         return self.with_states(batch, stored, [])[0]
 
     def with_states(
-        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: list[int] = ()
+        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: Sequence[int] = ()
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor], dict[int, tuple]]:
         """Return the head's logits with hidden states and what attention computes with, for distances to a teacher's.
 
@@ -61,7 +63,9 @@ class TaskModel(nn.Module):
         are by layer: those of `attended`.
         """
         device = batch.mask.device.type
-        recorded = self.encoder.recording(attended) if attended else contextlib.nullcontext({})
+        recorded: Any = contextlib.nullcontext({})
+        if self.encoder and attended:
+            recorded = self.encoder.recording(list(attended))
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"), recorded as taken:
             states = all_states(self.encoder, self.head, batch, stored, more)
             return self.head(self.head.combination(states, batch.mask), batch), states, taken
@@ -93,8 +97,8 @@ class TaskModel(nn.Module):
             batch, stored = loader(split, rows[positions])
             logits = self(batch, stored)
             decoded = self.head.decode(logits, batch).cpu().tolist()
-            shares = self.head.probabilities(logits)
-            shares = [None] * len(positions) if shares is None else shares.cpu().numpy()
+            kept = self.head.probabilities(logits)
+            shares: Any = [None] * len(positions) if kept is None else kept.cpu().numpy()
             for position, value, share in zip(positions, decoded, shares, strict=True):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
@@ -117,7 +121,8 @@ def all_states(
     if encoder is None:
         return stored
     wanted = sorted({n for n in (*head.combination.read, *more) if n not in stored})
-    return stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
+    state = None if encoder.start is None else stored.get(encoder.start)
+    return stored | encoder.compute_boundaries(batch, wanted, state)
 
 
 def resumed(
@@ -126,8 +131,8 @@ def resumed(
     """Return the encoder above a boundary with the tensors that were already trained, or None where no layer is above.
 
     Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
-    tensors by parameter name; Inserts, if there are any, which are put in before these tensors; the layers that a
-    student keeps, None for all.
+    tensors by parameter name; Inserts, if there are any, which are put in before these tensors; the layers that
+    are kept, None for all.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
     if not computes_layers(boundary, highest):
@@ -141,13 +146,7 @@ def resumed(
         inserts.into(encoder)
     components = {name: part for part, named in encoder.components().items() for name, _ in named}
     encoder.put(tensors)
-    for name in tensors if boundary is not None else ():
-        if components[name] == "embeddings" or _layer(components[name]) <= boundary:
-            raise UserError(
-                f"a phase resumes from boundary {boundary}, though {components[name]} was trained before it"
-            )
+    for component in (components[name] for name in tensors):
+        if boundary is not None and (component == "embeddings" or int(component.partition(".")[2]) <= boundary):
+            raise UserError(f"a phase resumes from boundary {boundary}, though {component} was trained before it")
     return encoder.resume_at(boundary).to(device)
-
-
-def _layer(component: str) -> int:
-    return int(component.partition(".")[2])

@@ -7,6 +7,7 @@ each boundary that was asked for a card `b<n>.json` with its payload.
 n rows, B rows of a batch, W words of the longest, C outputs, S sequences, T tokens, d width.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,18 @@ from thaw.core import layout
 from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import check_digest, read_json, save_tensors
+from thaw.core.runtime import seeded
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch, pieces
 from thaw.features.extract import Listener, StatesFormat, extract
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.context import TaskContext
 from thaw.training.distillation_losses import yes_or_no
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import TaskModel
+from thaw.training.task_model import BatchLoader, TaskModel
 
 LOGITS = "logits.safetensors"
 
@@ -55,7 +58,7 @@ class Teacher:
         head = self.context.build_head(HeadConfig.of_run(spec, record["chosen"]))
         with wrap_corruption(folder, str(metrics)):
             head.load_state_dict(load_file(folder / "head.safetensors"))
-        self.model = TaskModel(encoder, head, "fp32").eval()
+        self.encoder, self.model = encoder, TaskModel(encoder, head, "fp32").eval()
 
     def flops(self, rows: np.ndarray) -> float:
         """Return the operations of one pass over some rows of train, without the head's."""
@@ -82,7 +85,7 @@ class Teacher:
                 outputs[place_of[row]] = logits[index]
 
         listener = Listener(head.combination.read, take)
-        facts = extract(store, self.model.encoder, parts, form, device, listener=listener)
+        facts = extract(store, self.encoder, parts, form, device, listener=listener)
         return self._write_logits(store.folder, rows, outputs), facts
 
     def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:
@@ -107,8 +110,79 @@ class Teacher:
         return float(torch.special.entr(classes.double().softmax(-1)).sum(-1).mean())
 
 
-class TeacherOutputs:
-    """The outputs of a teacher as students read them."""
+class Taught:
+    """What students ask of a teacher. By default it accepts all rows, and gives no more than its logits."""
+
+    def check_rows(self, rows: np.ndarray, store: FeatureStore) -> None:
+        """Raise UserError where the teacher has not read some rows of train, or reads them as other tokens.
+
+        Args: the rows; the store that the student reads them from. Logits alone are compared whatever the tokens are.
+        """
+
+    def at_step(self, number: int, step: int) -> None:
+        """Note which update comes next. Args: number of the phase; updates that were made in it."""
+
+    def flops(self, lengths: Iterable[int]) -> float:
+        """Return the operations of a pass over sequences of these lengths; 0 for what was computed once for all."""
+        return 0.0
+
+    def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
+        """Return the logits of some rows on the batch's device: [B, C], scores [B], or of words [B, W, C]."""
+        raise NotImplementedError
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the teacher's scores [n] of some rows of a regression."""
+        raise NotImplementedError
+
+    def width(self, boundary: int) -> int:
+        """Return the width of the teacher's hidden states at a boundary."""
+        raise NotImplementedError
+
+    def states(self, boundary: int, rows: np.ndarray, batch: Batch) -> torch.Tensor:
+        """Return the hidden states [S, T, d] of some rows at a boundary, on the batch's device."""
+        raise NotImplementedError
+
+    def attention(self, layer: int, rows: np.ndarray, batch: Batch) -> tuple[torch.Tensor, ...]:
+        """Return queries, keys and values [S, T, d] of some rows in a layer, on the batch's device."""
+        raise NotImplementedError
+
+
+class LiveTeacher(Taught):
+    """A finished run in training mode: its logits are others in each update, so they are computed with the batch.
+
+    Its random numbers are of streams of their own.
+    """
+
+    def __init__(self, inputs: Inputs, metrics: Path, expected: str, seed: int):
+        """Load the run. Args: what the student reads; the run's metrics.json; its digest; the student's seed."""
+        self.teacher, self.seed = Teacher(inputs, metrics, expected), seed
+        self.teacher.model.requires_grad_(False)
+        self.stream = ""
+
+    def at_step(self, number: int, step: int) -> None:
+        self.stream = f"teacher_dropout:{number}:{step}"
+
+    def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
+        model = self.teacher.model.to(batch.mask.device).train()
+        with torch.no_grad(), seeded(self.seed, self.stream):
+            return model(batch, {}).float()
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the scores [n] of some rows of train without dropout."""
+        store, scores = self.teacher.context.store, np.zeros(len(rows), dtype=np.float32)
+        model, loader = self.teacher.model.eval(), BatchLoader(store, [], torch.device("cpu"))
+        with torch.no_grad():
+            for places in batches(store.sizes("train")[rows]):
+                batch, stored = loader("train", rows[places])
+                scores[places] = model(batch, stored).float().numpy()
+        return scores
+
+    def flops(self, lengths: Iterable[int]) -> float:
+        return encoder_flops(self.teacher.context.shape_below(self.teacher.model.head), lengths)
+
+
+class TeacherOutputs(Taught):
+    """The outputs of a teacher, stored."""
 
     def __init__(self, card: Path, read: list[int | str]):
         """Open a folder by its card.json. Args: read, the boundaries that are compared, and attention.
@@ -128,10 +202,6 @@ class TeacherOutputs:
         self.folder = folder
 
     def check_rows(self, rows: np.ndarray, store: FeatureStore) -> None:
-        """Raise UserError where the teacher has not read some rows of train, or reads them as other tokens.
-
-        Args: the rows; the store that the student reads them from. Logits alone are compared whatever the tokens are.
-        """
         if rows.max(initial=-1) >= len(self.place) or (self.place[rows] < 0).any():
             raise UserError(f"{self.folder}: the teacher has not read all rows that its student trains on; delete it")
         if self.read and self.store.card["tokenizer"] != store.card["tokenizer"]:
@@ -144,11 +214,9 @@ class TeacherOutputs:
                     )
 
     def width(self, boundary: int) -> int:
-        """Return the width of the teacher's hidden states at a boundary."""
         return self.store.part_card(boundary)["width"]
 
     def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
-        """Return the logits of some rows on the batch's device: [B, C], scores [B], or of words [B, W, C]."""
         places = self.place[rows]
         if self.ends is None:
             return self.logits[places].to(batch.mask.device)
@@ -160,16 +228,13 @@ class TeacherOutputs:
         return padded.to(batch.mask.device)
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
-        """Return the teacher's scores [n] of some rows of a regression."""
         return self.logits[self.place[rows]].numpy()
 
     def attention(self, layer: int, rows: np.ndarray, batch: Batch) -> tuple[torch.Tensor, ...]:
-        """Return queries, keys and values [S, T, d] of some rows in a layer, on the batch's device."""
         inputs = self.store.states(f"{ATTENTION}{layer}", "train").gather(rows, batch.host)
         return inputs.to(batch.mask.device).chunk(3, -1)
 
     def states(self, boundary: int, rows: np.ndarray, batch: Batch) -> torch.Tensor:
-        """Return the hidden states [S, T, d] of some rows at a boundary, on the batch's device."""
         return self.store.states(boundary, "train").gather(rows, batch.host).to(batch.mask.device)
 
 

@@ -14,29 +14,30 @@ from thaw.core.devices import computed_in, use_precision
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
+from thaw.declarations.objective_kinds import objectives_of
 from thaw.encoders.shortening import starting_tensors
 from thaw.evaluation.answers import of_contexts
 from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
+from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
+from thaw.training.auxiliary_tasks import AuxiliaryTask, MultiTask
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext, inference_cost, start_head
+from thaw.training.distilled import Distilled
 from thaw.training.head_vectors import VectorReader
-from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.objectives import Objective
-from thaw.training.phase_loop import PhaseTraining
-from thaw.training.phase_objectives import phase_objective
+from thaw.training.objectives import Objective, Supervised
+from thaw.training.phase_loop import Evaluator, PhaseTraining
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
 from thaw.training.task_model import BatchLoader, TaskModel, resumed
-from thaw.training.taught import TeacherOutputs
-from thaw.training.trainable import Evaluator
+from thaw.training.taught import Taught
 
 
 class TrainingRun:
@@ -46,18 +47,21 @@ class TrainingRun:
     with the number of the trial; what its teacher gave, where it has one.
     """
 
+    evaluator: Evaluator  # what gives its predictions: what trains in the stage, and after the last one what trained
+    index: int  # of the run among those that it trains
+
     def __init__(
         self,
         spec: dict,
         inputs: Inputs,
         start: Start | None = None,
         chosen: dict | None = None,
-        taught: TeacherOutputs | LiveTeacher | None = None,
+        taught: Taught | None = None,
     ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
         self.chosen, self.taught = chosen or {}, taught
-        self.objectives: dict[int, Objective] = {}  # by phase: those with parameters, which go on from stage to stage
+        self.objectives: dict[int, Objective] = {}  # by phase
         if taught:
             taught.check_rows(self.rows, self.context.store)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
@@ -70,7 +74,8 @@ class TrainingRun:
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         self.head.set_labels(self.context.labels)
         # a student that reads no label begins at its teacher's mean score, not at that of the labels
-        targets = taught.scores(self.rows) if spec.get("unlabelled") else select_rows(self.gold, self.rows)
+        unlabelled = taught if spec.get("unlabelled") else None
+        targets = unlabelled.scores(self.rows) if unlabelled else select_rows(self.gold, self.rows)
         self.head.init_from_targets(targets)
         self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
         if "student" in spec:
@@ -100,11 +105,24 @@ class TrainingRun:
         return sum(epochs_of(phase, stage, len(self.rows)) for phase, stages in pairs for stage in stages)
 
     def objective_of(self, phase: PhaseConfig, stage: dict | None = None, number: int = 1) -> Objective:
-        """Return what a phase minimises, in one of its stages where it reads another dataset's stored states.
+        """Return what a phase minimises; one with parameters of its own is made once, and goes on from stage to stage.
 
-        Args: its settings; the stage; its number in the run.
+        Args: its settings; the stage, None where it is not known yet; its number in the run.
         """
-        return phase_objective(self, phase, stage, number)
+        for name, kind in objectives_of(phase).items():
+            return kind.load()(self, getattr(phase, name), stage, number)
+        if number not in self.objectives:
+            self.objectives[number] = self._new_objective(phase, number)
+        return self.objectives[number].in_stage(stage, self.context.layers)
+
+    def _new_objective(self, phase: PhaseConfig, number: int) -> Objective:
+        seed, entry = self.spec["seed"], self.spec["phases"][number - 1]
+        if phase.distil and self.taught:
+            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, seed, number)
+        if phase.auxiliary:
+            entries = [one for one in self.spec["auxiliary"] if one["task"]["id"] in phase.auxiliary.tasks]
+            return MultiTask(self.gold, [AuxiliaryTask.of(one, self, number) for one in entries], phase.auxiliary, seed)
+        return Supervised(self.gold)
 
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
@@ -125,7 +143,8 @@ class TrainingRun:
 
     def release(self) -> None:
         """Let go of all that a finished run holds on its device apart from its head, which it leaves."""
-        self.evaluator, self.trained, self.taught, self.objectives = None, {}, None, {}
+        self.trained, self.taught, self.objectives = {}, None, {}
+        del self.evaluator
         self.inputs.vectors.clear()
 
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
@@ -138,31 +157,28 @@ class TrainingRun:
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
-        plain = not self.inserts and not phase.frozen_dropout
-        batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
-        precision = "fp32" if batched else computed_in(phase.precision, self.device)
-        if precision != phase.precision and not batched:
+        alone = components == ["head"] and not self.inserts and not phase.frozen_dropout
+        if alone and self.head.constant_vectors and objective.on_vectors:
+            use_precision("fp32", self.device)
+            heads = [run.head for run in runs if isinstance(run.head, LinearHead)]
+            known = None if self.trained else self.inputs.vectors
+            reader = VectorReader(encoder, heads[0], cached_layers_read([stage]), self.device, known)
+            words = self.context.word_counts("train", self.rows)
+            return BatchedHeadTrainer(heads, reader, store, self.rows, objective, words)
+        precision = computed_in(phase.precision, self.device)
+        if precision != phase.precision:
             log(f"bf16 would be emulated here: phase {state.number} is computed in {precision}")
         use_precision(precision, self.device)
-        if batched:
-            known = None if self.trained else self.inputs.vectors
-            reader = VectorReader(encoder, self.head, cached_layers_read([stage]), self.device, known)
-            words = self.context.word_counts("train", self.rows)
-            return BatchedHeadTrainer([run.head for run in runs], reader, store, self.rows, objective, words)
-        if phase.reinit_top:
+        if encoder and phase.reinit_top:
             with seeded(self.spec["seed"], f"reinitialisation:{state.number}"):
                 encoder.reinitialise(phase.reinit_top)
-        if "embeddings" in components:
+        if encoder and "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, precision)
         objective.join(model, self)
         loader = BatchLoader(store, cached_layers_read([stage]), self.device)
         over_all = phase.clip_over == "all"
         return ModelTrainer(model, loader, self.rows, objective, phase.frozen_dropout, over_all)
-
-    def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
-        """Set what gives the run's predictions. Args: what trains now; the run's index there."""
-        self.evaluator, self.index = evaluator, index
 
     def end_stage(self, stage: dict) -> None:
         """Keep the tensors that a stage trained, and count its parameters and operations."""
@@ -180,7 +196,7 @@ class TrainingRun:
         lengths = self.phase_logs[-1].lengths
         boundary, components = self.context.counted(stage["boundary"], components)
         self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
-        if isinstance(self.taught, LiveTeacher):
+        if self.taught:
             self.flops += self.taught.flops(lengths)
 
     def end_phase(self) -> None:
@@ -199,14 +215,12 @@ class TrainingRun:
         return self.context.main_score(self._predict_rows(split, rows), split)
 
     def _predict_all(self) -> dict[str, Predictions]:
-        """Return the predictions on the scored rows of train, validation and test; of a trial none on test."""
         rows = {"train": scored_training_rows(self.rows, self.spec["seed"])}
         for split in [self.context.validation] if self.spec.get("trial") else self.context.scored:
             rows[split] = self.context.rows[split]
         return {split: self._predict_rows(split, chosen) for split, chosen in rows.items()}
 
     def _predict_rows(self, split: str, rows) -> Predictions:
-        """Return the predictions for some rows; tags are cut to each sentence's words."""
         rows = np.asarray(rows)
         words = self.context.word_counts(split, rows)
         return self._predict(self.context.corpus, self.context.store, split, rows, words)
@@ -214,11 +228,10 @@ class TrainingRun:
     def _predict(self, corpus, store: FeatureStore, split: str, rows: np.ndarray, words) -> Predictions:
         predicted = self.evaluator.predict(self.index, store, split, rows, words)
         if self.head.extracts:
-            predicted.values = of_contexts(predicted.values, corpus, split, rows)
+            predicted.values = of_contexts(list(predicted.values), corpus, split, rows)
         return predicted
 
     def _cost(self) -> dict:
-        """Return the run's cost without seconds, memory and machine, which the step measures."""
         head = sum(parameter.numel() for parameter in self.head.parameters())
         return {
             "flops": self.flops,
@@ -264,9 +277,9 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     stages, gradients = first.stages[place], first.spec.get("gradients", False)
     states = [RunState(number, run.phases[place], run.spec["seed"], gradients, run.score) for run in runs]
     training = PhaseTraining(states, stages, len(first.rows))
-    resumes = progress is not None and progress.is_within(number)
-    if resumes:
-        states[0].phase_log, training.stage = first.phase_logs[-1], progress.state["stage"] - 1
+    resumed_from = progress if progress is not None and progress.is_within(number) else None
+    if resumed_from:
+        states[0].phase_log, training.stage = first.phase_logs[-1], resumed_from.state["stage"] - 1
     else:
         for run, state in zip(runs, states, strict=True):
             run.phase_logs.append(state.phase_log)
@@ -274,12 +287,12 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
         with watch("load"):
             trainable = first.trainable(states[0], stage, runs)
             training.enter(trainable, stage["components"], first.shape.layers, first.context.kept)
-            if resumes:
-                progress.resume(training)
-                resumes = False
+            if resumed_from:
+                resumed_from.resume(training)
+                resumed_from = None
         log_stage(runs, number, stage)
         for index, run in enumerate(runs):
-            run.set_evaluator(trainable, index)
+            run.evaluator, run.index = trainable, index
         continues = training.run(watch, functools.partial(after_epoch, first, training, progress))
         for run in runs:
             run.end_stage(stage)

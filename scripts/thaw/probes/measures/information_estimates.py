@@ -68,8 +68,8 @@ def estimate(
     bits = scale * (plain - chance)
     spread = (weights @ (scale[:, None] * (shuffled - chance[:, None]))).std(ddof=1)
     swept = list(zip(plain.tolist(), chance.tolist(), bits.tolist(), strict=True))
-    sums = [float(weights @ values) for values in (plain, chance, bits)]
-    return Estimate(*sums, DEVIATIONS * float(spread), swept)
+    raw, shuffle, net = (float(weights @ values) for values in (plain, chance, bits))
+    return Estimate(raw, shuffle, net, DEVIATIONS * float(spread), swept)
 
 
 def projected(vectors: np.ndarray, dimensions: int, generator: np.random.Generator) -> np.ndarray:

@@ -11,6 +11,9 @@ from torch.nn import functional
 VARIANCE = 0.99  # of which SVCCA keeps the directions (Raghu et al. 2017, section 2)
 
 
+ZERO = torch.zeros(())
+
+
 @dataclass
 class Products:
     """Sums over pairs of vectors x [d] and y [e], in fp64; batches of any size give the same.
@@ -19,12 +22,12 @@ class Products:
     """
 
     count: int = 0
-    outer: torch.Tensor | float = 0.0  # of x y', [d, e]
-    first: torch.Tensor | float = 0.0  # of x
-    second: torch.Tensor | float = 0.0  # of y
-    diagonals: torch.Tensor | float = 0.0  # of |x|^2, |y|^2 and their product, [3]
-    by_second: torch.Tensor | float = 0.0  # of |y|^2 x, [d]
-    by_first: torch.Tensor | float = 0.0  # of |x|^2 y, [e]
+    outer: torch.Tensor = ZERO  # of x y', [d, e]
+    first: torch.Tensor = ZERO  # of x
+    second: torch.Tensor = ZERO  # of y
+    diagonals: torch.Tensor = ZERO  # of |x|^2, |y|^2 and their product, [3]
+    by_second: torch.Tensor = ZERO  # of |y|^2 x, [d]
+    by_first: torch.Tensor = ZERO  # of |x|^2 y, [e]
 
     def add(self, x: torch.Tensor, y: torch.Tensor) -> None:
         """Add a batch of pairs, [n, d] and [n, e]."""

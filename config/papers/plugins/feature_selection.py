@@ -8,7 +8,16 @@ Head2Toe (Evci et al. 2022) fits a linear head under a group lasso, mean loss + 
 et al. 2020 cluster neurons by their correlation, keep one of each cluster, and of these the most useful ones.
 """
 
+from thaw.schema.phase_parts import SelectionKind
+
+SELECTIONS = {
+    "group_lasso": SelectionKind("thaw.papers.feature_selection:by_group_lasso", {"penalty"}),
+    "clusters": SelectionKind("thaw.papers.feature_selection:by_clusters", {"correlation"}),
+}
+
+
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +60,7 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
     there are weights, and where there are none less, the farther it is from having some. So all features are ranked.
     """
     scaled = Scale.of(vectors).apply(vectors)
-    if not classes:
-        loss = _Scores(targets)
-    elif targets.ndim == 1:
-        loss = _Classes(targets, classes)
-    else:
-        loss = _LabelSets(targets)
+    loss = _Scores(targets) if not classes else _LabelSets(targets) if targets.ndim > 1 else _Classes(targets, classes)
     weight = scaled.new_zeros(len(loss.start), scaled.shape[1], dtype=torch.float64)
     bias, gap = loss.start, 0.0
     gradients = _gradients(scaled, loss.residuals(bias.expand(-1, len(targets))))
@@ -75,30 +79,48 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
     return GroupLasso(weight, bias.squeeze(1), relevance, penalty, gap)
 
 
-class _Classes:
+class _Loss:
+    """A loss of logits [C, N], or scores [1, N]: its value, its gradient by them, and the dual value of residuals.
+
+    The dual value is a bound: no weights that the residuals allow have a lower objective. `start` is the bias [C, 1]
+    without features; `curvature` that of a vector's loss, at most.
+    """
+
+    curvature: float
+    start: torch.Tensor
+
+    def value(self, logits: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def residuals(self, logits: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def bound(self, residuals: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+
+class _Classes(_Loss):
     """The mean cross-entropy of logits [C, N]."""
+
+    curvature = 0.5
 
     def __init__(self, targets: torch.Tensor, classes: int):
         self.targets = targets
         self.wanted = functional.one_hot(targets, classes).double().mT
-        self.start = self.wanted.mean(1, keepdim=True).clamp(min=1e-6).log()  # the bias [C, 1] without features
-        self.curvature = 0.5  # at most, of a vector's loss
+        self.start = self.wanted.mean(1, keepdim=True).clamp(min=1e-6).log()
 
     def value(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return the loss of logits [C, N]."""
         return functional.cross_entropy(logits.mT, self.targets)
 
     def residuals(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return the gradient by the logits [C, N]."""
         return (logits.softmax(0) - self.wanted) / len(self.targets)
 
     def bound(self, residuals: torch.Tensor) -> torch.Tensor:
-        """Return the dual value of residuals: no weights that they allow have a lower objective."""
         probabilities = (self.wanted + len(self.targets) * residuals).clamp(min=0)
         return torch.special.entr(probabilities).sum(0).mean()
 
 
-class _LabelSets:
+class _LabelSets(_Loss):
     """The cross-entropy of logits [C, N] of labels, each by itself: the mean over vectors, summed over labels."""
 
     curvature = 0.25
@@ -109,21 +131,18 @@ class _LabelSets:
         self.start = shares.logit()
 
     def value(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return the loss of logits [C, N]."""
         each = functional.binary_cross_entropy_with_logits(logits, self.wanted, reduction="none")
         return each.sum(0).mean()
 
     def residuals(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return the gradient by the logits [C, N]."""
         return (logits.sigmoid() - self.wanted) / logits.shape[1]
 
     def bound(self, residuals: torch.Tensor) -> torch.Tensor:
-        """Return the dual value of residuals: no weights that they allow have a lower objective."""
         shares = (self.wanted + residuals.shape[1] * residuals).clamp(0, 1)
         return (torch.special.entr(shares) + torch.special.entr(1 - shares)).sum(0).mean()
 
 
-class _Scores:
+class _Scores(_Loss):
     """The mean squared error of scores [1, N]."""
 
     curvature = 2.0
@@ -132,29 +151,24 @@ class _Scores:
         self.targets = targets.double().unsqueeze(0)
         self.start = self.targets.mean(1, keepdim=True)
 
-    def value(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the loss of scores [1, N]."""
-        return (scores - self.targets).square().mean()
+    def value(self, logits: torch.Tensor) -> torch.Tensor:
+        return (logits - self.targets).square().mean()
 
-    def residuals(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the gradient by the scores [1, N]."""
-        return 2 * (scores - self.targets) / scores.numel()
+    def residuals(self, logits: torch.Tensor) -> torch.Tensor:
+        return 2 * (logits - self.targets) / logits.numel()
 
     def bound(self, residuals: torch.Tensor) -> torch.Tensor:
-        """Return the dual value of residuals: no weights that they allow have a lower objective."""
         each = residuals.numel() * residuals
         return -(each.square() / 4 + each * self.targets).mean()
 
 
 def _missing(gradients: torch.Tensor, penalty: float, active: torch.Tensor) -> torch.Tensor:
-    """Return features that ought to have weights under a penalty: the steepest, at most as many as are active."""
     steep = gradients.masked_fill(active, 0.0)
     count = min(int((steep > penalty).sum()), max(ADDED, int(active.sum())))
     return steep.topk(count).indices
 
 
 def _gradients(scaled: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
-    """Return the norms [d] of the gradients by each feature's weights."""
     return (residuals.to(scaled.dtype) @ scaled).double().norm(dim=0)
 
 
@@ -232,7 +246,13 @@ def _representatives(vectors: torch.Tensor, correlation: float) -> torch.Tensor:
     return varies[torch.as_tensor(np.sort(central), device=varies.device)]
 
 
-def most_relevant(relevance: torch.Tensor, fraction: float) -> torch.Tensor:
-    """Return the indices, rising, of a fraction of the features, at least one; of equals the first ones."""
-    count = max(1, round(fraction * len(relevance)))
-    return relevance.argsort(descending=True, stable=True)[:count].sort().values
+def by_group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, settings, fitted: Callable):
+    """Return all features and their relevance."""
+    features = torch.arange(vectors.shape[1], device=vectors.device)
+    return features, group_lasso(vectors, targets, classes, settings.penalty).relevance
+
+
+def by_clusters(vectors: torch.Tensor, targets: torch.Tensor, classes: int, settings, fitted: Callable):
+    """Return one feature of each cluster, and their relevance: the weights of the head on them, by deviation."""
+    kept = cluster_representatives(vectors, settings.correlation)
+    return kept, (fitted(kept).weight[:, kept] * Scale.of(vectors).deviation[kept]).norm(dim=0)
