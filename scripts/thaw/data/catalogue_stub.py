@@ -123,6 +123,7 @@ def _draft(
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
+    """Return what was guessed, by the key of the corpus's or the task's entry."""
     guesses = profile.guesses | roles.guesses
     if held_out := tuple(entry.get("carve", {})):
         guesses["carve"] = CARVED[held_out]
@@ -174,7 +175,7 @@ def contradictions(texts: list[tuple], labels: list) -> list[str]:
 
 def _columns(roles: Roles) -> dict[str, str]:
     """Return which columns of the file became the text and the target, with the first few labels."""
-    texts = roles.texts or filter(None, [roles.words])
+    texts = roles.texts or [roles.words]
     labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and len(roles.targets) == 1 else ""
     of_text = "text" if roles.texts else "words"
@@ -182,6 +183,7 @@ def _columns(roles: Roles) -> dict[str, str]:
 
 
 def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
+    """Return a corpus as plain values; splits that are not there are held out from train."""
     held_out = [split for split in SHARES if split not in profile.splits]
     texts, target = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), []), _target(roles)
     texts = roles.texts if roles.kind == "answers" else texts
@@ -214,6 +216,7 @@ def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
 
 
 def _target(roles: Roles) -> str:
+    """Return the name of the target: as its kind, and of sets of labels `labels`."""
     return "labels" if roles.kind == "label_set" else roles.kind
 
 
@@ -226,8 +229,7 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
         more = ["best_f1", "best_exact"] if unanswerable else []
         return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
-    counts = Counter(map(str, profile.columns[roles.targets[0]]))
-    if kind == "classification" and max(counts.values()) > UNEVEN * counts.total():
+    if kind == "classification" and _majority_share(profile.columns[roles.targets[0]]) > UNEVEN:
         metrics = ["f1_macro", "accuracy"]
     view = "whole" if roles.kind == "tags" else "long" if _mean_words(profile, roles) > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
@@ -235,9 +237,16 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
 
 
 def _mean_words(profile: FileProfile, roles: Roles) -> float:
+    """Return how many words the texts of a row have on average."""
     return sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
 
 
+def _majority_share(values: list) -> float:
+    """Return the share of the most frequent label."""
+    return Counter(map(str, values)).most_common(1)[0][1] / len(values)
+
+
 def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:
+    """Return keys with their values as YAML, each that was guessed after a comment."""
     comments = {key: f"# guess: {guesses[key]}\n{' ' * indent}" if key in guesses else "" for key in entry}
     return "\n".join(f"{' ' * indent}{comments[key]}{key}: {yaml_value(value)}" for key, value in entry.items())

@@ -43,14 +43,13 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
     least = max(positions.values(), default=0) + 1
-    lines, word_lines = [sentence.lines[0] for sentence in sentences], [sentence.lines for sentence in sentences]
-    table = RowsTable(str(path), {ours: [] for ours in columns}, lines, word_lines=word_lines, called=columns)
+    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=[], called=columns)
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
             if len(values) < least:
-                first = min((name for name in positions if positions[name] >= len(values)), key=positions.__getitem__)
-                few = f"{len(values)} fields, expected at least {least}; sentences end with a blank line"
-                raise UserError(f"{path}:{line}: column '{first}': {few}")
+                raise _too_short(path, line, values, positions)
+        table.lines.append(sentence.lines[0])
+        table.word_lines.append(sentence.lines)
         for ours in columns:
             table.columns[ours].append(_values(sentence, columns[ours], positions.get(ours), path))
     if DOCUMENT in columns.values() and all(sentence.document == "" for sentence in sentences):
@@ -60,6 +59,7 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
 
 
 def _values(sentence: Sentence, name, position: int | None, path: Path) -> str | list:
+    """Return a sentence's value in a column: that of each word where it is a field, else its document or its arcs."""
     if position is not None:
         return [word[position] for word in sentence.fields]
     if name == DOCUMENT:

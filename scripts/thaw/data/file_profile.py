@@ -170,6 +170,7 @@ def _is_document(lines: list[str]) -> bool:
 
 
 def _format(path: Path, lines: list[str]) -> str:
+    """Return the format of a file without a telling name, by its first lines."""
     full = [line for line in lines if line.strip()]
     words = [line for line in full if not line.startswith("#")]
     plain = [line for line in full if not line.startswith("-DOCSTART-")]
@@ -192,6 +193,7 @@ def _format(path: Path, lines: list[str]) -> str:
 
 
 def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> list[Name]:
+    """Return the columns of a file that is not delimited: names or positions, of JSON lines the keys of all."""
     if kind == "conll":
         from thaw.data.conll import sentences_of
 

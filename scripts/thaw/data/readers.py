@@ -252,6 +252,7 @@ def read_parquet(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 
 def _rows_of_parquet(path: Path, columns: Columns) -> Rows:
+    """Yield rows as `read_parquet` does; what pyarrow finds wrong is its own error."""
     import pyarrow
     from pyarrow import parquet
 
