@@ -12,15 +12,15 @@ NO_LARGEST_MASK = ("papers.pairs", "states.masked_fill(~mask.unsqueeze(-1), -tor
 SMALLEST = ("papers.pairs", "~mask.unsqueeze(-1), -torch.inf).amax(1)", "~mask.unsqueeze(-1), torch.inf).amin(1)")
 PADDED_MEAN = ("papers.pairs", "/ mask.sum(1, keepdim=True)", "/ mask.shape[1]")
 BOTH_TEXTS = ("papers.pairs", "chosen = texts == number", "chosen = texts >= number")
-READS_PADDING = ("heads.recurrent", "(states.float(), lengths,", "(states.float(), lengths * 0 + states.shape[1],")
+READS_PADDING = ("heads.bilstm", "(states.float(), lengths,", "(states.float(), lengths * 0 + states.shape[1],")
 SIGNED = ("heads.linear", "(u - v).abs()", "u - v")
 OTHER_PRODUCT = ("heads.linear", "(u - v).abs(), u * v]", "(u - v).abs(), u + v]")
 TEXTS_SWAPPED = ("heads.linear", "torch.cat([u, v,", "torch.cat([v, u,")
-GAPS = ("heads.recurrent", "(places * mask).amax(1)", "mask.sum(1)")
+GAPS = ("heads.bilstm", "(places * mask).amax(1)", "mask.sum(1)")
 UNSEEN_WORD = ("heads.pooling", "first_pieces.clamp(min=0)", "first_pieces.clamp(min=1)")
 OTHER_ROW = ("heads.pooling", "[starts + places]", "[places]")
-FIRST_STATE = ("heads.recurrent", "(ends(mask) - 1)", "(ends(mask) * 0)")
-LAST_STATE = ("heads.recurrent", "backward[:, 0]", "backward[:, -1]")
+FIRST_STATE = ("heads.bilstm", "(ends(mask) - 1)", "(ends(mask) * 0)")
+LAST_STATE = ("heads.bilstm", "backward[:, 0]", "backward[:, -1]")
 ONE_MASK = "nn.functional.dropout1d(text.mT, self.dropout.p, self.training).mT"
 BELOW_DROPOUT = "states if isinstance(self.base_layer, nn.Dropout) else output"
 MATCHING = [
@@ -126,24 +126,24 @@ MUTANTS = {
     ],
     "bilstm_crf": [
         (
-            "heads.chain",
+            "heads.crf",
             "torch.where(begun, self.transitions[last, now]",
             "torch.where(begun, self.transitions[now, last]",
         ),
-        ("heads.chain", "else score + self.end[last]", "else score"),
-        ("heads.chain", "score - (total + self.end).logsumexp(1)", "score - total.logsumexp(1)"),
+        ("heads.crf", "else score + self.end[last]", "else score"),
+        ("heads.crf", "score - (total + self.end).logsumexp(1)", "score - total.logsumexp(1)"),
         (
-            "heads.chain",
+            "heads.crf",
             "(total.unsqueeze(2) + self.transitions).logsumexp(1)",
             "(total.unsqueeze(1) + self.transitions).logsumexp(2)",
         ),
-        ("heads.chain", "self.transitions).logsumexp(1)", "self.transitions).amax(1)"),
-        ("heads.chain", "torch.where(begun.unsqueeze(1), paths, self.start)", "paths"),
-        ("heads.chain", "(total.unsqueeze(2) + transitions).max(1)", "(total.unsqueeze(2) + transitions.T).max(1)"),
-        ("heads.chain", "(total + self.end).argmax(1)", "total.argmax(1)"),
-        ("heads.chain", "self.transitions + self.forbidden,", "self.transitions,"),
-        ("heads.chain", "self.start + self.forbidden_start", "self.start"),
-        ("heads.chain", "self.forbidden[before, after] = ", "self.forbidden[after, before] = "),
+        ("heads.crf", "self.transitions).logsumexp(1)", "self.transitions).amax(1)"),
+        ("heads.crf", "torch.where(begun.unsqueeze(1), paths, self.start)", "paths"),
+        ("heads.crf", "(total.unsqueeze(2) + transitions).max(1)", "(total.unsqueeze(2) + transitions.T).max(1)"),
+        ("heads.crf", "(total + self.end).argmax(1)", "total.argmax(1)"),
+        ("heads.crf", "self.transitions + self.forbidden,", "self.transitions,"),
+        ("heads.crf", "self.start + self.forbidden_start", "self.start"),
+        ("heads.crf", "self.forbidden[before, after] = ", "self.forbidden[after, before] = "),
         ("heads.crf", "/ mask.sum().clamp(min=1)", "/ len(mask)"),
         ("heads.crf", "masked_fill(~seen", "masked_fill(seen"),
         *(READS_PADDING, GAPS, UNSEEN_WORD),
@@ -177,30 +177,34 @@ MUTANTS = {
         *(READS_PADDING, GAPS, UNSEEN_WORD, OTHER_PRODUCT),
     ],
     "layer_attention": [
-        ("heads.layer_mixing", "(states @ self.query).float()", "states.mean(-1).float()"),
-        ("heads.layer_mixing", " / self.width**0.5", ""),
-        ("heads.layer_mixing", "self.kept_weights().view(-1, 1, 1)).softmax(0)", "0).softmax(0)"),
-        ("heads.layer_mixing", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).softmax(2)"),
-        ("heads.layer_mixing", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).sigmoid()"),
-        ("heads.layer_mixing", 'self.gamma * torch.einsum("kst', 'torch.einsum("kst'),
-        ("heads.layer_mixing", 'torch.einsum("kst,kstd->std"', 'torch.einsum("kst,kstd->sd"'),
+        ("heads.combination", "(states @ self.query).float()", "states.mean(-1).float()"),
+        ("heads.combination", " / self.width**0.5", ""),
+        ("heads.combination", "self.kept_weights().view(-1, 1, 1)).softmax(0)", "0).softmax(0)"),
+        ("heads.combination", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).softmax(2)"),
+        ("heads.combination", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).sigmoid()"),
+        ("heads.combination", 'self.gamma * torch.einsum("kst', 'torch.einsum("kst'),
+        ("heads.combination", 'torch.einsum("kst,kstd->std"', 'torch.einsum("kst,kstd->sd"'),
         (
-            "heads.layer_mixing",
+            "heads.combination",
             "layer_norm(states, states.shape[-1:]) if self.norm",
             "layer_norm(states, states.shape[-2:]) if self.norm",
         ),
-        ("heads.layer_mixing", "if self.norm else states", "if not self.norm else states"),
-        ("heads.layer_mixing", "boundaries[n] for n in self.read]", "boundaries[n] for n in self.read[::-1]]"),
+        ("heads.combination", "if self.norm else states", "if not self.norm else states"),
+        (
+            "heads.combination",
+            "stack([boundaries[n] for n in self.read]",
+            "stack([boundaries[n] for n in self.read[::-1]]",
+        ),
     ],
     "scalar_mix": [
-        ("heads.layer_mixing", "gradient + 2 * entry.penalty", "gradient + entry.penalty"),
-        ("heads.layer_mixing", "gradient + 2 * entry.penalty", "gradient - 2 * entry.penalty"),
-        ("heads.layer_mixing", "* self.weights.detach()", "* self.shares().detach()"),
-        ("heads.layer_mixing", "* self.weights.detach()", "* self.weights.detach().sign()"),
-        ("heads.layer_mixing", "lambda gradient: gradient + 2", "lambda gradient: 2"),
-        ("heads.layer_mixing", "return self.kept_weights().softmax(0)", "return self.kept_weights().sigmoid()"),
-        ("heads.layer_mixing", 'self.gamma * torch.einsum("k,', 'torch.einsum("k,'),
-        ("heads.layer_mixing", "out & ~out.all()", "out"),
+        ("heads.combination", "gradient + 2 * entry.penalty", "gradient + entry.penalty"),
+        ("heads.combination", "gradient + 2 * entry.penalty", "gradient - 2 * entry.penalty"),
+        ("heads.combination", "* self.weights.detach()", "* self.shares().detach()"),
+        ("heads.combination", "* self.weights.detach()", "* self.weights.detach().sign()"),
+        ("heads.combination", "lambda gradient: gradient + 2", "lambda gradient: 2"),
+        ("heads.combination", "return self.kept_weights().softmax(0)", "return self.kept_weights().sigmoid()"),
+        ("heads.combination", 'self.gamma * torch.einsum("k,', 'torch.einsum("k,'),
+        ("heads.combination", "out & ~out.all()", "out"),
     ],
     "adapters": [
         ("adaptation.peft_modules", "return output + self.adapter", "return self.adapter"),
@@ -222,7 +226,7 @@ MUTANTS = {
     ],
     "boundaries": [
         ("encoders.transformers", "layers[n].register_forward_pre_hook", "layers[n - 1].register_forward_pre_hook"),
-        ("encoders.transformers", "if n < self.layers\n", "if n < self.layers - 1\n"),
+        ("encoders.transformers", "if n < self.layers]", "if n < self.layers - 1]"),
         ("encoders.transformers", "if boundary == max(wanted)", "if boundary == min(wanted)"),
         (
             "encoders.transformers",
@@ -276,17 +280,21 @@ MUTANTS = {
         (LOSSES, "(1 - functional.cosine_similarity(student, teacher, dim=-1))", "(1 - (student * teacher).sum(-1))"),
         (LOSSES, "functional.normalize(teacher, dim=-1)", "teacher"),
         (LOSSES, "return functional.mse_loss(student, teacher)", "return (student - teacher).square().sum(-1).mean()"),
-        (DISTILLED, "hard if self.distil.hard == 1 else self.distil.hard * hard", "hard"),
-        (DISTILLED, "self.distil.logits.weight * self._logit_distance", "self._logit_distance"),
-        (DISTILLED, "self.distil.hidden.weight * self._state_distance", "self._state_distance"),
-        (DISTILLED, "self.distil.attention.weight * self._attention_distance", "self._attention_distance"),
+        (DISTILLED, "hard if distil.hard == 1 else distil.hard * hard", "hard"),
+        (DISTILLED, "distil.logits.weight * self._of_logits", "self._of_logits"),
+        (DISTILLED, "distil.hidden.weight * _mean(self._of_states", "_mean(self._of_states"),
+        (DISTILLED, "distil.attention.weight * _mean(distances)", "_mean(distances)"),
         (DISTILLED, "logits, teacher = logits[seen], teacher[seen]", "pass"),
         (DISTILLED, "if head.scores or entry.loss", "if entry.loss"),
         (DISTILLED, "logits, teacher = yes_or_no(logits), yes_or_no(teacher)", "pass"),
         (DISTILLED, "self.taught.attention(other, rows, batch)", "self.taught.attention(own, rows, batch)"),
         (DISTILLED, "self.taught.states(other, rows, batch)", "self.taught.states(own, rows, batch)"),
         (DISTILLED, "heads = entry.heads or taken", "heads = taken"),
-        (DISTILLED, "(one[first], one[second])", "(one[second], one[first])"),
+        (
+            DISTILLED,
+            "ours, theirs = (student[first], student[second]), (teacher[first], teacher[second])",
+            "ours, theirs = (student[second], student[first]), (teacher[second], teacher[first])",
+        ),
         (DISTILLED, "min(int(self.share * len(levels)), len(levels) - 1)", "0"),
         (DISTILLED, "levels[: turn + 1] if self.distil.order", "levels[turn:] if self.distil.order"),
     ],

@@ -1,7 +1,7 @@
 """Which layers a head reads, and how they are combined: `layers` of an entry of config/heads.yaml, or under `reads`.
 
 Each way of combining them is a model of its own, chosen by the key `combine`. The modules that combine states are in
-thaw.heads: combination.py, layer_mixing.py. A plug-in declares its own under COMBINATIONS.
+thaw.heads.combination. A plug-in declares its own under COMBINATIONS.
 """
 
 from dataclasses import dataclass
