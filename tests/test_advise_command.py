@@ -1,6 +1,5 @@
-"""thaw advise: what it trains and in which order, when it stops, and that all who are asked give one answer."""
+"""thaw advise: what it trains and in which order, and when it stops."""
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,10 +9,7 @@ import pytest
 import forked
 from thaw.cli import finished_runs
 from thaw.cli.advise_command import next_turns
-from thaw.cli.show_command import summary
 from thaw.decision import record
-from thaw.exporting.finished_run import open_run
-from thaw.exporting.model_card import card
 from thaw.planning import pending_runs
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -56,25 +52,6 @@ def test_it_prints_the_cheapest_scores_first_and_ends_in_an_answer(place, done):
     printed = [next(n for n, line in enumerate(lines) if line.startswith(f"{answer.title}: {name} ")) for name in names]
     assert printed == sorted(printed), "probes, then what trains, from cheap to dear"
     assert answer_text.in_terminal(answer) in done.stdout and "such answers lost " in done.stdout.splitlines()[-1]
-
-
-def test_report_show_advise_and_card_give_one_answer(place, done):
-    """On the same runs: the second call trains nothing, and the table of the report is made from them."""
-    outputs = place.folder / "results/outputs/mine"
-    advised = json.loads((outputs / record.ADVISED).read_text())
-    finished = thaw(place, "run", "mine.yaml")
-    assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
-    shown = json.loads((outputs / "tables/advice.json").read_text())
-    assert {key: shown[key] for key in advised} == advised
-    (answer,) = record.read(outputs)
-    assert answer_text.in_terminal(answer) in finished.stdout + finished.stderr
-    assert answer_text.in_terminal(answer) in summary(outputs)
-    page = (outputs / "report.html").read_text()
-    assert all(sentence in page for sentence in [answer_text.headline(answer), *answer_text.reasons(answer)])
-    cell = answer.cell_of(answer.decision.taken)
-    if cell:
-        run = place.folder / "results/runs" / "/".join([*cell.values(), "seed1"])
-        assert answer_text.headline(answer) in card(open_run(run), "encoder_and_head")
 
 
 def test_a_limit_is_a_time(place):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from conftest import HOME
 from corpora import prepared
 from read_again import read_again
 from test_export import houses as houses
+from test_keep import answer_taking
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import layout
 from thaw.core.digests import canonical
@@ -25,9 +27,11 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.data import carving
 from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
+from thaw.decision import record
 from thaw.evaluation.metrics import score
 from thaw.exporting import formats
 from thaw.exporting.all_rows import _write_dataset, last_fit
+from thaw.exporting.model_card import card
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
 from thaw.training import head_candidates
@@ -453,6 +457,27 @@ def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path,
         assert all(ours[tensor].numpy() == pytest.approx(theirs[tensor].numpy(), abs=1e-5) for tensor in ours)
     assert source.refit.rows == {"train": 60, "validation": 20} and source.refit.layers
     assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
+
+
+def test_what_an_answer_takes_trains_once_more_and_says_so(benches, tmp_path, monkeypatch, capsys):
+    """Where validation says when it ends, it is exported as it was trained, and that is said too."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+    bench = benches["classification"]
+    run, best = tuned(bench, "taken", keep=True), tuned(bench, "best", phase={"pick": "best"}, keep=True)
+    outputs = run.parents[7] / "outputs/mine"
+    capsys.readouterr()
+    assert last_fit(run, tmp_path).refit is None and capsys.readouterr().err == "", "no answer takes it"
+    record.write(outputs / record.ADVISED, [answer_taking("taken"), answer_taking("best")])
+    source = last_fit(run, tmp_path)
+    said = capsys.readouterr().err
+    assert source.refit.rows == {"train": 60, "validation": 20} and source.refit.layers
+    assert "mine takes this strategy, which trains on all rows; --no-all-rows exports the run as it is" in said
+    assert re.search(r"training layers and head once more on 80 rows, in about \S+\ss, as its run took", said)
+    assert "## Compared with other strategies\n\nTake taken." in card(source, "encoder_and_head")
+    assert last_fit(run, tmp_path, all_rows=False).refit is None
+    assert last_fit(best, tmp_path).refit is None
+    assert "exported as it was trained: validation says when its training ends" in capsys.readouterr().err
+    (outputs / record.ADVISED).unlink()
 
 
 def test_rows_held_out_become_training_rows(benches, tmp_path):

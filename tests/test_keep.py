@@ -94,13 +94,14 @@ def test_the_recommended_run_is_the_best_on_validation(shown):
     assert keeping.recommended_runs(outputs) == [folder(shown, "tuned", 1 + scores.index(max(scores)))]
 
 
-def answer_taking(strategy: str | None) -> record.TaskAnswer:
+def answer_taking(taken: str | None) -> record.TaskAnswer:
     """Return an answer that takes a strategy, or the baseline where it is None."""
-    levels = {"majority": 50 if strategy else 90, "tuned": 80}
+    strategy = taken or "tuned"
+    levels = {"majority": 50 if taken else 90, strategy: 80}
     arms = [
-        Arm(name, np.full(2, level), np.full((2, 100), level), 50, price=1.0, encoder=name == "tuned")
+        Arm(name, np.full(2, level), np.full((2, 100), level), 50, price=1.0, encoder=name == strategy)
         for name, level in levels.items()
     ]
-    points = {"tuned": ("tuned", "base")}
-    names = {"majority": "majority class", "tuned": "tuned"}
+    points = {strategy: (strategy, "base")}
+    names = {"majority": "majority class", strategy: strategy}
     return record.TaskAnswer("t", "all", "e", "linear", "t", "accuracy", decide(arms), names, points, {})

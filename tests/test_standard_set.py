@@ -1,4 +1,4 @@
-"""One set of strategies: the demo, first.yaml, the grid, drafts of `thaw new` and the README's table name the same."""
+"""One set of strategies: demo, first.yaml, grid, drafts of `thaw new`, README and the advisor's prior name the same."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 import record_tables
+import replay
 from thaw.cli.new_command import strategies
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -50,6 +51,12 @@ def test_what_is_shown_names_the_standard_set_with_its_settings(name, home, name
 def test_the_readmes_rows_are_of_the_set():
     shown = record_tables.LAYOUTS["small"].points
     assert {point.split()[0] for point in shown} - {"bag_of_words"} == TEXTS - {"lora"}
+
+
+def test_the_advisor_was_measured_on_the_set():
+    """Its prior is from the grid's record, whose decisions are replayed without LoRA."""
+    assert {point.split()[0] for point in replay.FOUR} == TEXTS - {"lora"}
+    assert {replay.TOP_2, replay.FULL} <= set(replay.FOUR)
 
 
 def test_rates_and_updates_are_those_of_the_grid(catalogue):

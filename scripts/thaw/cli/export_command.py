@@ -3,19 +3,20 @@
 thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
 thaw export my.yaml my_model                                              the recommended strategy's best run
-thaw export RUN my_model --all-rows                                       trains a run that trained layers once more
+thaw export RUN my_model --no-all-rows                                    the run as it is
 
-Best is by validation, among seeds. A run that trained layers and did not keep them is trained again. Its scores must be
-those on record to the last digit; then it keeps encoder.safetensors.
+What the answer of an experiment takes is trained once more before, on training and validation rows together, and so is
+every head that was fitted to convergence. --all-rows does this with any run.
 
-A head that was fitted to convergence is fitted once more before, on training and validation rows together. With
---all-rows a run that trained layers is trained once more on them.
+Best is by validation, among seeds. A run that is exported as it is, and did not keep its layers, is trained again. Its
+scores must be those on record to the last digit; then it keeps encoder.safetensors.
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
 docs/howto/export.md says what the folder holds. With --push the folder becomes a repository on the Hugging Face Hub.
 """
 
+import argparse
 from pathlib import Path
 
 from thaw.cli.selection import parser_of
@@ -30,9 +31,8 @@ def main(words: list[str]) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or the file of a finished experiment")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
-    parser.add_argument(
-        "--all-rows", action="store_true", help="train layers once more, on training and validation rows together"
-    )
+    all_rows = "train once more, on training and validation rows together; default: where an answer takes the strategy"
+    parser.add_argument("--all-rows", action=argparse.BooleanOptionalAction, help=all_rows)
     catalogues = "where a run that is trained uses a part of your own: folders of your catalogues"
     parser.add_argument(
         "--catalogues", type=Path, nargs="*", action="extend", default=[], metavar="FOLDER", help=catalogues

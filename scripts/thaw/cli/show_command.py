@@ -9,7 +9,6 @@ import webbrowser
 from pathlib import Path
 
 from thaw.cli.selection import configuration, parser_of
-from thaw.core import layout
 from thaw.core.errors import UserError, suggestion
 from thaw.decision import record
 from thaw.planning.config_files import SUFFIXES
@@ -41,8 +40,7 @@ def summary(folder: Path) -> str:
 
 def folder_of(experiment: str | None, results: Path) -> Path:
     """Return the folder of outputs of an experiment, given by its file or name; without one that of the only one."""
-    patterns = [layout.pattern("report"), layout.pattern("report").replace(REPORT, record.ADVISED)]
-    folders = {file.parent.name: file.parent for pattern in patterns for file in sorted(results.glob(pattern))}
+    folders = record.folders(results)
     if not folders:
         raise UserError(f"{results} has no report; thaw run my.yaml makes one")
     if experiment is None:

@@ -1,5 +1,6 @@
 """The answers of an experiment as one file of values, which report, command line and model card read."""
 
+import contextlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -76,6 +77,29 @@ def read(folder: Path) -> list[TaskAnswer]:
     files = [*(file for file in tables if not file.name.endswith(".failures.json")), folder / ADVISED]
     there = sorted((file for file in files if file.exists()), key=lambda file: file.stat().st_mtime_ns)
     return next((answers for file in reversed(there) if (answers := read_file(file))), [])
+
+
+def folders(results: Path) -> dict[str, Path]:
+    """Return by experiment the folder of its outputs, where it has a report or answers of `thaw advise`."""
+    report = layout.pattern("report")
+    files = [*results.glob(report), *results.glob(str(Path(report).with_name(ADVISED)))]
+    return {file.parent.name: file.parent for file in sorted(files)}
+
+
+def answers_that_take(run: Path, results: Path) -> list[tuple[str, TaskAnswer]]:
+    """Return the experiments whose answer takes the strategy of a run, each with the answer. Args: its folder."""
+    try:
+        cell = layout.names_in_folder("train", run.relative_to(results))
+    except ValueError:  # a run that was put elsewhere is in no experiment
+        return []
+    found = []
+    for name, folder in folders(results).items():
+        with contextlib.suppress(UserError):  # of another version: what it says is not known
+            for answer in read(folder):
+                taken = answer.cell_of(answer.decision.taken)
+                if taken and all(cell[key] == value for key, value in taken.items()):
+                    found.append((name, answer))
+    return found
 
 
 def read_file(file: Path) -> list[TaskAnswer]:

@@ -18,9 +18,11 @@ from thaw.core.boundaries import stored_parts_read
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, save_tensors, write_json, write_parquet
-from thaw.core.runtime import set_threads
+from thaw.core.phrases import listing
+from thaw.core.runtime import log, set_threads
 from thaw.core.steps import STEPS
 from thaw.data.corpus import Corpus, joint_groups
+from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.objective_kinds import texts_read
 from thaw.evaluation.result_files import predictions_frame, task_with_defaults
@@ -31,6 +33,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.head_fitting import HeadFit
 from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs, open_store
+from thaw.words.numbers import seconds
 
 
 def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> FinishedRun:
@@ -42,11 +45,13 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     run, results, metrics = finished(run)
     check_exported(run, metrics)
     spec = metrics["spec"]
-    task = task_with_defaults(spec["task"], spec["subset"])
-    _check(run, spec, task)
+    task = _task(spec)
+    if why := _obstacle(spec, task):
+        raise UserError(f"{run}: {why}; export it without --all-rows")
     corpus = Corpus(result_with(results, "prepare", spec["data"], "dataset").parent)
     rows = read_rows(spec | {"subset": spec["subset"] | {"scored": None}}, corpus)
     rows = {"train": rows["train"], task["validation"]: rows[task["validation"]]}
+    log(f"training layers and head once more on {sum(map(len, rows.values()))} rows, {_forecast(run, spec, rows)}")
     spec = {key: value for key, value in spec.items() if key != "also"}  # transfer sets are scored, and no more
     spec |= {"data": _write_dataset(corpus, rows, spec, folder / corpus.folder.relative_to(results))}
     spec |= {"subset": {key: spec["subset"][key] for key in ("draw", "scored") if key in spec["subset"]}, "keep": True}
@@ -64,21 +69,35 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     _run([*command_of(spec, folder, catalogues), "--out", str(again)], run)
     source = open_run(again)
     refit = Refit(again, {split: len(part) for split, part in rows.items()}, layers=True)
-    return replace(source, metrics=metrics | {"spec": source.spec}, refit=refit)
+    return replace(source, run=run, results=results, metrics=metrics | {"spec": source.spec}, refit=refit)
 
 
-def _check(run: Path, spec: dict, task: dict) -> None:
-    """Refuse a run that another dataset, another run or its validation rows have a part in."""
-    phases = [PhaseConfig.of_spec(phase) for phase in spec["phases"]]
+def _task(spec: dict) -> dict:
+    return task_with_defaults(spec["task"], spec["subset"])
+
+
+def _phases(spec: dict) -> list[PhaseConfig]:
+    return [PhaseConfig.of_spec(phase) for phase in spec["phases"]]
+
+
+def _obstacle(spec: dict, task: dict) -> str | None:
+    """Return why a run cannot train on all rows: another dataset, another run or its validation rows have a part."""
+    phases = _phases(spec)
     if task["validation"] in task["test"]:
-        raise UserError(f"{run}: {task['validation']} is a test split, which never trains; export without --all-rows")
+        return f"{task['validation']} is a test split, which never trains"
     if stated_needs(spec).keys() - {"settings"} or spec.get("auxiliary") or texts_read(spec["phases"]):
-        raise UserError(f"{run}: other runs or datasets have a part in it; export it without --all-rows")
+        return "other runs or datasets have a part in it"
     if any(phase.pick == "best" or phase.patience or phase.stop or phase.schedule == "plateau" for phase in phases):
-        raise UserError(
-            f"{run}: validation says when its training ends, and with --all-rows its rows train; take a strategy with "
-            "updates: and checkpoint: last, or export it without"
-        )
+        return "validation says when its training ends, and would train; updates: and checkpoint: last do without"
+    return None
+
+
+def _forecast(run: Path, spec: dict, rows: dict[str, np.ndarray]) -> str:
+    """Return about how long a run takes once more, by how long it took: epochs grow with the rows, updates do not."""
+    took = read_json(run / "cost.json")["seconds"]["total"]
+    if any(phase.updates is None for phase in _phases(spec)):
+        took *= sum(map(len, rows.values())) / len(rows["train"])
+    return f"in about {seconds(took)}, as its run took"
 
 
 def _write_dataset(corpus: Corpus, rows: dict[str, np.ndarray], spec: dict, out: Path) -> str:
@@ -122,20 +141,36 @@ def _extract(results: Path, folder: Path, spec: dict) -> str:
 
 def _run(command: list[str], what: Path) -> None:
     if subprocess.run(command, check=False).returncode:
-        raise UserError(f"{what}: training on all rows failed, see above; nothing was written")
+        raise UserError(f"{what}: training on all rows failed, see above; --no-all-rows exports the run as it is")
 
 
-def last_fit(run: Path, folder: Path, all_rows: bool = False, catalogues: Sequence[Path] = ()) -> FinishedRun:
-    """Return a run as it is exported: its head fitted once more where it was fitted to convergence.
+def last_fit(run: Path, folder: Path, all_rows: bool | None = None, catalogues: Sequence[Path] = ()) -> FinishedRun:
+    """Return a run as it is exported: trained once more on the rows of train and validation together, or as it is.
 
-    Args: its folder; an empty folder for what is made; whether a run that trained layers trains once more too; folders
-    of catalogues with plug-ins that it uses. Where validation is a test split too a head stays: test rows never train.
+    Args: its folder; an empty folder for what is made; whether it trains once more, None for yes where its head was
+    fitted to convergence or an answer takes its strategy; folders of catalogues with plug-ins that it uses. Where
+    validation is a test split too a head stays: test rows never train.
     """
-    *_, metrics = finished(run)
-    if metrics["spec"]["phases"][0].get("optimizer") != "lbfgs":
-        return trained_on_all_rows(run, folder, catalogues) if all_rows else open_run(run)
-    source = open_run(run)
-    return source if source.task["validation"] in source.task["test"] else _refitted(source, folder)
+    place, results, metrics = finished(run)
+    if metrics["spec"]["phases"][0].get("optimizer") == "lbfgs":
+        source = open_run(run)
+        stays = all_rows is False or source.task["validation"] in source.task["test"]
+        return source if stays else _refitted(source, folder)
+    if all_rows is None:
+        all_rows = _is_taken(place, results, metrics["spec"])
+    return trained_on_all_rows(run, folder, catalogues) if all_rows else open_run(run)
+
+
+def _is_taken(run: Path, results: Path, spec: dict) -> bool:
+    """Return whether an answer takes a run's strategy and nothing keeps it from training on all rows, and say so."""
+    taking = [name for name, _ in record.answers_that_take(run, results)]
+    if not taking:
+        return False
+    if why := _obstacle(spec, _task(spec)):
+        log(f"{listing(taking)} takes this strategy, and it is exported as it was trained: {why}")
+        return False
+    log(f"{listing(taking)} takes this strategy, which trains on all rows; --no-all-rows exports the run as it is")
+    return True
 
 
 def _refitted(source: FinishedRun, folder: Path) -> FinishedRun:

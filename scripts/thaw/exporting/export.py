@@ -45,17 +45,17 @@ def export(
     target: Path,
     stated: Stated | None = None,
     onnx: bool = False,
-    all_rows: bool = False,
+    all_rows: bool | None = None,
     catalogues: Sequence[Path] = (),
 ) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
-    A head that was fitted to convergence is fitted once more, to the rows of train and validation together. A run that
-    did not keep its layers is trained again.
+    A run that did not keep its layers, and is exported as it is, is trained again.
 
     Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
-    model.onnx too; whether a run that trained layers is trained once more on all these rows; folders of catalogues with
-    plug-ins that it uses. A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
+    model.onnx too; whether it is trained once more on the rows of train and validation together (`last_fit`); folders
+    of catalogues with plug-ins that it uses. A model that predicts otherwise than its run did is a UserError, and
+    leaves nothing behind.
     """
     require_new(target)
     if onnx:

@@ -65,6 +65,11 @@ class FinishedRun:
         """The folder of its head's tensors and of its predictions."""
         return self.refit.folder if self.refit else self.run
 
+    @property
+    def layers(self) -> Path:
+        """The folder of the layers that it trained."""
+        return self.made if self.refit and self.refit.layers else self.run
+
     @cached_property
     def spec(self) -> dict:
         """All that the run depended on."""

@@ -100,7 +100,7 @@ def write(source: FinishedRun, folder: Path) -> str:
 
 def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
-    encoder, path = Encoder.load(source.encoder), source.run / layout.ENCODER
+    encoder, path = Encoder.load(source.encoder), source.layers / layout.ENCODER
     if source.kept:
         encoder.shorten(source.kept)
     if path.is_file():

@@ -1,12 +1,10 @@
 """The model card of an export: what the records of a run say."""
 
-import contextlib
 import inspect
 from dataclasses import dataclass
 
 import yaml
 
-from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import listing, plural, rate, written
@@ -251,18 +249,10 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
 
 def _compared(source: FinishedRun) -> list[str]:
     """Return what experiments say of the choice, a section for each one that recommends the run's strategy."""
-    parts: list[str] = []
-    try:
-        cell = layout.names_in_folder("train", source.run.relative_to(source.results))
-    except ValueError:  # a run that was put elsewhere is in no experiment
-        return parts
-    for folder in sorted(path.parent for path in source.results.glob(layout.pattern("report"))):
-        with contextlib.suppress(UserError):  # of another version: what it says is not known
-            for answer in record.read(folder):
-                taken = answer.cell_of(answer.decision.taken)
-                if taken and all(cell[name] == value for name, value in taken.items()):
-                    said = " ".join([answer_text.headline(answer), *answer_text.reasons(answer)])
-                    parts.append(f"## Compared with other strategies\n\n{said} ({folder.name})")
+    parts = []
+    for name, answer in record.answers_that_take(source.run, source.results):
+        said = [answer_text.headline(answer), *answer_text.reasons(answer), *answer_text.cheaper(answer)]
+        parts.append(f"## Compared with other strategies\n\n{' '.join(said)} ({name})")
     return parts
 
 
