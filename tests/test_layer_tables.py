@@ -6,11 +6,13 @@ import io
 import pytest
 
 from test_change_figures import FULL, record
-from test_probe_maps import record as probe_record
-from test_probe_maps import written
+from test_layer_mix import record as probe_record
+from test_layer_mix import written
 from test_probes_plan import planned
 from thaw.core.errors import UserError
+from thaw.outputs.figures.probe_curves import points
 from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import by_layer
 
@@ -109,7 +111,7 @@ def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
     def end(layer: int, seed: int, edge: float) -> dict:
         values = {"bound": 1.5 + seed / 10, "bound_error": 0.04 + layer / 100, "entropy": 2.36}
         values |= {"edge": edge, "edge_noise": 0.2, "edge_shuffled": 1.6}
-        values |= {"kmeans": 1.2, "kmeans_noise": 0.03, "kmeans_shuffled": 0.22}
+        values |= {"kmeans": 1.2, "kmeans_noise": 0.03, "kmeans_shuffled": 0.22, "with_last": 0.8}
         return {"layer": layer, "seed": seed, "scores": {"test": values}}
 
     layers = [end(0, 1, 0.1), end(0, 2, 0.2), end(1, 1, 0.2), end(1, 2, 0.4)]
@@ -123,10 +125,13 @@ def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
         "EDGE, shuffled labels": ["1.60", "1.60", "2.36"],
         "k-means": ["1.20", "1.20", "2.36"],
         "k-means, shuffled labels": ["0.22", "0.22", "2.36"],
+        "Last layer, binned": ["0.80", "0.80", "2.36"],
     }
-    assert "over rows, mean over seeds, is at most 0.05" in table.notes[1] and table.notes[2].startswith("†: ")
+    assert "over rows, mean over seeds, is at most 0.05" in table.notes[1] and table.notes[3].startswith("†: ")
+    bound, majority = points([ProbeRecord("metrics.json", records[0])], "test")
+    assert bound["mean"].tolist() == pytest.approx([1.65, 1.65]) and majority == {}, "a curve of the bound, in bits"
     clear = [record(probe="mutual_information", main="bound", layers=[end(0, 1, 0.9)])]
-    assert len(by_layer.build_information(OutputData("", probes=written(tmp_path, clear)), SPEC).notes) == 2
+    assert len(by_layer.build_information(OutputData("", probes=written(tmp_path, clear)), SPEC).notes) == 3
 
 
 def test_tables_take_the_probes_that_they_show(home):

@@ -24,7 +24,7 @@ from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
 from thaw.merging.merged_folder import branches_of, stored_bytes
 from thaw.merging.merged_model import MergedModel
-from thaw.merging.proof import TEXTS, FreshProcess
+from thaw.merging.proof import FreshProcess, texts_of
 
 BUSY = 0.5  # load by core from which times are not those of a quiet machine
 COLUMNS = "way tasks copies batch tokens layers median p95 p99 queries_per_second calls".split()
@@ -122,5 +122,5 @@ def _memory(folder: Path, singles: dict[str, Path], abouts: dict[str, dict]) -> 
     for way, folders in {"merged": dict.fromkeys(abouts, folder), "separate": singles}.items():
         with FreshProcess(1) as process:
             for task, about in abouts.items():
-                peaks[way] = process.ask(TEXTS[about["reads"]], folders[task], tasks=[task])["peak_mib"]
+                peaks[way] = process.ask(texts_of(about["reads"])[5:7], folders[task], tasks=[task])["peak_mib"]
     return peaks

@@ -14,7 +14,7 @@ from thaw.exporting.finished_run import replaced, require_new
 from thaw.exporting.onnx_graph import OnnxGraph, compared, require_onnx, write_graph
 from thaw.merging import merged_folder
 from thaw.merging.merged_model import MergedModel
-from thaw.merging.proof import proof_summary, prove, unchanged
+from thaw.merging.proof import proof_summary, prove, texts_of, unchanged
 from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches
 
 
@@ -99,16 +99,7 @@ def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, tar
     return report
 
 
-WORDS = "a few words of several lengths and then some more of them".split()
 PLACE = "onnx"
-
-
-def texts_of(reads: str) -> list:
-    """Return texts of many lengths in the form that a task reads."""
-    texts = [" ".join(WORDS[: 1 + n % len(WORDS)]) for n in range(40)]
-    if reads == "text":
-        return texts
-    return [[text, texts[-1 - n]] if reads == "pair" else text.split() for n, text in enumerate(texts)]
 
 
 def write_onnx(folder: Path) -> dict[str, dict]:

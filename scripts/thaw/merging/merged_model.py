@@ -104,7 +104,7 @@ class TaskBranch(standalone_model.Model):
         self.kind, self.pooling, self.layers = about["head"]["kind"], about["head"]["pooling"], None
         self.frozen, self.own = about["frozen"], about["layers"]
         self.tokenizer, self.device, self.own_layers, self.head = tokenizer, device, own_layers, head
-        self.start = torch.empty(0)  # until `logits` is given one
+        self.start: torch.Tensor | None = None
 
     @property
     def input(self) -> tuple:
@@ -120,6 +120,7 @@ class TaskBranch(standalone_model.Model):
         return self._logits(inputs)
 
     def _states(self, inputs) -> torch.Tensor:
+        assert self.start is not None, "logits gives it"
         return self.own_layers(inputs, self.start) if self.own_layers else self.start
 
 

@@ -80,14 +80,17 @@ class FreshProcess:
         return self._process.wait()
 
 
-WORDS = ["A", "few", "words", "and", "a", "few", "more"]
-TEXTS: dict[str, list] = {
-    "text": [" ".join(WORDS), "another"],
-    "pair": [[" ".join(WORDS), "another"]],
-    "words": [WORDS, ["another"]],
-}
+WORDS = "a few words of several lengths and then some more of them".split()
 SAME = 256  # examples that are compared to the bit
 AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
+
+
+def texts_of(reads: str) -> list:
+    """Return texts of many lengths in the form that a task reads."""
+    texts = [" ".join(WORDS[: 1 + n % len(WORDS)]) for n in range(40)]
+    if reads == "text":
+        return texts
+    return [[text, texts[-1 - n]] if reads == "pair" else text.split() for n, text in enumerate(texts)]
 
 
 def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> dict:
@@ -152,9 +155,12 @@ def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
 
     Both to the bit.
     """
-    abouts = branches_of(folder)
     with FreshProcess(1) as process:
-        replies = {task: process.ask(TEXTS[abouts[task]["reads"]], before, folder, tasks=[task]) for task in tasks}
+        replies = {
+            task: process.ask(texts_of(about["reads"])[5:7], before, folder, tasks=[task])
+            for task, about in branches_of(folder).items()
+            if task in tasks
+        }
     return {
         task: digests(before / "branches" / task) == digests(folder / "branches" / task)
         and reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]

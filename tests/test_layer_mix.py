@@ -1,4 +1,4 @@
-"""Maps of layers by task and figures of mixes: what they show of made-up records, and the records that they refuse."""
+"""Figures of mixes of layers: what they show of made-up records, and the records that they refuse."""
 
 import csv
 
@@ -40,12 +40,6 @@ def written(folder, records: list[dict]) -> list:
     return paths
 
 
-def drawn(figure, paths, spec, prefix):
-    made = figure.build(OutputData("", probes=paths), spec)
-    made.write(prefix)
-    return made.drawn.get_axes()
-
-
 def test_quantities_are_those_of_each_seed_and_their_spread(tmp_path):
     records = [record("pos", {1: [0.5] * 3, 2: [0.5] * 3, 3: [0.4] * 3}, MIXES)]
     found = layer_mix.quantities(OutputData("", probes=written(tmp_path, records)).probes, "test").set_index(
@@ -65,7 +59,9 @@ def test_quantities_are_those_of_each_seed_and_their_spread(tmp_path):
 def test_a_figure_of_mixes(tmp_path):
     records = [record("pos", {1: [0.5] * 3}, MIXES)]
     spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
-    axes = drawn(layer_mix, written(tmp_path, records), spec, tmp_path / "mix")
+    made = layer_mix.build(OutputData("", probes=written(tmp_path, records)), spec)
+    made.write(tmp_path / "mix")
+    axes = made.drawn.get_axes()
     assert [axis.get_title("left").split("\n")[1].split(";")[0] for axis in axes] == [
         "centre of gravity 1.30",
         "expected layer 2.00",
