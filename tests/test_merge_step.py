@@ -165,11 +165,6 @@ def test_percentiles_are_those_of_the_seconds():
     assert found["queries_per_second"] == pytest.approx(400 / 5.05)
 
 
-def texts_of(axis) -> list:
-    """Return the texts on a panel, without the lines that lead to them."""
-    return [text for text in axis.texts if text.get_text()]
-
-
 def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
@@ -189,9 +184,8 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     figure = merged_load.build(data, spec)
     figure.write(tmp_path / "load")
     stored, times = figure.drawn.axes[1:3]
-    named = {
-        text.get_text(): to_hex(line.get_color()) for text, line in zip(texts_of(stored), stored.lines, strict=True)
-    }
+    texts = [text.get_text() for text in stored.texts if text.get_text()]  # others are lines that lead to them
+    named = {text: to_hex(line.get_color()) for text, line in zip(texts, stored.lines, strict=True)}
     assert list(named) == ["Full models", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
     assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
     drawn = pandas.read_csv(tmp_path / "load.csv")
