@@ -33,10 +33,11 @@ RECORDS = HOME / "docs/results"
 EIGHT = ("sick_e", "stsb", "sst2_sentences", "cola", "trec6", "trec50", "conll2003", "ud_ewt_upos")
 LOOP_SPLITS = ("test", RESERVED)
 THREE = ("trec6", "sst2_sentences", "conll2003")
-PROBE, ALL, TOP = "linear_probe", "linear_probe_all_layers", "top_k k02"
-OF_GRID = (PROBE, ALL, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
+PROBE, ALL, LORA, TOP = "linear_probe", "linear_probe_all_layers", "lora", "top_k k02"
+OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
 LABELS = {
     "bag_of_words": "*Bag of words*",
+    "lora": "LoRA, three draws",
     "majority": "*Majority class*",
     "budget_ulmfit": "Gradual unfreezing",
     "frozen_lowest_layer": "Linear probe, lowest sufficient layer",
@@ -68,7 +69,10 @@ class Layout:
 
 LAYOUTS = {
     "small": Layout(
-        "grid", ("sst2_sentences", "trec6", "conll2003", "stsb"), ("bag_of_words", PROBE, ALL, TOP, FULL), costs=True
+        "grid",
+        ("sst2_sentences", "trec6", "conll2003", "stsb"),
+        ("bag_of_words", PROBE, ALL, LORA, TOP, FULL),
+        costs=True,
     ),
     "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID)),
     "all_rows": Layout("grid_all", ("sst2_sentences", "conll2003"), (PROBE, ALL, TOP), to=FULL),
@@ -230,20 +234,25 @@ def curve() -> list[list[str]]:
 
 
 def grid_differences(role: str) -> list[list[str]]:
-    """Return strategies less full fine-tuning on the grid, all with one 95 % interval: draws and rows together."""
+    """Return strategies less full fine-tuning with one 95 % interval, of draws and rows together; LoRA has its own."""
     record, points = answered(), [point for point in OF_GRID if point != FULL]
     of = columns(recorded("grid"), EIGHT, role)
-    drawn = {}
+    drawn, families = {}, ([], [])  # LoRA is apart: the tails of few draws would widen all intervals
     for task, split in of:
-        lines = [record.lines[task, draw, FULL, split] for draw in record.draws]
-        rows = PartDraws(lines[0].group)
-        scores = {FULL: _drawn(rows, lines)}
+        lines = {
+            point: [line for draw in record.draws if (line := record.lines.get((task, draw, point, split)))]
+            for point in OF_GRID
+        }
+        rows = PartDraws(lines[FULL][0].group)
+        scores = {point: _drawn(rows, mine) for point, mine in lines.items()}
         for point in points:
-            scores[point] = _drawn(rows, [record.lines[task, draw, point, split] for draw in record.draws])
-        for point in points:
-            values, by_row = (scores[point][side] - scores[FULL][side] for side in (0, 1))
-            drawn[task, split, point] = resampled(values, by_row, len(lines[0].group), paired=True)
-    tested = dict(zip(drawn, jointly(list(drawn.values())), strict=True))
+            draws = len(lines[point])  # of LoRA the first ones
+            families[point == LORA].append((task, split, point))
+            values, by_row = (scores[point][side] - scores[FULL][side][:draws] for side in (0, 1))
+            drawn[task, split, point] = resampled(values, by_row, len(lines[FULL][0].group), paired=True)
+    tested = {}
+    for mine in families:
+        tested |= dict(zip(mine, jointly([drawn[one] for one in mine]), strict=True))
     cells = {
         key: f"**{printed(one)}**" if one.answer in ("higher", "lower") else printed(one) for key, one in tested.items()
     }

@@ -18,7 +18,7 @@ PAIRS = {"lora_separate", "top_k_separate", "full_separate"}
 SHOWN = {
     "config/config.yaml": TEXTS | {"top_k_separate"},
     "config/experiments/first.yaml": TEXTS | PAIRS,
-    "config/experiments/grid.yaml": TEXTS - {"lora"},  # of which the recorded runs are
+    "config/experiments/grid.yaml": TEXTS,
     "draft of texts": TEXTS,
     "draft of pairs": TEXTS | PAIRS,
 }
@@ -50,7 +50,7 @@ def test_what_is_shown_names_the_standard_set_with_its_settings(name, home, name
 
 def test_the_readmes_rows_are_of_the_set():
     shown = record_tables.LAYOUTS["small"].points
-    assert {point.split()[0] for point in shown} - {"bag_of_words"} == TEXTS - {"lora"}
+    assert {point.split()[0] for point in shown} - {"bag_of_words"} == TEXTS
 
 
 def test_the_advisor_was_measured_on_the_set():
