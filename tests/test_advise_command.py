@@ -1,5 +1,6 @@
 """thaw advise: what it trains and in which order, and when it stops."""
 
+import math
 import os
 import subprocess
 from collections.abc import Iterator
@@ -8,8 +9,11 @@ import pytest
 
 import forked
 from thaw.cli import finished_runs
-from thaw.cli.advise_command import next_turns
+from thaw.cli.advise_command import Waiting, first_of_cells, next_turns
+from thaw.core import layout
 from thaw.decision import record
+from thaw.decision.prior import GAINS
+from thaw.decision.stops import gain_of_unseen
 from thaw.planning import pending_runs
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -59,31 +63,65 @@ def test_a_limit_is_a_time(place):
     assert wrong.returncode == 1 and wrong.stderr == "error: soon: is no time; write 90s, 10m or 2h\n"
 
 
-def test_more_seeds_are_trained_where_they_may_change_the_answer(place, tmp_path, monkeypatch):
+def test_of_each_group_the_first_run_that_may_gain_enough_is_next(place, tmp_path, monkeypatch):
     monkeypatch.chdir(place.folder)
     plan = load_plan(read_config(["seeds.yaml"]), HOME, results=str(tmp_path))
-    turns = pending_runs.pending_runs(plan, "seeds")
-    second = [turn for turn in turns if turn.number]
-    assert {turn.number for turn in next_turns(turns, set(), Ten(), None)} == {0}
-    assert len(next_turns(turns, set(), Ten(), 9.0)) == 0 and len(next_turns(turns, set(), Ten(), 10.0)) == 1
-    (chosen,) = next_turns(second, {second[0].run.cell}, Ten(), None)
-    assert chosen.run.cell == second[1].run.cell
-    assert next_turns(second, {turn.run.cell for turn in second}, Ten(), None) == []
+    turns = first_of_cells(pending_runs.pending_runs(plan, "seeds"))
+    assert {turn.number for turn in turns} == {0} and len({turn.run.cell for turn in turns}) == 3
+    waiting = [Waiting(turn, gain, least=0.5, seconds=10.0) for turn, gain in zip(turns, (0.4, 0.5, 9.0), strict=True)]
+    assert next_turns(waiting, None) == [turns[1]] == next_turns(waiting, 10.0)
+    assert next_turns(waiting, 9.0) == [] and next_turns(waiting[:1], None) == []
 
 
-class Ten:
-    """A run takes ten seconds, whatever its operations."""
+def advised(place: Workplace, name: str, *options: str, **changes) -> tuple[record.TaskAnswer, str]:
+    """Return the answer on an experiment, and what advice prints of runs that were not made."""
+    place.write("my/outputs.yaml", {"outputs": {"dear": {"base": "advice", "price_weight": 1000}}})
+    more = {"tasks": ["colour"], "strategies": STRATEGIES, "outputs": ["dear"]} | changes
+    place.write(f"{name}.yaml", Workplace.experiment(name, **more))
+    done = thaw(place, "advise", f"{name}.yaml", *options)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (answer,) = record.read(place.folder / "results/outputs" / name)
+    (stop,) = (line for line in done.stdout.splitlines() if "not run" in line)
+    return answer, stop
 
-    def seconds(self, operations: float) -> float:
-        return 10.0
+
+def arms_of(answer: record.TaskAnswer) -> list[str]:
+    return [arm.name for arm in answer.decision.arms if arm.encoder]
 
 
-def test_what_cannot_change_the_answer_needs_no_further_seed(place, done):
+def test_a_strategy_that_may_gain_less_than_its_price_asks_for_is_not_run(place):
+    """The small encoder bears the name of the one that the prior is about."""
+    entry = {"override": True} | place.files["my/encoders.yaml"]["encoders"]["tiny"]
+    place.write("other/encoders.yaml", {"encoders": {"minilm": entry}})
+    answer, stop = advised(place, "known", encoders=["minilm"], catalogues=["my", "other"])
+    assert arms_of(answer) == ["linear_probe"], "probes always run"
+    gain = gain_of_unseen(answer.decision, GAINS["minilm"]["classification"])
+    assert stop.startswith(
+        f"{answer.title}: not run, since it may gain less than it has to: Top (k = 1) ({gain:.2f} of "
+    )
+    assert "short_full (" in stop and stop.endswith("; thaw run known.yaml runs all.")
+
+
+def test_without_a_prior_a_strategy_runs_once_and_its_dear_seeds_do_not(place, done):
+    answer, stop = advised(place, "unknown", seeds=[1, 2])
+    assert set(arms_of(answer)) == {"linear_probe", "short_top k01", "short_full"}
+    folders = [place.folder / "results" / layout.cell(answer.cell_of(name)) for name in ("short_top k01", "short_full")]
+    assert [sorted(path.name for path in folder.glob("seed*")) for folder in folders] == [["seed1"], ["seed1"]]
+    assert ": further seeds of Top (k = 1) (" in stop and "further seeds of short_full (" in stop
+
+
+def test_a_further_seed_is_worth_what_its_arm_may_gain(place, done):
     os.chdir(place.folder)
     plan = load_plan(read_config(["mine.yaml"]) | {"seeds": [1, 2]}, HOME)
-    (answer,) = finished_runs.current_answers(plan, "mine")
-    cells = {
-        arm.name: f"runs/{'/'.join(answer.cell_of(arm.name).values())}" for arm in answer.decision.arms if arm.encoder
-    }
-    low = {cells[arm.name] for arm in answer.decision.arms if arm.encoder and arm.gain < finished_runs.LEAST_GAIN}
-    assert set(finished_runs.decided([answer])) == low
+    made = finished_runs.current_answers(plan, "mine")
+    arms = {layout.cell(made[0].cell_of(arm.name)): arm for arm in made[0].decision.arms if arm.encoder}
+    second = [run for run in plan.runs["mine"] if run.seed == 2]
+    gains = {run.cell: finished_runs.gain_of(plan, run, made) for run in second}
+    assert len(gains) == 3 and math.inf == gains.pop(next(run.cell for run in second if run.step == "fit_heads"))
+    assert gains == {cell: arms[cell].gain for cell in gains}
+
+
+def test_what_has_no_time_left_is_said(place, done):
+    answer, stop = advised(place, "late", "--time", "0s", seeds=[3])
+    assert arms_of(answer) == ["linear_probe"]
+    assert stop.startswith(f"{answer.title}: not run, since it does not end in time: Top (k = 1) (")

@@ -10,7 +10,8 @@ from scipy.linalg import sqrtm
 from thaw.core.errors import UserError
 from thaw.decision.arms import COLLAPSED, Arm, FoldScores
 from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide
-from thaw.decision.prior import GAINS, expected
+from thaw.decision.prior import GAINS, expected, is_measured
+from thaw.decision.stops import LEAST_GAIN, gain_of_unseen, has_to_gain
 
 DRAWS, ROWS = 100, 50
 
@@ -283,3 +284,25 @@ def test_training_layers_is_expected_to_gain_where_that_was_measured():
     )
     unknown = [("minilm", "spans", False), ("minilm", "pair_classification", True), ("bert", "spans", True)]
     assert [expected(*one) for one in unknown] == [0, 0, 0]
+    assert [is_measured(*one[:2]) for one in unknown] == [True, False, False]
+
+
+def test_what_was_not_tried_may_gain_the_mean_of_what_it_is_above_the_best():
+    """Drawn a million times: the level that two arms tell, and an arm about it."""
+    rng = np.random.default_rng(11)
+    arms = [arm("probe", rng, 70), arm("top", rng, 72, price=2.0, expected=6.0)]
+    decision = decide(arms)
+    means = [-one.loss for one in decision.arms]
+    level = (means[0] + means[1] - 6) / 2 - max(means)
+    drawn = level + 6 + SPREAD * (rng.standard_normal(10**6) + rng.standard_normal(10**6) / 2**0.5)
+    assert gain_of_unseen(decision, 6.0) == pytest.approx(drawn.clip(min=0).mean(), abs=0.05)
+
+
+def test_what_was_not_tried_may_gain_nothing_where_something_else_is_far_above_all_that_is_like_it():
+    rng = np.random.default_rng(12)
+    words = arm("words", rng, 95, price=0.0, encoder=False)
+    probes = [arm("probe", rng, 60), arm("layers", rng, 61)]
+    assert gain_of_unseen(decide(probes), 6.0) > LEAST_GAIN > gain_of_unseen(decide([words, *probes]), 6.0)
+    fallen = [replace(one, flags=(COLLAPSED,)) for one in probes]
+    assert gain_of_unseen(decide([words, *fallen]), 6.0) == np.inf, "nothing sound tells the level"
+    assert (has_to_gain(0.0, 50.0), has_to_gain(0.01, 50.0)) == (LEAST_GAIN, 0.5)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from thaw.cli.advise_command import next_turns
+from thaw.cli.advise_command import Waiting, next_turns
 from thaw.planning import pending_runs
 from thaw.planning.configuration import load_plan
 from tiny import tiny_encoder
@@ -53,7 +53,8 @@ def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place
     waiting = waiting[:2]
     pace.learn([first], 51.0)
     assert pace.seconds(12e9) == pytest.approx(51)
-    assert next_turns(waiting[:1], set(), pace, 52) == waiting[:1]
-    assert next_turns(waiting[:1], set(), pace, 50) == [], "it would not end in time"
+    one = Waiting(waiting[0], gain=1.0, least=0.1, seconds=pace.seconds(12e9))
+    assert next_turns([one], 52) == waiting[:1]
+    assert next_turns([one], 50) == [], "it would not end in time"
     pace.learn(waiting, 25.5)
     assert pace.seconds(12e9) == pytest.approx(25.5), "three have taken 76.5 s"

@@ -7,14 +7,16 @@ Without a file it advises on config/config.yaml of this folder, else on the demo
 as --cores 4.
 
 First come the baselines and the strategies that fit a head on the frozen encoder. The others follow with one seed, the
-cheapest first. Last come further seeds of those that may still gain 0.1 points by them. The answer is that of the
-report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
+cheapest first. Last come further seeds. A run that may gain less than 0.1 points on average is not made, nor one that
+may gain less than `price_weight` asks for its seconds. The answer is that of the report on the same runs
+(docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from thaw.cli.finished_runs import current_answers, decided
+from thaw.cli.finished_runs import advice_spec, current_answers, gain_of
 from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import given_plan, parser_of
 from thaw.core import layout
@@ -23,6 +25,7 @@ from thaw.core.files import read_json
 from thaw.core.home import HOME
 from thaw.decision import record
 from thaw.decision.record import ADVISED, TaskAnswer
+from thaw.decision.stops import has_to_gain
 from thaw.planning import pending_runs
 from thaw.planning.pending_runs import Pace, PendingRun
 from thaw.planning.plan import Plan
@@ -51,6 +54,8 @@ def main(words: list[str]) -> None:
     code = 0
     made: list = []
     chosen: list = []
+    waiting: list[Waiting] = []
+    weight = advice_spec(plan, name).get("price_weight", 0.0)
     while targets:
         started = time.monotonic()
         with open(log, "ab") as file:
@@ -62,13 +67,16 @@ def main(words: list[str]) -> None:
         _print_new(made, said)
         turns = [turn for turn in pending_runs.pending_runs(plan, name) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
-        chosen = next_turns(turns, set(decided(made)), pace, left)
+        waiting = [waiting_run(plan, turn, made, pace, weight) for turn in first_of_cells(turns)]
+        chosen = next_turns(waiting, left)
         tried |= {turn.run.folder for turn in chosen}
         targets = [plan.table.paths.result(turn.run.folder) for turn in chosen]
     if not made:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
-    print("\n" + "\n\n".join([*map(answer_text.in_terminal, made), answer_text.replayed(_replay())]), flush=True)
+    stops = _stops(waiting, made, advice_spec(plan, name)["labels"], f"thaw run {' '.join(given.configfile)}")
+    parts = [*map(answer_text.in_terminal, made), *(["\n".join(stops)] if stops else [])]
+    print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
 
@@ -79,23 +87,64 @@ def _replay() -> dict[str, float]:
     return {name: line[name] for name in ("test", "reserved", "tried")}
 
 
-def next_turns(turns: list[PendingRun], decided: set[str], pace: Pace, left: float | None) -> list[PendingRun]:
-    """Return what is trained next: of each group of runs the cheapest turn that is not decided, if it fits.
+@dataclass(frozen=True)
+class Waiting:
+    """The next run of a cell that is not there: the points that it may gain and has to gain, and its seconds."""
 
-    Args: runs that are not there, cheap first, one seed of each before the second; cells that need no further seed;
-    seconds of a run; seconds that are left, None without a limit.
-    """
-    chosen: dict[tuple, PendingRun] = {}
+    turn: PendingRun
+    gain: float
+    least: float
+    seconds: float
+
+
+def first_of_cells(turns: list[PendingRun]) -> list[PendingRun]:
+    """Return the first turn of each cell: where it is not made, further seeds of it are not made either."""
+    firsts: dict[str, PendingRun] = {}
     for turn in turns:
-        if turn.number == 0 or turn.run.cell not in decided:
-            chosen.setdefault(turn.group, turn)
+        firsts.setdefault(turn.run.cell, turn)
+    return list(firsts.values())
+
+
+def waiting_run(plan: Plan, turn: PendingRun, made: list[TaskAnswer], pace: Pace, weight: float) -> Waiting:
+    """Return what a run may gain and has to gain. Args: see `gain_of`; seconds of a run; the key `price_weight`."""
+    seconds = pace.seconds(turn.operations)
+    return Waiting(turn, gain_of(plan, turn.run, made), has_to_gain(weight, seconds), seconds)
+
+
+def next_turns(waiting: list[Waiting], left: float | None) -> list[PendingRun]:
+    """Return what is trained next: of each group of runs the first that may gain what it has to, if it fits.
+
+    Args: the next run of each cell, cheap first; seconds that are left, None without a limit.
+    """
+    chosen: dict[tuple, Waiting] = {}
+    for one in waiting:
+        if one.gain >= one.least:
+            chosen.setdefault(one.turn.group, one)
     fitting, spent = [], 0.0
-    for turn in chosen.values():
-        seconds = pace.seconds(turn.operations)
-        if left is None or spent + seconds <= left:
-            fitting.append(turn)
-            spent += seconds
+    for one in chosen.values():
+        if left is None or spent + one.seconds <= left:
+            fitting.append(one.turn)
+            spent += one.seconds
     return fitting
+
+
+def _stops(waiting: list[Waiting], made: list[TaskAnswer], labels: dict, command: str) -> list[str]:
+    """Return a sentence for each answer and reason on what was not run. Args: the last runs that were waiting."""
+    from thaw.outputs import wording
+
+    lines = []
+    for answer in made:
+        group = (answer.task, answer.subset, answer.encoder, answer.head)
+        dear, late = [], []
+        for one in (one for one in waiting if one.turn.group == group):
+            name = wording.strategy_name(labels, one.turn.run.strategy, one.turn.run.variant)
+            name = f"further seeds of {name}" if one.turn.number else name
+            if one.gain < one.least:
+                dear.append((name, one.gain, one.least))
+            else:
+                late.append((name, one.seconds))
+        lines += answer_text.not_run(answer, dear, late, command)
+    return lines
 
 
 def _first(plan: Plan, name: str) -> list[str]:

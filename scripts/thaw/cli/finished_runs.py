@@ -1,16 +1,18 @@
 """What the runs that are there say, while others of their experiment are still to be trained."""
 
 import io
+import math
 from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.decision import prior
 from thaw.decision.record import TaskAnswer
+from thaw.decision.stops import gain_of_unseen
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.planning.plan import Plan
-
-LEAST_GAIN = 0.1  # points: a further seed that may bring less on average is not trained
+from thaw.planning.run_plan import RunPlan
 
 
 def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswer]:
@@ -29,22 +31,32 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswe
     except UserError:  # no run has a result yet
         return []
     table = io.StringIO(pandas.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
-    spec = _spec(plan, name)
+    spec = advice_spec(plan, name)
     data = OutputData(Path(plan.results), read_runs(table), first=spec.get("first_draws"))
     return task_arms.answers(data, spec)
 
 
-def decided(made: list[TaskAnswer]) -> dict[str, str]:
-    """Return by folder of a cell why it needs no further seed: what that may bring is not worth training it."""
-    return {
-        layout.cell(cell): f"further seeds may gain {arm.gain:.1f} points"
-        for answer in made
-        for arm in answer.decision.arms
-        if arm.gain < LEAST_GAIN and (cell := answer.cell_of(arm.name))
-    }
+def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
+    """Return the points that another run may gain on average: by a further seed, or by a strategy that was not tried.
+
+    It is infinite for a head on the frozen encoder, by which nobody loses, and where nothing is known. So without a
+    prior for the encoder and the type of task every strategy runs once. Args: the answers by what is there.
+    """
+    group = (run.task, run.subset, run.encoder, run.head)
+    answer = next((one for one in made if (one.task, one.subset, one.encoder, one.head) == group), None)
+    if answer is None or run.step == "fit_heads":
+        return math.inf
+    for arm in answer.decision.arms:
+        if (cell := answer.cell_of(arm.name)) and layout.cell(cell) == run.cell:
+            return arm.gain
+    task_type = plan.catalogue.get("tasks", run.task, "tasks").type
+    if not prior.is_measured(run.encoder, task_type):
+        return math.inf
+    trains_layers = plan.job(run.step, run.key).trains_layers
+    return gain_of_unseen(answer.decision, prior.expected(run.encoder, task_type, trains_layers))
 
 
-def _spec(plan: Plan, name: str) -> dict:
+def advice_spec(plan: Plan, name: str) -> dict:
     """Return what is read of the spec of the experiment's table of recommendations; without one that of its report."""
     kinds, report = kinds_for(Use.ADVICE), plan.job("report", name).spec
     ids = [output["id"] for output in report["outputs"] if output["kind"] in kinds]

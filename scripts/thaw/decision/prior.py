@@ -9,6 +9,11 @@ one sequence and probes each text alone. tests/test_replay.py works the means ou
 GAINS = {"minilm": {"classification": 6.0, "tagging": 11.0, "spans": 11.0}}
 
 
+def is_measured(encoder: str, task_type: str) -> bool:
+    """Tell whether something is expected of strategies beforehand, with an encoder on a type of task."""
+    return task_type in GAINS.get(encoder, {})
+
+
 def expected(encoder: str, task_type: str, trains_layers: bool) -> float:
     """Return by how many points a strategy is expected to be above a linear probe; 0 where that was not measured."""
     return GAINS.get(encoder, {}).get(task_type, 0.0) if trains_layers else 0.0

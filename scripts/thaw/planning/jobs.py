@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from thaw.adaptation.selectors import thawed_layers
 from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError, suggestion
@@ -51,7 +52,16 @@ class Job:
     @property
     def fits_to_convergence(self) -> bool:
         """Whether it fits a linear head to convergence, and trains nothing else."""
-        return [phase.get("optimizer") for phase in self.spec["phases"]] == ["lbfgs"]
+        return [phase.get("optimizer") for phase in self._phases] == ["lbfgs"]
+
+    @property
+    def trains_layers(self) -> bool:
+        """Whether its last phase trains layers of the encoder."""
+        return thawed_layers(self._phases[-1]["components"]) > 0
+
+    @property
+    def _phases(self) -> list[dict]:
+        return self.spec["phases"]
 
     @cached_property
     def named(self) -> list[PlannedDigest]:

@@ -115,6 +115,23 @@ def in_terminal(answer: TaskAnswer) -> str:
     return "\n".join([*lines, f"→ {said[0]}", *(f"  {line}" for line in said[1:])])
 
 
+def not_run(
+    answer: TaskAnswer, dear: list[tuple[str, float, float]], late: list[tuple[str, float]], command: str
+) -> list[str]:
+    """Return what was not run, why, and what runs it all the same.
+
+    Args: the answer; what may gain too little, with the points that it may gain and has to; what has no time left, with
+    its seconds; the command.
+    """
+    too_little = [f"{name} ({number(gain, 2)} of {number(least, 2)} points)" for name, gain, least in dear]
+    too_long = [f"{name} ({seconds(needed)})" for name, needed in late]
+    return [
+        f"{answer.title}: not run, since {why}: {listing(names)}; {command} runs all."
+        for why, names in (("it may gain less than it has to", too_little), ("it does not end in time", too_long))
+        if names
+    ]
+
+
 def replayed(lost: dict[str, float]) -> str:
     """Return what such decisions lost where they were replayed. Args: points on both tests, and full trainings."""
     both = f"{number(lost['test'])} points on test and {number(lost['reserved'])} on reserved rows"
