@@ -102,6 +102,7 @@ class Record:
         whole = draws[draws == len(self.draws)]  # with LoRA, of which some draws were run, no decision is replayed
         self.arms = {task: list(mine.index.get_level_values("arm")) for task, mine in whole.groupby("task")}
         self.kinds = {one.task: (KIND.get(one.type), one.corpus) for one in runs.itertuples()}
+        self.thawed = {(one.task, one.arm): one.thawed for one in runs.itertuples()}
         self.seconds = runs.groupby(["task", "arm"])[["train", "extraction"]].median()
 
     @cached_property
@@ -135,6 +136,25 @@ class Record:
         kind, corpus = self.kinds[task]
         others = self.gains[(self.gains["kind"] == kind) & (self.gains["corpus"] != corpus)]
         return float(others["gain"].mean()) if len(others) else 0.0
+
+    @cached_property
+    def apart(self) -> pd.Series:
+        """The variance of strategies about what is expected of them, by dataset: a mean over its tasks and tests."""
+        made = []
+        for (task, role), scores in self.scores.items():
+            trains = np.array([self.thawed[task, arm] > 0 for arm in scores])
+            if role in ROLES:
+                made.append((self.kinds[task][1], (scores.mean() - self.expected(task) * trains).var()))
+        return pd.DataFrame(made, columns=["corpus", "variance"]).groupby("corpus")["variance"].mean()
+
+    def spread(self, task: str | None = None) -> float:
+        """Return the deviation of strategies about what is expected: of datasets the geometric mean.
+
+        Strategies of one dataset may be many times as far apart as those of another, and none of them has the say.
+        Args: a task whose dataset is left out.
+        """
+        others = self.apart.drop(self.kinds[task][1]) if task else self.apart
+        return float(np.exp(np.log(others).mean() / 2))
 
     @cache  # noqa: B019
     def lost(self, task: str, role: str, used: tuple[str, ...], among: tuple[str, ...] = ()) -> dict[str, float]:

@@ -5,7 +5,8 @@
 
 It decides by the validation rows of one draw, with one seed, and is scored on the other draws: on the official test and
 on reserved rows. The best strategy is selected in half of those draws and scored in the other half, and the reverse: of
-all draws it would be the luckiest. What the prior expects are means over other datasets. In docs/results/grid it writes
+all draws it would be the luckiest. What the prior expects and its deviation are of other datasets. In
+docs/results/grid it writes
 
   calibration.csv .png   expected losses against those that came, by number of validation rows; and in groups
   answer.txt             the answer on one task, as `thaw advise` prints it
@@ -29,6 +30,7 @@ from thaw.decision.arms import Arm
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.record import TaskAnswer
+from thaw.decision.stops import LEAST_GAIN, gain_of_unseen, has_to_gain
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
 from thaw.schema.catalogue import Catalogue, shipped
@@ -38,12 +40,12 @@ from thaw.words.numbers import number
 
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"
+ADVISE = "`thaw advise`"
 FOUR = (*PROBES, TOP_2, FULL)
 RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
 OFF = 1.0  # points below the best from which on a choice counts as off
-GAIN = 0.1  # points that further draws have to be able to bring
 BINS = (0.05, 0.2, 0.5, 0.8)  # between groups of the chance to be the best
 TICKS = (0, 1, 3, 10, 20)
 NAMED = {"test": "official test", RESERVED: "reserved rows"}
@@ -53,7 +55,8 @@ NAMED = {"test": "official test", RESERVED: "reserved rows"}
 class Rule:
     """How a strategy is chosen: of `among`, None for all, by the decision with `within`, None for the highest.
 
-    most: draws that may be used.
+    most: draws that may be used. weight: the points that a full fine-tuning has to gain, by which `thaw advise` stops;
+    None where all are tried.
     """
 
     label: str
@@ -61,19 +64,40 @@ class Rule:
     within: float | None = None
     prior: bool = True
     most: int = 1
+    weight: float | None = None
 
-    def taken(self, record: Record, task: str, draw: int) -> tuple[str, list[str]]:
-        """Return the strategy that is taken, and the draws that were used. Args: the number of the first draw."""
+    def taken(self, record: Record, task: str, draw: int) -> tuple[str, list[str], tuple[str, ...]]:
+        """Return the strategy that is taken, the draws that were used, and the strategies that were tried.
+
+        Args: the number of the first draw.
+        """
         used: list[str] = []
+        if self.weight is not None:
+            taken, tried = advised(record, task, record.draws[draw], self.weight)
+            return taken, [record.draws[draw]], tried
+        tried = self.among or tuple(record.arms[task])
         while True:
             used.append(record.draws[(draw + len(used)) % len(record.draws)])
             shown = [record.shown(task, one, 200) for one in used]
-            arms = [_together([one[name] for one in shown]) for name in self.among or record.arms[task]]
+            arms = [_together([one[name] for one in shown]) for name in tried]
             if self.within is None:
-                return max(arms, key=lambda arm: arm.scores.mean()).name, used
-            decision = decide(arms if self.prior else [replace(arm, expected=0.0) for arm in arms], self.within)
-            if len(used) == self.most or max(arm.gain for arm in decision.arms) < GAIN:
-                return decision.taken, used
+                return max(arms, key=lambda arm: arm.scores.mean()).name, used, tried
+            arms = arms if self.prior else [replace(arm, expected=0.0) for arm in arms]
+            decision = decide(arms, self.within, spread=record.spread(task))
+            if len(used) == self.most or max(arm.gain for arm in decision.arms) < LEAST_GAIN:
+                return decision.taken, used, tried
+
+
+def advised(record: Record, task: str, draw: str, weight: float) -> tuple[str, tuple[str, ...]]:
+    """Return what `thaw advise` takes and tries with one seed: both probes, then top 2 and full while they may gain."""
+    shown, spread, tried = record.shown(task, draw, 200), record.spread(task), PROBES
+    for name in (TOP_2, FULL):
+        decision = decide([shown[one] for one in tried], price_weight=weight, spread=spread)
+        price = record.price(task, (*tried, name)) - record.price(task, tried)
+        known = record.kinds[task][0] is not None  # of pairs nothing is known beforehand
+        if not known or gain_of_unseen(decision, shown[name].expected, spread) >= has_to_gain(weight, price):
+            tried = (*tried, name)
+    return decide([shown[one] for one in tried], price_weight=weight, spread=spread).taken, tried
 
 
 def _together(arms: list[Arm]) -> Arm:
@@ -92,6 +116,10 @@ RULES = [
     Rule("All strategies, the highest on validation", None),
     Rule("Both probes and full, decision", (*PROBES, FULL), 0),
 ]
+RULES += [
+    Rule(ADVISE, weight=0.0),
+    *(Rule(f"{ADVISE}, points that a full fine-tuning has to gain: {points}", weight=points) for points in (1, 3)),
+]
 for LABEL, AMONG in (("Both probes, top 2 and full, decision", FOUR), ("All strategies, decision", None)):
     RULES += [Rule(LABEL, AMONG, 0), *(Rule(f"{LABEL} within {points}", AMONG, points) for points in (1, 2))]
     RULES += [
@@ -107,11 +135,11 @@ def replay(record: Record) -> pd.DataFrame:
         taken = [rule.taken(record, task, draw) for draw in range(len(record.draws))]
         line = {"rule": rule.label, "task": task}
         for role in ROLES:
-            mine = np.array([record.lost(task, role, tuple(used))[arm] for arm, used in taken])
+            mine = np.array([record.lost(task, role, tuple(used))[arm] for arm, used, _ in taken])
             line |= {role: mine.mean(), f"{role}_off": (mine > OFF).mean()}
-        line["taken"] = np.mean([record.price(task, (arm,)) for arm, _ in taken])
-        draws = np.mean([len(used) for _, used in taken])
-        lines.append(line | {"tried": draws * record.price(task, rule.among or tuple(record.arms[task]))})
+        line["taken"] = np.mean([record.price(task, (arm,)) for arm, _, _ in taken])
+        line["tried"] = np.mean([len(used) * record.price(task, tried) for _, used, tried in taken])
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
@@ -138,7 +166,7 @@ def cases(record: Record) -> pd.DataFrame:
     for rows, task in ((rows, task) for rows in ROWS for task in record.tasks):
         for label, among in (("four", FOUR), ("all", tuple(record.arms[task]))):
             for draw in record.draws:
-                decision = decide([record.shown(task, draw, rows)[name] for name in among])
+                decision = decide([record.shown(task, draw, rows)[name] for name in among], spread=record.spread(task))
                 came = {role: record.lost(task, role, (draw,), among) for role in ROLES}
                 for arm in decision.arms:
                     line = {"strategies": label, "rows": rows, "task": task, "said": arm.loss, "chance": arm.chance}
@@ -231,7 +259,7 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
     catalogue = Catalogue(shipped(HOME))
     seconds = record.seconds.loc[task].sum(axis=1)
     arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in FOUR]
-    decision, entry = decide(arms), catalogue.get("tasks", task, "tasks")
+    decision, entry = decide(arms, spread=record.spread(task)), catalogue.get("tasks", task, "tasks")
     points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in FOUR}
     labels = {"strategies": {id: catalogue.get("strategies", id, "strategies").label for id, _ in points.values()}}
     names = {name: wording.strategy_name(labels, *point) for name, point in points.items()}

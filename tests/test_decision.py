@@ -5,7 +5,6 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from scipy.linalg import sqrtm
 
 from thaw.core.errors import UserError
 from thaw.decision.arms import COLLAPSED, Arm, FoldScores
@@ -127,11 +126,14 @@ def with_prior(draws, values, alike, arms) -> np.ndarray:
         centre = np.eye(len(alike)) - 1 / len(alike)
         mine = draws[:, alike]
         noise = np.cov(mine @ centre, rowvar=False)
-        kept = SPREAD**2 * np.linalg.inv(SPREAD**2 * np.eye(len(alike)) + noise)
+        signal = noise * SPREAD**2 * (len(alike) - 1) / np.trace(noise)  # as the noise, with SPREAD's mean variance
+        kept = signal @ np.linalg.pinv(signal + noise)
         prior = centre @ [arms[k].expected for k in alike]
         seen = centre @ [values[k] for k in alike]
         away = mine @ centre - seen
-        posterior = prior + kept @ (seen - prior) + away @ np.real(sqrtm(kept)).T
+        share = np.trace(kept) / (len(alike) - 1)
+        assert kept == pytest.approx(share * centre, abs=1e-6), "one factor for all differences"
+        posterior = prior + kept @ (seen - prior) + away * share**0.5
         likely[:, alike] = posterior + mine.mean(1, keepdims=True)
         assert np.cov(posterior, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "its covariance is known"
     return likely

@@ -47,18 +47,36 @@ def test_every_score_of_the_record_follows_from_its_rows(record):
 
 def test_the_expected_loss_is_what_comes(made):
     calibrated = made[replay.GRID / "calibration.csv"]
-    usual = calibrated[calibrated["rows"] == 200]
-    assert len(usual) == 4
+    assert set(calibrated["rows"]) == {30, 60, 100, 200, 1000}
     for name in ("all_slope", "cheaper_slope"):
-        assert usual[name].between(0.8, 1.25).all(), usual
+        assert calibrated[name].between(0.8, 1.25).all(), calibrated
 
 
 def test_the_constants_of_the_prior_are_those_of_the_record(record):
     gains = record.gains.groupby("kind")["gain"].mean().round(1)
     mine = GAINS["minilm"]
     assert (mine["classification"], mine["tagging"], mine["spans"]) == (gains["texts"], gains["words"], gains["words"])
-    apart = [(record.scores[task, role].mean().var()) for task in record.tasks for role in answers.ROLES]
-    assert 6 < pd.Series(apart).mean() ** 0.5 < SPREAD == 7, "of strategies about their mean"
+    assert round(record.spread(), 1) == SPREAD
+
+
+def test_strategies_are_apart_by_the_geometric_mean_over_other_datasets():
+    one = answers.Record.__new__(answers.Record)
+    one.kinds = {"a": ("texts", "x"), "b": (None, "y"), "c": ("texts", "z")}
+    one.thawed = {(task, arm): thawed for task in "abc" for arm, thawed in (("probe", 0), ("full", 6))}
+    one.gains = pd.DataFrame({"kind": ["texts"] * 2, "corpus": ["x", "z"], "gain": [2.0, 5.0]})
+    one.scores = {(task, "test"): pd.DataFrame({"probe": [70.0], "full": [75.0 + n]}) for n, task in enumerate("abc")}
+    variances = {"x": 0.0 + (5 - 5) ** 2 / 2, "y": 6**2 / 2, "z": (7 - 2) ** 2 / 2}
+    assert one.apart.to_dict() == pytest.approx(variances)
+    assert one.spread("a") == pytest.approx((variances["y"] * variances["z"]) ** 0.25)
+
+
+def test_advice_stops_where_a_run_may_gain_less_than_its_price_asks_for(record):
+    task, draw = replay.SHOWN
+    probes = (*answers.PROBES,)
+    assert replay.advised(record, task, draw, 0.0)[1] == (*probes, answers.TOP_2, answers.FULL)
+    assert replay.advised(record, task, draw, 4.0)[1] == (*probes, answers.TOP_2), "the dearer one may gain too little"
+    assert replay.advised(record, task, draw, 1000.0)[1] == probes
+    assert len(replay.advised(record, "stsb", draw, 1000.0)[1]) == 4, "of pairs nothing is known beforehand"
 
 
 def test_answers_are_written_from_runs_and_their_data(tmp_path):

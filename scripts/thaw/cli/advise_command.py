@@ -31,7 +31,7 @@ from thaw.planning.pending_runs import Pace, PendingRun
 from thaw.planning.plan import Plan
 from thaw.words import answer_text
 
-REPLAYED = "Both probes, top 2 and full, decision"  # an entry of config/replay.json, which scripts/replay.py writes
+REPLAYED = "`thaw advise`"  # an entry of config/replay.json, which scripts/replay.py writes
 
 
 def main(words: list[str]) -> None:
