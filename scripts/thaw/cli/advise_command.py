@@ -29,7 +29,7 @@ from thaw.decision.stops import has_to_gain
 from thaw.planning import pending_runs
 from thaw.planning.pending_runs import Pace, PendingRun
 from thaw.planning.plan import Plan
-from thaw.words import answer_text
+from thaw.words import answer_text, wording
 
 REPLAYED = "`thaw advise`"  # an entry of config/replay.json, which scripts/replay.py writes
 
@@ -130,8 +130,6 @@ def next_turns(waiting: list[Waiting], left: float | None) -> list[PendingRun]:
 
 def _stops(waiting: list[Waiting], made: list[TaskAnswer], labels: dict, command: str) -> list[str]:
     """Return a sentence for each answer and reason on what was not run. Args: the last runs that were waiting."""
-    from thaw.outputs import wording
-
     lines = []
     for answer in made:
         group = (answer.task, answer.subset, answer.encoder, answer.head)
