@@ -138,11 +138,8 @@ def test_each_point_has_the_interval_that_tables_print(tmp_path):
 
 def test_nothing_of_a_figure_of_one_panel_is_cut_off(invented_frame):
     frame = invented_frame[invented_frame["task"] == "odd"]
-    named = {
-        **invented.LABELS,
-        "strategies": {**invented.LABELS["strategies"], "full": "Full fine-tuning (Lee et al.)"},
-    }
-    less = invented.shown("less", "layer_figure") | {"minus": "full", "labels": named}
+    named = {"strategies": invented.LABELS["strategies"] | {"full": "Full fine-tuning (Lee et al.)"}}
+    less = invented.shown("less", "layer_figure") | {"minus": "full", "labels": invented.LABELS | named}
     for kind, spec in ((cost_front, invented.shown("cost", "cost_figure")), (layer_curve, less)):
         figure = kind.build(OutputData("", frame), spec).drawn
         (axis,) = figure.axes
@@ -156,7 +153,7 @@ def test_each_strategy_has_a_mark_of_its_own():
     assert len(set(marks.values())) == 12 == len({marker for _, marker in marks.values()})
 
 
-def test_equal_scores_have_bars_of_no_length(invented_frame):
+def test_equal_scores_have_bars_of_no_length_and_an_axis_of_some_points(invented_frame):
     """The mean of three is rounded, and may lie outside of them."""
     score = 0.016
     third = invented_frame[invented_frame["seed"] == 1].assign(seed=3)
@@ -167,6 +164,8 @@ def test_equal_scores_have_bars_of_no_length(invented_frame):
     spec = invented.shown("figure", "student_figure") | {"reference": "full", "students": kept}
     axes = students.build_curve(OutputData("", frame), spec).drawn.axes
     assert any(axis.containers for axis in axes)
+    layers = layer_curve.build(OutputData("", frame), invented.shown("figure", "layer_figure")).drawn
+    assert all(np.ptp(axis.get_ylim()) >= layer_curve.LEAST_SPAN for axis in layers.axes)
 
 
 def test_bars_forgive_rounding_and_nothing_more():

@@ -30,7 +30,7 @@ def planned(home, **changes):
 
 def test_the_demo_selects_what_it_says(home):
     plan = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
-    assert len(plan.runs["demo"]) == 3 * 2 + 5 + 1, "two probes a task, what trains layers on one, and a cosine"
+    assert len(plan.runs["demo"]) == 3 * 2 + 5 + 1 + 1, "probes, what trains layers on one task each, a cosine"
     names = ("linear_probe", "linear_probe_all_layers")
     assert plan.executed["fit_heads"] == {("linear_mean", name) for name in names} | {("cosine", "frozen_separate")}
 

@@ -46,8 +46,8 @@ STEPS = {
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
     "table": Step(25, result="output"),
-    "figure": Step(20, "plots", result="output"),
-    "report": Step(22, "plots", result="output"),
+    "figure": Step(21, "plots", result="output"),
+    "report": Step(23, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)

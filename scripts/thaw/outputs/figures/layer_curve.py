@@ -10,6 +10,7 @@ from thaw.outputs.frame import aggregate
 from thaw.words import wording
 
 LETTERS = 16  # of a line of an axis' name
+LEAST_SPAN = 5.0  # points on the axis of scores: of two strategies that differ by a tenth none looks far ahead
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -38,6 +39,9 @@ def build(data, spec: dict) -> panels.Figure:
         points = _strategies(axis, rows, marks, positions)
         _layer_axes(axis, layers, positions.values())
         axis.margins(y=0.1)
+        low, high = axis.get_ylim()
+        if (room := (LEAST_SPAN - high + low) / 2) > 0:
+            axis.set_ylim(low - room, high + room)
         axis.set_ylabel(f"{column.metric} × 100{of}")
         _reference_lines(axis, rows, spec["labels"], broken)
         return points

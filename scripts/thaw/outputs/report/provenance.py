@@ -17,8 +17,8 @@ NAMED = 3  # runs named next to their count; longer lists have a section of thei
 def circumstances(present, results) -> list[dict]:
     """Return for each present run what its scores depend on besides its settings.
 
-    Keys: folder, date, started and ended, fit (see `_fit`), and `facts`, {kind: value}: the versions of Thaw and of
-    libraries, machine, its size, precision, protocol.
+    Keys: folder, strategy, date, started and ended, fit (see `_fit`), and `facts`, {kind: value}: the versions of Thaw
+    and of libraries, machine, its size, precision, protocol.
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
@@ -30,7 +30,8 @@ def circumstances(present, results) -> list[dict]:
             facts[SIZE] = f"{wording.plural(hardware['cores'], 'core')}, {hardware['memory_gib']:g} GiB of memory"
         ended = datetime.fromisoformat(record["date"])
         times = {"started": ended - timedelta(seconds=record["seconds"]["total"]), "ended": ended}
-        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts, "fit": _fit(row)} | times)
+        named = {"folder": row.folder, "strategy": row.strategy, "date": record["date"][:10]}
+        rows.append({**named, "facts": facts, "fit": _fit(row), **times})
     return rows
 
 
@@ -63,11 +64,13 @@ def differences(runs: list[dict]) -> list[dict]:
 
     A value with many runs has an `anchor`: the report lists them in a section of their own. Thaw itself is no such
     fact: whatever changes a result raises the VERSION of its step, and the run is made again. Nor is the machine's
-    size.
+    size, or the precision where each strategy has one.
     """
+    precisions = {(run["strategy"], run["facts"]["precision"]) for run in runs}
+    settings = {"precision"} if len(precisions) == len({run["strategy"] for run in runs}) else set()
     rows = []
     for what, having in values(runs).items():
-        if what in ("thaw", SIZE):
+        if what in {"thaw", SIZE} | settings:
             continue
         (usual, most), *unusual = having.items()
         others = [
