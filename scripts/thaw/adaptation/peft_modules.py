@@ -163,7 +163,8 @@ def _inject(model: nn.Module, entry: InsertConfig, paths: list[str], outer: list
 
     transposed = any(type(model.get_submodule(path)).__name__ == "Conv1D" for path in paths)
     if entry.kind == "lora":
-        config: Any = LoraConfig(r=entry.rank, lora_alpha=entry.alpha, target_modules=paths, fan_in_fan_out=transposed)
+        scale: Any = entry.alpha  # peft divides it by the rank, and takes any number
+        config: Any = LoraConfig(r=entry.rank, lora_alpha=scale, target_modules=paths, fan_in_fan_out=transposed)
     else:
         config = IA3Config(target_modules=paths, feedforward_modules=outer, fan_in_fan_out=transposed)
     inject_adapter_in_model(config, model)

@@ -109,7 +109,9 @@ def _first(config: dict, *names: str) -> int:
 def _keys(config: dict, width: int) -> int | None:
     """Return the width of all keys, None where each query has its own."""
     heads, groups = config.get("num_attention_heads"), config.get("num_key_value_heads")
-    return None if groups in (None, heads) else groups * (config.get("head_dim") or width // heads)
+    if groups is None or heads is None or groups == heads:
+        return None
+    return groups * (config.get("head_dim") or width // heads)
 
 
 def _positions(config: dict) -> int:

@@ -44,7 +44,7 @@ def nearest(word: str, known: list[str]) -> str | None:
 
 
 @contextlib.contextmanager
-def wrap_corruption(path, to_delete: str):
+def wrap_corruption(path, to_delete: object):
     """Turn what a library raises over a file that Thaw made into one sentence; `to_delete` says what to delete."""
     try:
         yield

@@ -76,6 +76,7 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     entry = _entry(profile, roles, "files")
     corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will
     tables, _ = load(name, corpus, "files", {name: file_sha256(path)}, data_dir)
+    assert corpus.files
     cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
     label_names(cleaned, tables, corpus)
     rows = sum(len(part.rows) for part in cleaned.values())
@@ -175,7 +176,7 @@ def contradictions(texts: list[tuple], labels: list) -> list[str]:
 
 def _columns(roles: Roles) -> dict[str, str]:
     """Return which columns of the file became the text and the target, with the first few labels."""
-    texts = roles.texts or [roles.words]
+    texts = roles.texts or filter(None, [roles.words])
     labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and len(roles.targets) == 1 else ""
     of_text = "text" if roles.texts else "words"
@@ -185,10 +186,11 @@ def _columns(roles: Roles) -> dict[str, str]:
 def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
     """Return a corpus as plain values; splits that are not there are held out from train."""
     held_out = [split for split in SHARES if split not in profile.splits]
-    texts, target = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), []), _target(roles)
-    texts = roles.texts if roles.kind == "answers" else texts
+    texts: list = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
+    texts, target = roles.texts if roles.kind == "answers" else texts, _target(roles)
     articles = roles.kind == "answers" and len(set(map(str, profile.columns.get("title", ())))) >= MANY_GROUPS
-    theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True))
+    named: list = roles.texts or [roles.words]
+    theirs: dict = dict(zip(texts or ["words"], named, strict=True))
     several = len(roles.targets) > 1
     theirs |= {} if several else {target: roles.targets[0]}
     columns = {ours: name for ours, name in theirs.items() if ours != name}

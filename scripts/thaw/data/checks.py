@@ -49,7 +49,7 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
         columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
         if kind not in NAMELESS:
             columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
-        if kind == "edges":
+        if kind == "edges" and corpus.words:
             for i in sorted(kept):
                 edges.check_within(columns[name][i], columns[corpus.words][i], table, i, name)
         if kind == "answers":

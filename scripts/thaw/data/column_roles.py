@@ -225,13 +225,13 @@ def _of_targets(
     """Return the roles of texts with a target; what its values leave open is a guess."""
     if len(targets) > 1:
         one = all(sum(map(int, row)) == 1 for row in zip(*(columns[name] for name in targets), strict=True))
-        kind = "label" if one and wishes.type != "multi_label_classification" else "label_set"
-        if kind == "label":
+        of_set = "label" if one and wishes.type != "multi_label_classification" else "label_set"
+        if of_set == "label":
             guesses["targets"] = (
                 f"each row has a 1 in one of {listing(map(str, targets))}, so they are classes; --type "
                 "multi_label_classification makes each a label of its own"
             )
-        return Roles(texts, None, [*targets], kind, sorted(map(str, targets)), guesses=guesses)
+        return Roles(texts, None, [*targets], of_set, sorted(map(str, targets)), guesses=guesses)
     (target,) = targets
     column = columns[target]
     refuse_written_lists(target, column, path)

@@ -43,13 +43,13 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
     least = max(positions.values(), default=0) + 1
-    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=[], called=columns)
+    lines = [sentence.lines for sentence in sentences]
+    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=lines, called=columns)
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
             if len(values) < least:
                 raise _too_short(path, line, values, positions)
         table.lines.append(sentence.lines[0])
-        table.word_lines.append(sentence.lines)
         for ours in columns:
             table.columns[ours].append(_values(sentence, columns[ours], positions.get(ours), path))
     if DOCUMENT in columns.values() and all(sentence.document == "" for sentence in sentences):

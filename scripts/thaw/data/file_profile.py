@@ -8,6 +8,7 @@ import contextlib
 import csv
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,6 +85,7 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
         raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}")
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     guesses: dict[str, str] = {}
+    names: Sequence[Name]
     with open_bytes(path) as file:
         content = file.read()
     if kind == "parquet" or content.startswith(b"PAR1"):
@@ -192,7 +194,7 @@ def _format(path: Path, lines: list[str]) -> str:
     raise UserError(f"{path}: of no format that Thaw reads; there are {known}")
 
 
-def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> list[Name]:
+def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> Sequence[Name]:
     """Return the columns of a file that is not delimited: names or positions, of JSON lines the keys of all."""
     if kind == "conll":
         from thaw.data.conll import sentences_of
@@ -207,7 +209,7 @@ def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[
     return _keys_of_all(path, [json.loads(line) for line in lines if line.strip()], named)
 
 
-def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> list[Name]:
+def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> Sequence[Name]:
     """Return the keys that all objects have, or that the user named."""
     every = dict.fromkeys(key for record in records for key in record)
     names = [key for key in every if key in named or all(key in record for record in records)]
@@ -270,9 +272,9 @@ def _dialect(lines: list[str]) -> tuple[str, str | None]:
             all(len(value) > 1 and value[0] == value[-1] == "'" for value in column)
             for column in zip(*plain[1:], strict=False)
         ]
-        for quoting, fits in (("single", any(apostrophes)), ("backslash", any('\\"' in line for line in full))):
-            if fits and _is_even(rows := _sniffed(full, delimiter, quoting)):
-                found.append((_recurring(rows), delimiter, quoting))
+        for way, fits in (("single", any(apostrophes)), ("backslash", any('\\"' in line for line in full))):
+            if fits and _is_even(rows := _sniffed(full, delimiter, way)):
+                found.append((_recurring(rows), delimiter, way))
         if _is_even(plain) or _is_even(rows := _sniffed(full, delimiter, "double")):
             found.append((_recurring(plain if _is_even(plain) else rows), delimiter, None))
     _, delimiter, quoting = max(found, key=lambda one: one[0], default=(0, usual, None))
@@ -282,7 +284,7 @@ def _dialect(lines: list[str]) -> tuple[str, str | None]:
 def _sniffed(lines: list[str], delimiter: str, quoting: str) -> list[list[str]]:
     """Return the records of the first lines but the last, which may be cut; none where they are not sound."""
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True, **QUOTES[quoting])
-    records = []
+    records: list[list[str]] = []
     try:
         records.extend(reader)
     except csv.Error:

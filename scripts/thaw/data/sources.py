@@ -137,7 +137,8 @@ def load(
     `files` are the sha256 that the plan saw: a file that changed since raises UserError.
     """
     if source == "synthetic":
-        return _load_synthetic(corpus), {"kind": "synthetic", "grammar": corpus.synthetic}
+        assert corpus.synthetic
+        return _load_synthetic(corpus, corpus.synthetic), {"kind": "synthetic", "grammar": corpus.synthetic}
     if source == "hub":
         return _load_hub(corpus)
     assert corpus.files
@@ -154,16 +155,16 @@ def load(
     return tables, {"kind": "files", "files": files}
 
 
-def _load_synthetic(corpus: CorpusConfig) -> dict[str, RowsTable]:
+def _load_synthetic(corpus: CorpusConfig, name: str) -> dict[str, RowsTable]:
     """Let the grammar write its splits; its columns have our names."""
     from thaw.data import grammar
 
     tables = {}
-    for split, frame in grammar.write(corpus.synthetic).items():
+    for split, frame in grammar.write(name).items():
         columns = {column: frame[column].tolist() for column in wanted_columns(corpus, None)}
         if corpus.group_by in frame:
             columns[corpus.group_by] = frame[corpus.group_by].tolist()
-        tables[split] = RowsTable(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
+        tables[split] = RowsTable(f"{name} {split}", columns, list(range(1, len(frame) + 1)), "row")
     return tables
 
 

@@ -93,7 +93,7 @@ def mask(*given, attention_mask: torch.Tensor | None = None, **named: Any) -> to
             attention_mask = None
         else:
             named |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-    return sdpa_mask(*given, **named, attention_mask=attention_mask)
+    return sdpa_mask(*given, **named | {"attention_mask": attention_mask})
 
 
 def replace(model: Any) -> None:

@@ -168,8 +168,9 @@ def _space_before_words(tokenizer) -> None:
     """Let a byte-level tokenizer see each given word as if it followed a space, as inside a sentence."""
     from tokenizers.pre_tokenizers import ByteLevel, Sequence
 
-    pre_tokenizer: Any = tokenizer.backend_tokenizer.pre_tokenizer  # a Sequence is iterable, but is not typed so
-    for step in pre_tokenizer if isinstance(pre_tokenizer, Sequence) else [pre_tokenizer]:
+    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
+    steps: Any = pre_tokenizer if isinstance(pre_tokenizer, Sequence) else [pre_tokenizer]
+    for step in steps:  # of a Sequence too, which is iterable, though it is not typed so
         if isinstance(step, ByteLevel):
             step.add_prefix_space = True
 

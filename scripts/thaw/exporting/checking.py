@@ -86,8 +86,9 @@ def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[di
         setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
         pipes: Any = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, env=setting, **pipes) as process:
-            first = process.stdout.readline()  # after it, loading does not count in the time that is left
-            lines = [first, *progress(process.stdout, f"the export reads {split}", len(asked) - 1)]
+            said: Any = process.stdout
+            first = said.readline()  # after it, loading does not count in the time that is left
+            lines = [first, *progress(said, f"the export reads {split}", len(asked) - 1)]
         if process.returncode or len(lines) != len(asked):
             errors.seek(0)
             raise UserError(f"the export fails in a fresh process: {why_it_ended(process.returncode, errors.read())}")

@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
@@ -259,7 +260,7 @@ def _compared(source: FinishedRun) -> list[str]:
 def _with_transformers(source: FinishedRun, form: str) -> str:
     from transformers import MODEL_MAPPING, AutoConfig
 
-    model = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]
+    model: Any = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]
     if POOLER not in inspect.signature(model).parameters:
         return OWN_FORMS[form].format(arguments="folder", why="")
     arguments = f"folder, {POOLER}=False"

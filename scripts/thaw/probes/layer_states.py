@@ -41,8 +41,10 @@ class LayerStates:
         if self.words is not None:
             layers.append(self.words(batch))
         for number, boundary, encoder in self.sources:
-            states = stored.get(boundary)
-            layers.append(encoder.compute_boundaries(batch, [number], states)[number] if encoder else states)
+            if encoder:
+                layers.append(encoder.compute_boundaries(batch, [number], stored.get(boundary))[number])
+            else:
+                layers.append(stored[boundary])
         return batch, torch.stack(layers)
 
 

@@ -6,6 +6,7 @@ What there is, is declared in thaw.declarations.probes; a plugin is named by its
 """
 
 import math
+from typing import Any
 
 from thaw.core import plugins
 from thaw.core.errors import UserError
@@ -72,7 +73,7 @@ def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[lis
         rows, layer_scores = kind.load()(comparison)
         return rows, {"main": measure(comparison), "layers": layer_scores, "majority": {}}
     rows, layer_scores = [], []
-    reading = None if adapted else read(spec, pretrained)
+    reading: Any = None if adapted else read(spec, pretrained)
     for seed in spec["seeds"]:
         reading = read(spec, adapted[seed]) if adapted else reading
         rows_of_seed, scores_of_seed = fit_probe(reading, seed)

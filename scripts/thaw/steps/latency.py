@@ -27,6 +27,7 @@ def main() -> None:
         log(f"{threads} threads on cores: {arguments.cores}: times are longer than they need be; give more --cores")
     settings = spec | {"latency": LatencyConfig.model_validate(spec["latency"]).model_dump()}
     results = layout.results_folder(folder.absolute(), ("merge",))
+    assert results
     measured, rows = call_times.measure(folder, results, settings)
     frame = pandas.DataFrame(rows, columns=call_times.COLUMNS)
     write_text(arguments.out / "latency.csv", frame.to_csv(index=False, lineterminator="\n"))

@@ -27,6 +27,7 @@ def main() -> None:
         log(f"{task}: {run.strategy} {run.variant}, {run.size.frozen} + {run.size.own} layers, {run.validation:.2f}")
     shutil.rmtree(out, ignore_errors=True)  # of an earlier spec
     results = layout.results_folder(arguments.runs[0].absolute(), ("train",))
+    assert results
     record = served_runs.record(spec, digest(spec), served, results)
     report = merge([run.folder for run in served.values()], out, record, served_runs.counted)
     log(merge_summary(out, report))

@@ -48,9 +48,9 @@ def agreement(sampler) -> tuple[str, str]:
     start = subject(sampler, many)
     if sampler.bernoulli():
         copula, trait = sampler.form(COPULAS), sampler.word(TRAITS)
-        return tuple(f"{start} {copula[number]} {trait}" for number in (many, not many))
+        return f"{start} {copula[many]} {trait}", f"{start} {copula[not many]} {trait}"
     rest, when = sampler.word(RESTS), sampler.word(WHEN)
-    return tuple(f"{start} {verb(rest, number)} {when}" for number in (many, not many))
+    return f"{start} {verb(rest, many)} {when}", f"{start} {verb(rest, not many)} {when}"
 
 
 def reflexive(sampler) -> tuple[str, str]:
@@ -79,12 +79,12 @@ def order(sampler) -> tuple[str, str]:
 def arguments(sampler) -> tuple[str, str]:
     """Write a verb with the object that it needs or cannot have, and a verb of the other sort in its place."""
     head, other = sampler.words(PEOPLE, 2)
-    verbs = [past(sampler.word(ACTS)), past(sampler.word(RESTS))]
+    takes, bare = past(sampler.word(ACTS)), past(sampler.word(RESTS))
     place = f"in the {sampler.word(PLACES)}"
     start = f"the {sampler.word(TRAITS)} {head}"
     if sampler.bernoulli():
-        return tuple(f"{start} {verb} the {other} {place}" for verb in verbs)
-    return tuple(f"{start} {verb} {place}" for verb in reversed(verbs))
+        return f"{start} {takes} the {other} {place}", f"{start} {bare} the {other} {place}"
+    return f"{start} {bare} {place}", f"{start} {takes} {place}"
 
 
 def auxiliary(sampler) -> tuple[str, str]:

@@ -60,7 +60,9 @@ def frames(corpus) -> dict:
     written: set[tuple] = set()
     result = {}
     for split, size in ROWS.items():
-        sampler, rows, texts = SentenceSampler(rng, split), [], []
+        sampler = SentenceSampler(rng, split)
+        rows: list[dict] = []
+        texts: list = []
         while len(rows) < size:
             family = corpus.family(sampler)
             keys = [tuple(normalise(example[name]) for name in TEXTS if name in example) for example in family]

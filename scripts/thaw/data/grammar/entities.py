@@ -1,5 +1,7 @@
 """Entities: a name is a person, an organisation or a place by its context alone, often some words away."""
 
+from collections.abc import Sequence
+
 SEED = 1103
 
 NAMES = """
@@ -72,7 +74,7 @@ VERBS = "praised remembered left chose admired mentioned liked criticized missed
 CROWD = "everybody we they people others many most some few".split()
 
 
-def name(sampler, taken: list[str] = ()) -> list[str]:
+def name(sampler, taken: Sequence[str] = ()) -> list[str]:
     """Write a name that could be of any kind, of two words in a quarter of the cases."""
     words = sampler.words(NAMES + NOUNS, 4)
     return [word for word in words if word not in taken][: 2 if sampler.bernoulli(0.25) else 1]
