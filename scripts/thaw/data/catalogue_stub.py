@@ -124,7 +124,6 @@ def _draft(
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
-    """Return what was guessed, by the key of the corpus's or the task's entry."""
     guesses = profile.guesses | roles.guesses
     if held_out := tuple(entry.get("carve", {})):
         guesses["carve"] = CARVED[held_out]
@@ -184,7 +183,6 @@ def _columns(roles: Roles) -> dict[str, str]:
 
 
 def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
-    """Return a corpus as plain values; splits that are not there are held out from train."""
     held_out = [split for split in SHARES if split not in profile.splits]
     texts: list = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
     texts, target = roles.texts if roles.kind == "answers" else texts, _target(roles)
@@ -218,7 +216,6 @@ def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
 
 
 def _target(roles: Roles) -> str:
-    """Return the name of the target: as its kind, and of sets of labels `labels`."""
     return "labels" if roles.kind == "label_set" else roles.kind
 
 
@@ -239,16 +236,13 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
 
 
 def _mean_words(profile: FileProfile, roles: Roles) -> float:
-    """Return how many words the texts of a row have on average."""
     return sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
 
 
 def _majority_share(values: list) -> float:
-    """Return the share of the most frequent label."""
     return Counter(map(str, values)).most_common(1)[0][1] / len(values)
 
 
 def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:
-    """Return keys with their values as YAML, each that was guessed after a comment."""
     comments = {key: f"# guess: {guesses[key]}\n{' ' * indent}" if key in guesses else "" for key in entry}
     return "\n".join(f"{' ' * indent}{comments[key]}{key}: {yaml_value(value)}" for key, value in entry.items())

@@ -79,7 +79,6 @@ def _cut_into_words(table: RowsTable, corpus: CorpusConfig) -> RowsTable:
 
 
 def _kept(value) -> str | list[str] | None:
-    """Return a value of a column that is only carried along: text, or a list of texts."""
     if isinstance(value, list):
         return [str(item) for item in value]
     return None if value is None else str(value)
@@ -92,7 +91,6 @@ def _text(value, table: RowsTable, row: int, column: str) -> str:
 
 
 def _words(value, table: RowsTable, row: int, column: str) -> list[str]:
-    """Return a list of words; a string is one, split at white space."""
     if isinstance(value, str):
         return value.split()
     if value is None:
@@ -137,7 +135,6 @@ def split_labels(values: list, separator: str | None) -> list:
 
 
 def _label_set(value, table: RowsTable, row: int, column: str) -> list[str]:
-    """Return a set of labels, which may be empty, as a list; of {label: 1 or 0} those that have 1."""
     if isinstance(value, dict):
         return [name for name, has in value.items() if _indicated(has, name, table, row)]
     if isinstance(value, str):
@@ -151,7 +148,6 @@ def _label_set(value, table: RowsTable, row: int, column: str) -> list[str]:
 
 
 def _indicated(value, name: str, table: RowsTable, row: int) -> bool:
-    """Return whether a row has a label, by the value of the column of its name."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -193,7 +189,6 @@ VALUES: dict[str, Callable] = {
 
 
 def _not_empty(texts: dict[str, list], table: RowsTable, corpus: CorpusConfig) -> set[int]:
-    """Return the rows to keep by the entry's policy for empty texts; under `error` an empty one raises."""
     kept = set(range(len(table)))
     for i in range(len(table)):
         blank = next((name for name, values in texts.items() if is_empty(values[i])), None)
@@ -249,7 +244,6 @@ def _check_tags(tags: list, words: list | None, table: RowsTable, column: str, s
 
 
 def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[str]:
-    """Return BIO tags as they are; an I- that continues nothing raises UserError."""
     for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
         if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
             message = f"{tag} continues nothing (the tag before it is {before}); BIO begins a span with B-{tag[2:]}"

@@ -147,7 +147,6 @@ def has_word(name: Name, words: set[str]) -> bool:
 
 
 def is_named(name: Name, words: set[str]) -> bool:
-    """Return whether a name is one of some words."""
     return str(name).lower() in words
 
 

@@ -134,7 +134,6 @@ def _check_type(roles: Roles, wanted: str, path: str) -> None:
 
 
 def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, dict[str, str]] | None:
-    """Return the column that names each row's split, with its value for each of ours; train must be among them."""
     for name, values in columns.items():
         written = sorted({str(value) for value in stated(values)})
         found = {ours: value for ours, theirs in SPLITS.items() for value in written if value.lower() in theirs}
@@ -147,7 +146,6 @@ def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, d
 
 
 def _texts(profile: FileProfile, columns: dict, path: str, targets: list[Name], guesses: dict[str, str]) -> list[Name]:
-    """Return the text column, or the two of a pair, and add what was guessed."""
     others = {name: values for name, values in columns.items() if name not in targets}
     wordy = [name for name, values in others.items() if are_texts(values, name)]
     strings = [
@@ -183,7 +181,6 @@ def _refuse_objects(columns: dict[Name, list], path: str) -> None:
 def _target(
     profile: FileProfile, columns: dict, path: str, texts: list[Name], wanted: str | None, guesses: dict[str, str]
 ) -> list[Name]:
-    """Return the column to predict, or the columns of 0 and 1 that are its labels; add the other candidates."""
     others = {
         name: values
         for name, values in columns.items()
@@ -222,7 +219,6 @@ def _of_targets(
     wishes: Wishes,
     guesses: dict[str, str],
 ) -> Roles:
-    """Return the roles of texts with a target; what its values leave open is a guess."""
     if len(targets) > 1:
         one = all(sum(map(int, row)) == 1 for row in zip(*(columns[name] for name in targets), strict=True))
         of_set = "label" if one and wishes.type != "multi_label_classification" else "label_set"
@@ -258,7 +254,6 @@ def _of_targets(
 
 
 def _stated_kind(values: list, name: Name, wanted: str | None) -> str | None:
-    """Return the kind of a column by the type that the user states, where its values can be of it."""
     full = stated(values)
     plain = not any(isinstance(value, (list, dict)) for value in full) and len(set(map(str, full))) > 1
     if wanted == "classification" and plain and len(set(map(str, full))) < len(full):

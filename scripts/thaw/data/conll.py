@@ -59,7 +59,6 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
 
 
 def _values(sentence: Sentence, name, position: int | None, path: Path) -> str | list:
-    """Return a sentence's value in a column: that of each word where it is a field, else its document or its arcs."""
     if position is not None:
         return [word[position] for word in sentence.fields]
     if name == DOCUMENT:
@@ -68,7 +67,6 @@ def _values(sentence: Sentence, name, position: int | None, path: Path) -> str |
 
 
 def _too_short(path: Path, line: int, values: list[str], positions: dict[str, int]) -> UserError:
-    """Return the error for a line with too few fields, naming the first of our columns that it lacks."""
     ours = min((name for name in positions if positions[name] >= len(values)), key=positions.__getitem__)
     message = f"{len(values)} fields, expected at least {max(positions.values()) + 1}"
     return UserError(f"{path}:{line}: column '{ours}': {message}; sentences end with a blank line")

@@ -159,7 +159,6 @@ def _encoding(path: Path, content: bytes) -> str:
 
 
 def _is_document(lines: list[str]) -> bool:
-    """Return whether a file is one JSON document with rows: a list of objects, or an object of columns."""
     if not next(line for line in lines if line.strip()).lstrip().startswith(("[", "{")):
         return False
     try:
@@ -172,7 +171,6 @@ def _is_document(lines: list[str]) -> bool:
 
 
 def _format(path: Path, lines: list[str]) -> str:
-    """Return the format of a file without a telling name, by its first lines."""
     full = [line for line in lines if line.strip()]
     words = [line for line in full if not line.startswith("#")]
     plain = [line for line in full if not line.startswith("-DOCSTART-")]
@@ -195,7 +193,6 @@ def _format(path: Path, lines: list[str]) -> str:
 
 
 def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> Sequence[Name]:
-    """Return the columns of a file that is not delimited: names or positions, of JSON lines the keys of all."""
     if kind == "conll":
         from thaw.data.conll import sentences_of
 
@@ -210,7 +207,6 @@ def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[
 
 
 def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> Sequence[Name]:
-    """Return the keys that all objects have, or that the user named."""
     every = dict.fromkeys(key for record in records for key in record)
     names = [key for key in every if key in named or all(key in record for record in records)]
     if not names:
@@ -228,7 +224,6 @@ def _parquet_names(path: Path, content: bytes) -> list[str]:
 
 
 def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict) -> tuple[dict, list]:
-    """Return keys and columns of a CSV or TSV file: what separates fields, whether quotes are quotes, the header."""
     if re.fullmatch(r"sep=.", lines[0], re.IGNORECASE):
         raise UserError(f"{path}:1: is Excel's line '{lines[0]}'; delete it")
     delimiter, quoting = _dialect(lines)
@@ -293,7 +288,6 @@ def _sniffed(lines: list[str], delimiter: str, quoting: str) -> list[list[str]]:
 
 
 def _recurring(rows: list[list[str]]) -> int:
-    """Return how many columns have values that recur, as labels do."""
     return sum(2 <= len(set(column)) <= max(2, len(column) // 2) for column in zip(*rows[1:], strict=False))
 
 

@@ -112,7 +112,6 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 
 def _quotes(source: FilesConfig) -> str:
-    """Return how quotation marks are read, of csv by default as RFC 4180 has it."""
     return source.quoting or ("double" if source.format == "csv" else "none")
 
 
@@ -252,7 +251,6 @@ def read_parquet(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 
 def _rows_of_parquet(path: Path, columns: Columns) -> Rows:
-    """Yield rows as `read_parquet` does; what pyarrow finds wrong is its own error."""
     import pyarrow
     from pyarrow import parquet
 

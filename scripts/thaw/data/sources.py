@@ -42,7 +42,6 @@ def find_source(name: str, corpus: CorpusConfig, sources: Sequence[str], data_di
 
 
 def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str, str], list[str]]:
-    """Return each split's path relative to data_dir, and the paths that are missing (all of them or none)."""
     paths, missing = {}, []
     for split, path in files.splits.items():
         existing = next((p for p in (path, f"{path}.gz") if (data_dir / p).is_file()), None)
@@ -91,7 +90,6 @@ def count_texts(
 
 
 def _words(value) -> int:
-    """Return the number of words and marks of a text, or of a list of words."""
     return len(WORD.findall(" ".join(map(str, value)) if isinstance(value, list) else str(value or "")))
 
 
@@ -182,7 +180,6 @@ def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
 
 
 def _resolve(hub: HubConfig) -> str | None:
-    """Return the commit that the revision names on the Hub, or None where the Hub cannot be asked."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError
 

@@ -81,7 +81,6 @@ def _phases(spec: dict) -> list[PhaseConfig]:
 
 
 def _obstacle(spec: dict, task: dict) -> str | None:
-    """Return why a run cannot train on all rows: another dataset, another run or its validation rows have a part."""
     phases = _phases(spec)
     if task["validation"] in task["test"]:
         return f"{task['validation']} is a test split, which never trains"
@@ -93,7 +92,6 @@ def _obstacle(spec: dict, task: dict) -> str | None:
 
 
 def _forecast(run: Path, spec: dict, rows: dict[str, np.ndarray]) -> str:
-    """Return about how long a run takes once more, by how long it took: epochs grow with the rows, updates do not."""
     took = read_json(run / "cost.json")["seconds"]["total"]
     if any(phase.updates is None for phase in _phases(spec)):
         took *= sum(map(len, rows.values())) / len(rows["train"])
@@ -162,7 +160,6 @@ def last_fit(run: Path, folder: Path, all_rows: bool | None = None, catalogues: 
 
 
 def _is_taken(run: Path, results: Path, spec: dict) -> bool:
-    """Return whether an answer takes a run's strategy and nothing keeps it from training on all rows, and say so."""
     taking = [name for name, _ in record.answers_that_take(run, results)]
     if not taking:
         return False

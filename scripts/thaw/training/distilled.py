@@ -104,7 +104,6 @@ class Distilled(Supervised):
         return sum(terms[1:], terms[0])
 
     def _of_logits(self, entry: LogitsConfig, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
-        """Return the distance of logits: of all examples, or of all words that have a piece."""
         teacher = self.taught.logits_of(rows, batch)
         if head.words:
             seen = batch.first_pieces >= 0
@@ -118,7 +117,6 @@ class Distilled(Supervised):
     def _of_states(
         self, entry: HiddenConfig, pairs: Pairs, states: dict[int, torch.Tensor], rows, batch: Batch
     ) -> Iterator[torch.Tensor]:
-        """Yield the distance of each pair of boundaries."""
         for own, other in pairs:
             student, name = states[own], SHARED if SHARED in self.projections else str(own)
             if name in self.projections:
@@ -129,7 +127,6 @@ class Distilled(Supervised):
     def _of_attention(
         self, entry: AttentionConfig, pairs: Pairs, taken: dict[int, tuple], rows, batch: Batch
     ) -> Iterator[torch.Tensor]:
-        """Yield the distance of each pair of layers, and of what is multiplied with what."""
         for own, other in pairs:
             student = dict(zip("qkv", (x.transpose(1, 2).flatten(2) for x in taken[own]), strict=True))
             teacher = dict(zip("qkv", self.taught.attention(other, rows, batch), strict=True))
