@@ -238,20 +238,3 @@ def test_a_scaled_down_experiment_merges_what_is_left(home):
     plan = load_plan(read_config(files, small), home)
     assert {key.partition("/")[0] for key in plan.jobs["merge"]} == {"n100_d1"}
     assert {job.spec["seed"] for job in plan.jobs["merge"].values()} == {2}
-
-
-MISTAKES = [
-    ({"strategies": ["full"]}, "full base trains the embeddings, so it shares no layer"),
-    ({"strategies": ["top_q"]}, "did you mean 'top_k'"),
-    ({"strategies": ["top_k"], "tasks": ["mrpq"]}, "has no task 'mrpq'; did you mean 'mrpc'"),
-    ({"strategies": ["top_k"], "seed": 9}, "seed 9 is none of the experiment's"),
-    ({"strategies": ["linear_probe_all_layers"]}, "reads several layers"),
-    ({"strategies": ["top_k"], "encoder": "bert"}, "bert is no encoder of the experiment"),
-]
-
-
-@pytest.mark.parametrize("entry, sentence", MISTAKES)
-def test_what_can_not_be_merged_is_refused_before_anything_runs(home, entry, sentence):
-    files = [str(home / "config/experiments/merge.yaml")]
-    with pytest.raises(UserError, match=sentence):
-        load_plan(read_config(files, {"sources": ["hub"], "merges": {"near": entry}}), home)

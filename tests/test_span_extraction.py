@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 
 import numpy as np
 import pandas
@@ -338,39 +337,6 @@ def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
     from_files = {job.spec["source"] for job in plan.jobs["prepare"].values()}
     assert (from_hub, from_files) == ({"hub"}, {"files"}) and len(plan.jobs["train"]) == 24
     assert {job.spec["view"]["stride"] for job in plan.jobs["features"].values()} == {128}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"heads": ["linear"]},
-        {"strategies": ["frozen"]},
-        {"strategies": ["hinton"]},
-        {"strategies": ["full_coral_stsb"]},
-        {"baselines": ["random_encoder"]},
-        {"tasks": ["squad", "sick_e"], "heads": ["start_end"]},
-        {"ensembles": {"e": {"by": "mean", "members": [{"strategy": "full", "seeds": [1, 2, 3]}]}}},
-    ],
-    ids=str,
-)
-def test_what_does_not_fit_is_refused_in_one_sentence(changes, tmp_path, recorded):
-    with pytest.raises(UserError) as said:
-        planned(tmp_path, **changes)
-    place = rf"^{HOME}/(config/\w+\.yaml):\d+"  # lines of shipped files move
-    recorded(f"span extraction: {changes}", re.sub(place, r"\1", str(said.value)))
-
-
-def test_views_have_windows_where_spans_are_extracted_alone(tmp_path):
-    (tmp_path / "my").mkdir()
-    view = "  {}: {{base: {}, label: x, view: {}}}\n"
-    (tmp_path / "my/tasks.yaml").write_text(
-        "tasks:\n" + view.format("squad_joint", "squad", "joint") + view.format("sick_windows", "sick_e", "windows")
-    )
-    own = {"catalogues": [str(tmp_path / "my")]}
-    with pytest.raises(UserError, match="reads windows, and view joint has no stride; say view: windows"):
-        planned(tmp_path, tasks=["squad_joint"], **own)
-    with pytest.raises(UserError, match="view windows has a stride, which is for span extraction; name another view"):
-        planned(tmp_path, tasks=["sick_windows"], heads=["linear_mean"], **own)
 
 
 def test_states_of_windows_are_read_in_a_notebook(benches):
