@@ -37,7 +37,7 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     table = read(path, source, PLACED if placed else PLACED[2:])
     kind = TARGET_OF_TYPE[task["type"]]
     raw = split_labels(table.columns["prediction"], SEPARATOR if kind == "label_set" else None)
-    check = _answer if kind == "answers" else VALUES[kind]
+    check = {"answers": _answer, "tags": _tags}.get(kind, VALUES[kind])
     values = [check(value, table, i, "prediction") for i, value in enumerate(raw)]
     positions = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
     predictions = {}
@@ -119,13 +119,21 @@ def _answer(value, table: RowsTable, row: int, column: str) -> str:
     return value or ""
 
 
+def _tags(value, table: RowsTable, row: int, column: str) -> list[str | None]:
+    """Return a list of tags; None is a word without one, as predictions.parquet has it."""
+    if not isinstance(value, list):
+        return VALUES["tags"](value, table, row, column)
+    VALUES["tags"]([tag for tag in value if tag is not None], table, row, column)
+    return value
+
+
 def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split: str, row: int):
     """Return a prediction as metrics want it: a class index, float, answer, or list of tag indices or of 0 and 1."""
     labels = corpus.labels(task["target"])
     if not labels:
         return target_of(task).encoded(value, labels)
     for position, name in enumerate(value if isinstance(value, list) else [value]):
-        if name not in labels:
+        if name is not None and name not in labels:
             word = position if corpus.words else None
             message = f"'{name}' is no label of {task['target']}{suggestion(name, labels)}"
             raise table.mistake(i, "prediction", message, word=word)

@@ -11,7 +11,8 @@ import numpy as np
 
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_parquet, write_text
-from thaw.core.runtime import derive_seed
+from thaw.core.phrases import plural
+from thaw.core.runtime import derive_seed, log
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import target_of
@@ -79,6 +80,7 @@ def decided(
 def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: bool = False) -> dict:
     """Return {"scores", "rows", "flags"} of a run's predictions by split, as metrics.json has them.
 
+    `unread_words` counts by split the words that the model never saw, where there are any.
     Where some sentences of a test split of the dataset occur in train, the split is scored a second time without
     those, as `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
     `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
@@ -86,6 +88,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     """
     labels = corpus.labels(task["target"])
     scores, rows = {}, {}
+    outcome: dict = {"scores": scores, "rows": rows}
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
         scores[split], rows[split] = score(task, gold, predicted.values, labels), len(predicted.rows)
@@ -96,9 +99,12 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
                     task, select_rows(gold, new), select_rows(predicted.values, new), labels
                 )
                 rows[f"{split}_unseen"] = len(new)
+        if unread := target_of(task).unread(predicted.values):
+            outcome.setdefault("unread_words", {})[split] = unread
+            log(f"{split}: {plural(unread, 'word')} without a token or cut off, which count as wrong")
     flags = ["diverged"] if diverged else []
     flags += ["undefined"] if any(None in by_metric.values() for by_metric in scores.values()) else []
-    return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, predictions, scores, labels)}
+    return {**outcome, "flags": flags + _weak(task, corpus, predictions, scores, labels)}
 
 
 def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], train: bool = False):
@@ -106,7 +112,8 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], t
 
     Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels, answer),
     and for classification probabilities (in the order of the corpus' labels), for answers `extracted` (the best text,
-    how much less likely it is than no answer, and the next best ones). A word that the model never saw is "O".
+    how much less likely it is than no answer, and the next best ones). A word that the model never saw is null: it
+    counts as wrong, and as O in spans.
     """
     import pandas as pd
 

@@ -64,6 +64,10 @@ class ClassTarget:
         """Return further columns of predictions.parquet: what is read again and is not what the dataset writes."""
         return {}
 
+    def unread(self, values) -> int:
+        """Return how many words the model never saw."""
+        return 0
+
     def threshold(self, task: dict, gold, predicted) -> float | None:
         """Return what validation decides of predictions when all are made, None for nothing."""
         return None
@@ -144,8 +148,11 @@ class TagsTarget(ClassTarget):
         return len({int(tag) for tags in values for tag in tags}) == 1
 
     def named(self, values, labels: list[str]) -> list:
-        """Return lists of tags; a word that the model never saw is "O"."""
-        return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
+        """Return lists of tags; None for a word that the model never saw, so that it stays wrong when read again."""
+        return [[None if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
+
+    def unread(self, values) -> int:
+        return sum(tag == NO_TAG for tags in values for tag in tags)
 
     def read(self, column, labels: list[str]):
         """Return lists of tag indices, each name looked up once."""

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -144,13 +145,19 @@ def _changed(source: FinishedRun, split: str, before, predictions: list[dict]) -
     """
     now: Any = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
-        before, now = np.concatenate(list(before)), np.concatenate(now)
+        before, now = chain.from_iterable(before), chain.from_iterable(map(_tags, predictions))
     if source.target == "label_set":
         return [list(old) != new for old, new in zip(before, now, strict=True)]
     if source.labels:
         return [bool(old != new) for old, new in zip(before, now, strict=True)]
     limit = MAY_CHANGE * _range(source, split)
     return [bool(abs(old - new) > limit) for old, new in zip(before, now, strict=True)]
+
+
+def _tags(prediction: dict) -> list[str | None]:
+    """Return the tags of a sentence; None for a word that was cut off, which the loader calls O."""
+    both = zip(prediction["prediction"], prediction["probabilities"], strict=True)
+    return [None if shares is None else tag for tag, shares in both]
 
 
 def _range(source: FinishedRun, split: str) -> float:
@@ -161,8 +168,7 @@ def _scores(source: FinishedRun, split: str, rows: np.ndarray, predictions: list
     index = {label: number for number, label in enumerate(source.labels)}
     values: Any = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
-        tagged = [zip(prediction["prediction"], prediction["probabilities"], strict=True) for prediction in predictions]
-        values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]
+        values = [[NO_TAG if tag is None else index[tag] for tag in _tags(prediction)] for prediction in predictions]
     elif source.target == "label_set":
         values = np.array([prediction["probabilities"] for prediction in predictions])
     elif index:

@@ -292,6 +292,8 @@ def _scores(source: FinishedRun) -> str:
     for split, scores in source.metrics["scores"].items():
         values = " | ".join("undefined" if scores[name] is None else f"{scores[name]:.4f}" for name in names)
         lines.append(f"| {split} | {source.metrics['rows'][split]} | {values} |")
+    for split, count in source.metrics.get("unread_words", {}).items():
+        lines += ["", f"Of {split} {plural(count, 'word')} had no token or was cut off; each counts as wrong."]
     if source.refit:
         lines += ["", f"They are those of the run, which trained on {source.refit.rows['train']} rows."]
     return "\n".join(lines) + "".join(f"\n\nWarning: {flag_label(flag)}." for flag in source.metrics["flags"])
