@@ -1,4 +1,4 @@
-"""What metrics.json says can be computed again from predictions.parquet and the data, by libraries that are not ours."""
+"""metrics.json can be computed again from predictions.parquet and the data, by scikit-learn and seqeval."""
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,8 @@ def corpora(tmp_path_factory):
     made = {}
     for kind, (read, target, values) in GOLD.items():
         texts = [f"text {i}" for i in range(6)]
-        words = [
-            ["\u200b" if (i + n) % 3 == 0 else f"w{n}" for n in range(len(np.atleast_1d(v)))]
-            for i, v in enumerate(values)
-        ]
+        counts = [len(value) if read == "words" else 0 for value in values]
+        words = [["\u200b" if (i + n) % 3 == 0 else f"w{n}" for n in range(count)] for i, count in enumerate(counts)]
         rows = [{read: (words if read == "words" else texts)[i], "y": values[i]} for i in range(6)]
         entry = {"words": "words"} if read == "words" else {"texts": ["text"]}
         entry |= {"targets": {"y": target}, "group_by": "row"}
@@ -64,18 +62,12 @@ def again(kind: str, metric: str, gold: list, frame: pd.DataFrame) -> float:
         if metric == "span_f1":
             spans = [["O" if tag is None else tag for tag in tags] for tags in said]
             return span_f1(gold, spans, mode="strict", scheme=IOB2, zero_division=0)
-        return float(
-            np.mean([a == b for row, tags in zip(gold, said, strict=True) for a, b in zip(row, tags, strict=True)])
-        )
+        pairs = (zip(*row, strict=True) for row in zip(gold, said, strict=True))
+        return float(np.mean([a == b for row in pairs for a, b in row]))
     if kind == "multi_label_classification":
-        truth, shares = (
-            np.array([[label in row for label in LABELS] for row in gold]),
-            np.stack(frame["probabilities"]),
-        )
-        assert [list(row) for row in said] == [
-            [name for name, p in zip(LABELS, row, strict=True) if p > 0.5] for row in shares
-        ]
+        truth, shares = np.array([[label in row for label in LABELS] for row in gold]), np.stack(frame["probabilities"])
         sets = shares > 0.5
+        assert [list(row) for row in said] == [[*np.array(LABELS)[row]] for row in sets]
         if metric == "subset_accuracy":
             return sklearn.accuracy_score(truth, sets)
         if metric == "mean_average_precision":
@@ -89,10 +81,8 @@ def again(kind: str, metric: str, gold: list, frame: pd.DataFrame) -> float:
         return sklearn.accuracy_score(gold, said)
     if metric == "mcc":
         return sklearn.matthews_corrcoef(gold, said)
-    average = {"f1": "binary", "f1_macro": "macro"}[metric]
-    return sklearn.f1_score(
-        gold, said, average=average, pos_label="b", labels=None if metric == "f1" else LABELS, zero_division=0
-    )
+    by = {"average": "binary", "pos_label": "b"} if metric == "f1" else {"average": "macro", "labels": LABELS}
+    return sklearn.f1_score(gold, said, zero_division=0, **by)
 
 
 @pytest.mark.parametrize("kind", GOLD)
