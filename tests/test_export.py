@@ -180,9 +180,8 @@ def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phas
     found = [prediction["prediction"] for prediction in predictions]
     if source.labels:
         written = [np.asarray(value).tolist() for value in known["prediction"]]
-        assert [
-            ["O" if tag is None else tag for tag in row] if source.reads == "words" else row for row in written
-        ] == found
+        spoken = [["O" if tag is None else tag for tag in row] for row in written]
+        assert (spoken if source.reads == "words" else written) == found
     else:
         assert known["prediction"].tolist() == pytest.approx(found, abs=tolerance)
     if "max_length" in bench:

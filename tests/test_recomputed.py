@@ -50,7 +50,7 @@ def drawn(kind: str, data, labels: list[str]):
     if target == "score":
         return np.array(data.draw(st.lists(number, min_size=6, max_size=6, unique=True)))
     if target == "label_set":
-        share = st.lists(st.floats(0.01, 0.99).filter(lambda p: p != 0.5), min_size=2, max_size=2)
+        share = st.lists(st.floats(1 / 64, 63 / 64, width=32).filter(lambda p: p != 0.5), min_size=2, max_size=2)
         return np.array(data.draw(st.lists(share, min_size=6, max_size=6)))
     return [[data.draw(st.integers(NO_TAG, len(labels) - 1)) for _ in tags] for tags in values]
 
