@@ -87,7 +87,8 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     that of the most frequent class in train (an undefined score counts as 0).
     """
     labels = corpus.labels(task["target"])
-    scores, rows = {}, {}
+    scores: dict[str, dict] = {}
+    rows: dict[str, int] = {}
     outcome: dict = {"scores": scores, "rows": rows}
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
