@@ -66,7 +66,7 @@ class Recorder:
 
 
 def known_seconds() -> dict[str, float]:
-    """Return by file of tests the seconds that it took; `thaw check` runs where none are recorded."""
+    """Return by file of tests the seconds that it took; a contract may be tried where none are recorded."""
     return json.loads(SECONDS.read_text(encoding="utf-8")) if SECONDS.exists() else {}
 
 
