@@ -289,8 +289,8 @@ def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, 
 def test_a_parameter_that_is_a_view_crosses_a_fork():
     head = nn.Linear(3, 2)
     head.weight = nn.Parameter(torch.arange(6.0).view(3, 2).t())
-    sent = seeds_together._without_inputs(Trained(head, {}, None, {}, [], {}, [], {}))
-    assert torch.equal(load(sent.head)["weight"], head.weight)
+    _, sent, _ = seeds_together._without_inputs(Trained(head, {}, None, {}, [], {}, [], {}))
+    assert torch.equal(load(sent)["weight"], head.weight)
 
 
 def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):

@@ -175,7 +175,7 @@ def contradictions(texts: list[tuple], labels: list) -> list[str]:
 
 def _columns(roles: Roles) -> dict[str, str]:
     """Return which columns of the file became the text and the target, with the first few labels."""
-    texts = roles.texts or filter(None, [roles.words])
+    texts = roles.texts or [roles.words]
     labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and len(roles.targets) == 1 else ""
     of_text = "text" if roles.texts else "words"

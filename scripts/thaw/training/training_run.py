@@ -144,7 +144,8 @@ class TrainingRun:
     def release(self) -> None:
         """Let go of all that a finished run holds on its device apart from its head, which it leaves."""
         self.trained, self.taught, self.objectives = {}, None, {}
-        del self.evaluator
+        if hasattr(self, "evaluator"):  # a run whose head another process trained has none
+            del self.evaluator
         self.inputs.vectors.clear()
 
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
