@@ -157,7 +157,7 @@ def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:
     """Print the score and the price of each arm that was not printed yet."""
     for answer in made:
         for arm in answer.decision.arms:
-            key = (answer.title, arm.name, answer.decision.seeds)
+            key = (answer.title, arm.name, answer_text.number(arm.estimate))
             if key not in said:
                 said.add(key)
                 print(answer_text.score_line(answer, arm), flush=True)

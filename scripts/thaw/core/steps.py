@@ -45,7 +45,7 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(25, result="output"),
+    "table": Step(26, result="output"),
     "figure": Step(21, "plots", result="output"),
     "report": Step(23, "plots", result="output"),
 }

@@ -179,7 +179,7 @@ class PhaseConfig(ObjectiveKeys):
     folds: int | None = Field(
         None,
         ge=2,
-        description="lbfgs: of fewer than 2,000 training and validation rows together, number of folds by which "
+        description="lbfgs: of fewer than 2,000 training and validation texts together, number of folds by which "
         "settings are chosen; null: by validation, whatever the rows",
     )
     select: SelectConfig | None = Field(

@@ -3,7 +3,7 @@
 from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
+from thaw.decision.record import NO_PREDICTIONS, NOT_SELECTED, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
 from thaw.words.numbers import count, number, points, seconds
 
 PRIOR_FROM = "other datasets with 800 rows, docs/results/grid.md"
@@ -13,6 +13,7 @@ FLAGS = {
     BELOW_BASELINE: "Below a baseline that uses no encoder",
 }
 LEFT_OUT = {
+    NOT_SELECTED: "Not run on this task",
     NOT_TRAINED: "Not trained",
     NO_PREDICTIONS: "Left out, without predictions on validation",
     UNDEFINED: "Left out, with an undefined score on validation",

@@ -14,6 +14,7 @@ from thaw.core.files import read_json
 from thaw.outputs.frame.record_values import value
 from thaw.words import wording
 
+FITTED = "lbfgs"  # the optimizer of heads that are fitted to convergence
 LEAST = 0.5  # share of a run's seconds in which a processor worked for it: about 1 on idle cores, more with threads
 SHORT = 5.0  # seconds below which starting and reading are most of a run
 
@@ -77,16 +78,19 @@ def _costs(need, results: Path) -> list[Path]:
 def price(runs):
     """Return the price of each row of runs.csv, in seconds; NaN for what trains nothing.
 
-    Where runs waited for a busy machine, all are priced by their operations, at the rate measured over all of them.
-    Args: all runs of an experiment, as `read_runs` gives them.
+    Where runs waited for a busy machine, all are priced by their operations. Fitted heads, whose operations are many
+    small ones, have a rate of their own. Args: all runs of an experiment, as `read_runs` gives them.
     """
-    return _flops(runs) / rate(runs) if waiting(runs) else runs["price_seconds"]
+    if not waiting(runs):
+        return runs["price_seconds"]
+    fitted = runs["optimizer"] == FITTED
+    return _flops(runs) / fitted.map({is_fitted: rate(runs[fitted == is_fitted]) for is_fitted in (True, False)})
 
 
 def rate(runs) -> float:
-    """Return the operations per second of the price over all runs, each counted once."""
+    """Return the operations per second of the price over some runs, each counted once; NaN where none has any."""
     once = runs.assign(work=_flops(runs)).drop_duplicates("folder").dropna(subset=["work", "price_seconds"])
-    return once["work"].sum() / once["price_seconds"].sum()
+    return once["work"].sum() / once["price_seconds"].sum() if len(once) else float("nan")
 
 
 def waiting(runs) -> tuple[int, int] | None:
@@ -102,13 +106,14 @@ def waiting(runs) -> tuple[int, int] | None:
 
 def note(runs) -> list[str]:
     """Return the sentences about prices on a machine that was busy; none where it was not."""
-    waited = waiting(runs)
+    waited, fitted = waiting(runs), runs["optimizer"] == FITTED
     if not waited:
         return []
     return [
         f"The machine was busy: in {waited[0]} of {waited[1]} runs the processor worked for less than half of the "
-        "seconds. Prices are therefore counted operations, those of feature extraction among them, at the rate of all "
-        f"runs here, {wording.short(rate(runs))}FLOP/s."
+        "seconds. Prices are therefore counted operations, those of feature extraction among them, at the rates of "
+        f"fitted heads ({wording.short(rate(runs[fitted]))}FLOP/s) and of other runs here "
+        f"({wording.short(rate(runs[~fitted]))}FLOP/s)."
     ]
 
 

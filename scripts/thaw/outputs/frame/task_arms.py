@@ -9,7 +9,15 @@ from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, placed
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
-from thaw.decision.record import NO_PREDICTIONS, NOT_TRAINED, OTHER_ROWS, UNDEFINED, CurvePoints, TaskAnswer
+from thaw.decision.record import (
+    NO_PREDICTIONS,
+    NOT_SELECTED,
+    NOT_TRAINED,
+    OTHER_ROWS,
+    UNDEFINED,
+    CurvePoints,
+    TaskAnswer,
+)
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -37,6 +45,7 @@ def answers(data, spec: dict) -> list[TaskAnswer]:
             rows = list(mine[(mine["task"] == task) & (mine["split"] == columns[0].split)].itertuples())
             arms = TaskArms(rows, runs, task, group, data.predictions)
             if any(arm.name in arms.rows for arm in arms.arms):
+                arms.leave_out_unselected(mine)
                 made.append(_answer(arms, columns, name, spec))
     return made
 
@@ -44,7 +53,7 @@ def answers(data, spec: dict) -> list[TaskAnswer]:
 def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer:
     labels = spec["labels"]
     decision = decide(of.arms, spec.get("within", 0.0), spec.get("price_weight", 0.0))
-    names = {name: aggregate.row_name(row, labels) for name, row in of.rows.items()}
+    names = {name: aggregate.row_name(row, labels) for name, row in (of.unselected | of.rows).items()}
     names |= {name: wording.BASELINE_LABELS[name] for name in BASELINES}
     title = wording.task_name(labels, of.task) + f" ({wording.SYNTHETIC})" * columns[0].synthetic
     subset, encoder, head = of.group
@@ -78,6 +87,7 @@ class TaskArms:
         self.task, self.group, self.predictions = task, group, predictions
         self.rows = {_name(row): row for row in rows}
         self.left_out: list[tuple[str, str]] = []
+        self.unselected: dict[str, object] = {}  # of other tasks
         scored = {name: self._validated(row) for name, row in self.rows.items()}
         for name in [name for name, mine in scored.items() if mine.empty]:
             self._leave_out(name, NOT_TRAINED)
@@ -106,6 +116,15 @@ class TaskArms:
             return None
         ci = self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
         return Difference(ci.value, ci.low, ci.high)
+
+    def leave_out_unselected(self, group) -> None:
+        """Note what other tasks have and this one could have. Args: all rows of the summary of this group of runs."""
+        pairs = any(row.pairs for row in self.rows.values())
+        others = group[(group["task"] != self.task) & (pairs | (group["pairs"].fillna("") == ""))]
+        rows = {_name(row): row for row in others.itertuples()}
+        self.unselected = {name: row for name, row in rows.items() if name not in self.rows}
+        for name in self.unselected:
+            self._leave_out(name, NOT_SELECTED)
 
     def _of(self, row, runs):
         return of_cell(runs, [getattr(row, name) for name in CELL])
