@@ -29,7 +29,7 @@ COST_RULE = (
     "results have seconds by the clock. FLOPs are counted by formula, forward and backward, for training and the runs "
     "that it starts from."
 )
-COST_NOTE = f"Costs: means over the tasks of the table. Price: the median over seeds of {PRICE}."
+COST_NOTE = f"Costs: means over the tasks that a strategy ran on. Price: the median over seeds of {PRICE}."
 MISSING = "‡"
 WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
