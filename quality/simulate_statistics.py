@@ -12,7 +12,7 @@ from thaw.core.files import write_json
 from thaw.decision.contrasts import HIGHER, LOWER, OPEN
 from thaw.outputs.frame.paired_differences import jointly
 from thaw.outputs.tables import relative
-from thaw.statistics import bootstrap, variance_components
+from thaw.statistics import bootstrap
 from thaw.statistics.aggregation import least, least_lasting
 
 # Variances of a row's difference: of one seed 0.055, of two seeds' mean 0.03, near what two real tasks have.
@@ -23,7 +23,7 @@ TIMES = 5  # hundreds of repeats
 
 def simulated(times: int = 1) -> dict[str, list[dict]]:
     """Return the tables of the page by name, a line as {column: number}. Args: repeats, in hundreds."""
-    tables = (coverage, groups, differences, taken, components, layers, shares)
+    tables = (coverage, groups, differences, taken, layers, shares)
     return {table.__name__: table(np.random.default_rng(7), 100 * times) for table in tables}
 
 
@@ -126,21 +126,6 @@ def _scores(rng, mean, seeds: int = 6, sd: float = 1.0) -> tuple[np.ndarray, np.
     )
     by_seed = mean + sd * rng.standard_normal((seeds, 1))
     return 100 * values.mean(1) + by_seed[:, 0], 100 * values @ WEIGHTS.T + by_seed
-
-
-def components(rng, number: int) -> list[dict]:
-    """Variance components of 1 for draws and for three seeds within each: mean, and coverage of the CI."""
-    lines = []
-    for draws in (2, 3, 5, 8):
-        table = rng.standard_normal((2 * number, draws, 1)) + rng.standard_normal((2 * number, draws, 3))
-        found = [variance_components.split(dict(np.ndenumerate(one)), ("subset", "seed"), "subset") for one in table]
-        line = {"draws": draws}
-        for name in ("subset", "seed"):
-            parts = [one[name] for one in found]
-            line[f"mean_{name}"] = _mean([part.variance for part in parts])
-            line[f"coverage_{name}"] = _rate([part.low <= 1 <= part.high for part in parts])
-        lines.append(line)
-    return lines
 
 
 def layers(rng, number: int) -> list[dict]:

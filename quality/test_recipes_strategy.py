@@ -21,7 +21,7 @@ KEY = {
     ] = Field(None, ge=0, description="weight decay of the matrices of the head; null: weight_decay")
     l2_to_start: Annotated[""",
     ),
-    "adaptation/param_groups.py": (
+    "adaptation/optimizers.py": (
         "            decay = phase.weight_decay if parameter.ndim > 1 else 0.0\n",
         """            own = phase.head_weight_decay if component == "head" else None
             decay = (phase.weight_decay if own is None else own) if parameter.ndim > 1 else 0.0

@@ -20,8 +20,6 @@ def keeps_its_promises(record: dict, slack: float) -> None:
     assert all(line["joint"] <= 0.05 + slack for line in of_seeds.values())
     assert of_seeds[8, 6]["power"] > 0.9 and of_seeds[40, 8]["own"] > 0.2 and of_seeds[1, 6]["own"] <= 0.05 + slack
     assert all(line["lower"] <= 0.25 for line in record["taken"])
-    assert all(abs(line[f"mean_{name}"] - 1) < 0.1 for line in record["components"] for name in ("subset", "seed"))
-    assert all(line[f"coverage_{name}"] >= 0.95 - slack for line in record["components"] for name in ("subset", "seed"))
     assert all(abs(line["lasting"] - 4) < abs(line["first"] - 4) for line in record["layers"] if line["sd"] >= 1)
 
 

@@ -21,12 +21,6 @@ TABLES = {
         "power": "5 points found",
     },
     "taken": {"strategies": "Strategies", "seeds": "Seeds", "lower": "Another said to be lower"},
-    "components": {"draws": "Draws"}
-    | {
-        f"{key}_{name}": f"{title}: {key}"
-        for name, title in (("subset", "Draws"), ("seed", "Seeds"))
-        for key in ("mean", "coverage")
-    },
     "shares": {"seeds": "Seeds"}
     | {
         f"{key}_{way}": f"{way} points: {title}"

@@ -1,1 +1,1 @@
-"""What scores say: intervals, tests, effect sizes, variance components, thresholds."""
+"""What scores say: intervals, tests, effect sizes, thresholds."""
