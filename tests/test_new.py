@@ -317,6 +317,19 @@ def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
         draft_of_hub("data", None, None, set(), Wishes(targets=("star",)))
 
 
+def test_what_files_alone_have_is_not_asked_of_the_hub(place):
+    """A column of splits beside the splits of a data set, and one word a row."""
+    rows = [{"text": f"some words {i}", "label": "ab"[i % 2], "split": ("train", "test")[i % 2]} for i in range(40)]
+    (place / "data/rte.csv").unlink()
+    path = place / "data/train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "split_column" not in draft_of_hub("data", None, None, set()).corpus
+    words = [{"sentence_id": i // 4, "token": f"w{i % 9}", "tag": ("O", "B-X")[i % 2]} for i in range(80)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in words))
+    with pytest.raises(UserError, match="hub:data: has one word a row, which is read of files alone"):
+        draft_of_hub("data", None, None, set())
+
+
 def test_an_encoder_without_weights_is_refused(place):
     (place / "bare").mkdir()
     (place / "bare/config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 8}')

@@ -100,8 +100,10 @@ def find_roles(profile: FileProfile, path: str, wishes: Wishes) -> Roles:
         texts = texts or _texts(profile, columns, path, targets, guesses)
         targets = targets or _target(profile, columns, path, texts, wishes.type, guesses)
         roles = _of_targets(profile, columns, path, texts, targets, wishes, guesses)
-    roles.split = split
-    if split:
+    if roles.words_by is not None and profile.rows_read is None:
+        raise UserError(f"{path}: has one word a row, which is read of files alone; save it as CSV")
+    if split and profile.rows_read:  # a data set of the Hub has splits of its own
+        roles.split = split
         written = ", ".join(f"{ours} {value!r}" for ours, value in split[1].items())
         left = len({str(value) for value in profile.columns[split[0]]} - set(split[1].values()))
         more = f"; rows with {plural(left, 'other value')} are left out" if left else ""
