@@ -84,6 +84,7 @@ lines("booleans.jsonl", [{"text": TEXTS[i], "label": i % 2 == 0} for i in N])
 lines("null labels.jsonl", [{"text": TEXTS[i], "label": None if i % 9 == 0 else LABELS[i]} for i in N])
 BUILT["null labels dropped.jsonl"] = BUILT["null labels.jsonl"]
 lines("null scores.jsonl", [{"text": TEXTS[i], "score": None if i % 9 == 0 else i / 3} for i in N])
+table("a score is NA.csv", "text|score", [(TEXTS[i], "NA" if i == 3 else f"{i}.5") for i in N])
 table("one class.csv", "text|label", [(TEXTS[i], "pos") for i in N])
 table("a label each.csv", "text|label", [(TEXTS[i], f"c{i}") for i in N])
 table("names and numbers.csv", "text|label|label_text", [(TEXTS[i], i % 2, LABELS[i]) for i in N])

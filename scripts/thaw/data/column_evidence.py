@@ -29,9 +29,6 @@ WRITTEN_NUMBERS = {  # numbers that `float` does not read: what they look like, 
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
-# Values.
-
-
 def stated(values: list) -> list:
     """Return the values that are not empty."""
     return [value for value in values if value not in (None, "")]
@@ -47,14 +44,14 @@ def is_indicator(values: list) -> bool:
     return {str(value) for value in values} == {"0", "1"}
 
 
-def are_texts(values: list, name: Name, share: float = 1 / 4) -> bool:
+def are_texts(values: list, name: Name) -> bool:
     """Return whether values are texts: of several words, or of a script without blanks; most of them differ."""
     strings = all(value is None or isinstance(value, str) for value in values)
     if not strings or all(map(is_number, values)) or _are_written_lists(values):
         return False
     words = sum(len((value or "").split()) for value in values) / len(values)
     unspaced = sum(len(UNSPACED.findall(value or "")) >= 3 for value in values) > len(values) / 2
-    differ = len(set(values)) >= len(values) * share
+    differ = len(set(values)) >= len(values) / 4
     return (words >= 2 or unspaced) and differ or words > 1 and has_word(name, TEXTS)
 
 
@@ -136,9 +133,6 @@ def separator_of(values: list) -> str | None:
         if any(len(row) > 1 for row in rows) and min(labels.values()) > 1 and len(labels) < len(set(texts)):
             return separator
     return None
-
-
-# Names.
 
 
 def has_word(name: Name, words: set[str]) -> bool:
