@@ -8,8 +8,9 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 import forked
 from read_again import read_again
@@ -264,6 +265,50 @@ def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
     for row, places in enumerate(batch.first_pieces):
         assert torch.allclose(logits[row, places[places >= 0]], due[row, places >= 0], atol=1e-6)
     assert not torch.equal(due, head(load_model(source.encoder)(**inputs)[0], batch))  # it is the trained one
+
+
+CLAIMS = [  # family, kind of task, phase, head, form
+    ("bert", "spans", FULL, {}, "token_classification"),
+    ("roberta", "spans", FULL, {}, "token_classification"),
+    ("bert", "classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
+    ("bert", "pair_classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
+    ("distilbert", "classification", FROZEN, {"pooling": "mean"}, "encoder_and_head"),
+    ("modernbert", "regression", FULL, {}, "encoder_and_head"),
+]
+
+
+@pytest.mark.parametrize(("family", "kind", "phase", "head", "form"), CLAIMS)
+def test_a_card_claims_a_pipeline_only_where_it_predicts_as_the_loader(
+    houses, tmp_path, family, kind, phase, head, form
+):
+    run = houses(family, kind).run(f"claims_{form}", phase, head=head, keep="optimizer" not in phase)
+    source = open_run(run)
+    assert formats.write(source, tmp_path) == form
+    (tmp_path / "README.md").write_text(card(source, form))
+    data = ModelCard.load(tmp_path / "README.md").data
+    if form == "encoder_and_head":
+        assert (data.library_name, data.pipeline_tag) == ("thaw", None)
+        return
+    assert data.library_name == "transformers"
+    most = source.view.max_length
+    asked = [*examples(source, "test"), EXAMPLE[source.reads](most + 1)]
+    pipe, due = pipeline(data.pipeline_tag, str(tmp_path)), Model(tmp_path).predict_with_probabilities(asked)
+    for example, prediction in zip(asked, due, strict=True):
+        if source.reads == "words":
+            (pieces,) = pipe(example, is_split_into_words=True, ignore_labels=[])
+            starts = np.cumsum([0, *(len(word) + 1 for word in example)])  # in the text of words with blanks between
+            words = zip(example, starts, prediction["prediction"], prediction["probabilities"], strict=False)
+            seen = [  # a byte-level piece begins after its blank
+                (next(one for one in pieces if start <= one["start"] <= start + len(word)), tag, shares)
+                for word, start, tag, shares in words
+                if shares is not None
+            ]
+            assert len(seen) > 0 and [one["entity"] for one, _, _ in seen] == [tag for _, tag, _ in seen]
+            assert [one["score"] for one, _, _ in seen] == pytest.approx([max(s) for _, _, s in seen], abs=1e-5)
+            continue
+        given = {"text": example} if source.reads == "text" else dict(zip(("text", "text_pair"), example, strict=True))
+        found = {one["label"]: one["score"] for one in pipe(given, truncation=True, top_k=None)}
+        assert [found[label] for label in source.labels] == pytest.approx(prediction["probabilities"], abs=1e-5)
 
 
 def test_byte_level_tokenizers_part_given_words_as_the_run_did(tmp_path):

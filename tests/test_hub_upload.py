@@ -15,6 +15,7 @@ from thaw.exporting.export import push
 from thaw.exporting.model_card import Stated, metadata
 
 COMMIT = "0" * 40
+FORM = "sequence_classification"
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
@@ -72,7 +73,9 @@ def hub(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    (tmp_path / "README.md").write_text(metadata(run(), "org/encoder", Stated("mit", ("en",))) + "\n\n# A model\n")
+    (tmp_path / "README.md").write_text(
+        metadata(run(), FORM, "org/encoder", Stated("mit", ("en",))) + "\n\n# A model\n"
+    )
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     return tmp_path
 
@@ -119,5 +122,5 @@ def test_the_hub_reads_the_card(folder):
 
 
 def test_what_nobody_states_is_left_out():
-    text = metadata(run(kind="files"), None, Stated())
+    text = metadata(run(kind="files"), FORM, None, Stated())
     assert not any(word in text for word in ("license", "language:", "base_model", "datasets"))

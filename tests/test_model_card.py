@@ -56,6 +56,19 @@ def test_rows_that_a_subset_reserves_were_not_trained_on(houses, subset, due):
     assert rows(other)["training data"] == due
 
 
+def test_a_bag_of_words_stands_beside_the_model_where_it_read_the_same_data(houses):
+    house = houses("bert", "classification")
+    run = house.run("full", FULL, keep=True)
+    record, file = read_json(run / "metrics.json"), house.results / "baselines/t/all/bag_of_words/metrics.json"
+    scores = {split: dict.fromkeys(values, 0.25) for split, values in record["scores"].items()}
+    file.parent.mkdir(parents=True)
+    for data, shown in (("0000", False), (record["spec"]["data"], True)):
+        write_json(file, {"spec": {"data": data}, "scores": scores})
+        text = card(open_run(run), "encoder_and_head")
+        assert ("A bag of words, without an encoder, has accuracy 0.2500 on test." in text) == shown
+    assert rows(run)["licence"] == "not stated; it depends on the encoder and the data"
+
+
 def test_what_was_given_was_not_chosen(houses):
     house = houses("bert", "classification")
     fixed = house.run("full", FULL, keep=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import listing, plural, rate, written
@@ -26,6 +27,7 @@ from thaw.schema.strategy_parts import written_key
 from thaw.schema.student import RANDOM
 from thaw.words import answer_text
 
+HEAD_APART = "encoder_and_head"
 PIPELINES = {"tags": "token-classification"}  # of other kinds of targets text-classification, as the Hub has it
 HUB_METRICS = {  # metrics that the Hub has, by ours; others keep our names
     "f1_macro": "f1",
@@ -46,16 +48,20 @@ class Stated:
     languages: tuple[str, ...] = ()
 
 
-def metadata(source: FinishedRun, base_model: str | None, stated: Stated) -> str:
-    """Return the YAML block of a model card. Args: the run; the encoder's id on the Hub, if it has one; the user's."""
+def metadata(source: FinishedRun, form: str, base_model: str | None, stated: Stated) -> str:
+    """Return the YAML block of a model card.
+
+    Only a form of transformers' own classes names a pipeline: `pipeline()` would give another form a random head.
+    Args: the run; the form of its files; the encoder's id on the Hub, if it has one; what the user states.
+    """
     metrics = [HUB_METRICS.get(name, name) for name in source.task["metrics"] if not is_plugin(name)]
     of = source.corpus.card["source"]
     entries = {
-        "library_name": "transformers",
+        "library_name": "thaw" if form == HEAD_APART else "transformers",
         "license": stated.licence,
         "language": list(stated.languages),
         "base_model": base_model,
-        "pipeline_tag": PIPELINES.get(source.target, "text-classification"),
+        "pipeline_tag": None if form == HEAD_APART else PIPELINES.get(source.target, "text-classification"),
         "datasets": [of["id"]] if of["kind"] == "hub" else [],
         "metrics": list(dict.fromkeys(metrics)),
         "tags": ["thaw", *(["multi-label-classification"] if source.target == "label_set" else [])],
@@ -221,10 +227,14 @@ EXAMPLES = {
     "words": '[["a", "sentence", "in", "words"]]',
 }
 OWN_FORMS = {
-    "token_classification": "`AutoModelForTokenClassification` of transformers loads it too; "
-    "a word's tag is that of its first piece.",
-    "sequence_classification": "`AutoModelForSequenceClassification` of transformers loads it too.",
-    "encoder_and_head": "`AutoModel.from_pretrained({arguments})` of transformers loads the encoder{why}; "
+    "token_classification": "transformers loads it too; a word's tag is that of its first piece:\n\n"
+    '    pipe = pipeline("token-classification", folder)\n'
+    '    pipe(["a", "sentence", "in", "words"], is_split_into_words=True, ignore_labels=[])',
+    "sequence_classification": "transformers loads it too; `truncation=True` cuts long texts as `Model` does:\n\n"
+    '    pipe = pipeline("text-classification", folder, truncation=True)\n'
+    '    pipe({{"text": "a text"}})  # a pair has "text_pair" too',
+    HEAD_APART: "`pipeline()` cannot load it. "
+    "`AutoModel.from_pretrained({arguments})` of transformers loads the encoder{why}; "
     "`head.safetensors` is the head on top of it.",
 }
 POOLER = "add_pooling_layer"  # argument of architectures with a pooler, whose tensors no export has
@@ -232,13 +242,14 @@ POOLER = "add_pooling_layer"  # argument of architectures with a pooler, whose t
 
 def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
     """Return the README.md of an export. Args: the run; the form of its files; what the user states of it."""
-    encoder = read_json(source.encoder / "card.json")
-    rows = _about(source) | origin(source, encoder)
+    encoder, stated = read_json(source.encoder / "card.json"), stated or Stated()
+    licence = stated.licence or "not stated; it depends on the encoder and the data"
+    rows = _about(source) | origin(source, encoder) | {"licence": licence}
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
     call = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})"
     parts = [
-        metadata(source, hub, stated or Stated()),
+        metadata(source, form, hub, stated),
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
@@ -292,8 +303,24 @@ def _scores(source: FinishedRun) -> str:
     for split, scores in source.metrics["scores"].items():
         values = " | ".join("undefined" if scores[name] is None else f"{scores[name]:.4f}" for name in names)
         lines.append(f"| {split} | {source.metrics['rows'][split]} | {values} |")
+    lines += _bag_of_words(source)
     for split, count in source.metrics.get("unread_words", {}).items():
         lines += ["", f"Of {split} {plural(count, 'word')} had no token or was cut off; each counts as wrong."]
     if source.refit:
         lines += ["", f"They are those of the run, which trained on {source.refit.rows['train']} rows."]
     return "\n".join(lines) + "".join(f"\n\nWarning: {flag_label(flag)}." for flag in source.metrics["flags"])
+
+
+def _bag_of_words(source: FinishedRun) -> list[str]:
+    """Return what a bag of words scores on the same rows, where these results have it."""
+    names = layout.names_in_folder("train", source.run.relative_to(source.results))
+    cell = {"task": names["task"], "subset": names["subset"], "baseline": "bag_of_words"}
+    file = source.results / layout.file("baseline", cell)
+    if not file.is_file():
+        return []
+    record, metric = read_json(file), source.task["metrics"][0]
+    if record["spec"]["data"] != source.spec["data"]:  # of an earlier version of the data
+        return []
+    tests = {split: scores[metric] for split, scores in record["scores"].items() if split in source.task["test"]}
+    said = [f"{value:.4f} on {split}" for split, value in tests.items() if value is not None]
+    return ["", f"A bag of words, without an encoder, has {metric} {listing(said)}."] if said else []
