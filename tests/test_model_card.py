@@ -63,7 +63,7 @@ def test_a_bag_of_words_stands_beside_the_model_where_it_read_the_same_data(hous
     scores = {split: dict.fromkeys(values, 0.25) for split, values in record["scores"].items()}
     file.parent.mkdir(parents=True)
     for data, shown in (("0000", False), (record["spec"]["data"], True)):
-        write_json(file, {"spec": {"data": data}, "scores": scores})
+        write_json(file, {"spec": {"data": data, "subset": record["spec"]["subset"]}, "scores": scores})
         text = card(open_run(run), "encoder_and_head")
         assert ("A bag of words, without an encoder, has accuracy 0.2500 on test." in text) == shown
     assert rows(run)["licence"] == "not stated; it depends on the encoder and the data"

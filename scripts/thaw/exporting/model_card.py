@@ -312,15 +312,13 @@ def _scores(source: FinishedRun) -> str:
 
 
 def _bag_of_words(source: FinishedRun) -> list[str]:
-    """Return what a bag of words scores on the same rows, where these results have it."""
-    names = layout.names_in_folder("train", source.run.relative_to(source.results))
-    cell = {"task": names["task"], "subset": names["subset"], "baseline": "bag_of_words"}
-    file = source.results / layout.file("baseline", cell)
-    if not file.is_file():
+    """Return what a bag of words scores that read the same rows, where these results have it."""
+    metric, alike = source.task["metrics"][0], ("data", "subset")
+    pattern = layout.pattern("baseline", task=source.task["id"], baseline="bag_of_words")
+    records = [read_json(file) for file in sorted(source.results.glob(pattern))]
+    same = [one for one in records if all(one["spec"][key] == source.spec[key] for key in alike)]
+    if not same:
         return []
-    record, metric = read_json(file), source.task["metrics"][0]
-    if record["spec"]["data"] != source.spec["data"]:  # of an earlier version of the data
-        return []
-    tests = {split: scores[metric] for split, scores in record["scores"].items() if split in source.task["test"]}
+    tests = {split: scores.get(metric) for split, scores in same[0]["scores"].items() if split in source.task["test"]}
     said = [f"{value:.4f} on {split}" for split, value in tests.items() if value is not None]
     return ["", f"A bag of words, without an encoder, has {metric} {listing(said)}."] if said else []
