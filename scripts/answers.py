@@ -98,9 +98,8 @@ class Record:
         runs["arm"] = (runs["strategy"].map(today) + " " + points).str.strip()
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
-        draws = runs.groupby(["task", "arm"], sort=False)["subset"].nunique()
-        whole = draws[draws == len(self.draws)]  # with LoRA, of which some draws were run, no decision is replayed
-        self.arms = {task: list(mine.index.get_level_values("arm")) for task, mine in whole.groupby("task")}
+        priced = runs[runs["train"].notna()]  # without a price, as LoRA, no decision is replayed
+        self.arms = {task: list(mine["arm"].unique()) for task, mine in priced.groupby("task")}
         self.kinds = {one.task: (KIND.get(one.type), one.corpus) for one in runs.itertuples()}
         self.thawed = {(one.task, one.arm): one.thawed for one in runs.itertuples()}
         self.seconds = runs.groupby(["task", "arm"])[["train", "extraction"]].median()

@@ -37,7 +37,6 @@ PROBE, ALL, LORA, TOP = "linear_probe", "linear_probe_all_layers", "lora", "top_
 OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
 LABELS = {
     "bag_of_words": "*Bag of words*",
-    "lora": "LoRA, three draws",
     "majority": "*Majority class*",
     "budget_ulmfit": "Gradual unfreezing",
     "frozen_lowest_layer": "Linear probe, lowest sufficient layer",
@@ -234,25 +233,18 @@ def curve() -> list[list[str]]:
 
 
 def grid_differences(role: str) -> list[list[str]]:
-    """Return strategies less full fine-tuning with one 95 % interval, of draws and rows together; LoRA has its own."""
+    """Return strategies less full fine-tuning with one 95 % interval: draws and rows together."""
     record, points = answered(), [point for point in OF_GRID if point != FULL]
     of = columns(recorded("grid"), EIGHT, role)
-    drawn, families = {}, ([], [])  # LoRA is apart: the tails of few draws would widen all intervals
+    drawn = {}
     for task, split in of:
-        lines = {
-            point: [line for draw in record.draws if (line := record.lines.get((task, draw, point, split)))]
-            for point in OF_GRID
-        }
+        lines = {point: [record.lines[task, draw, point, split] for draw in record.draws] for point in OF_GRID}
         rows = PartDraws(lines[FULL][0].group)
         scores = {point: _drawn(rows, mine) for point, mine in lines.items()}
         for point in points:
-            draws = len(lines[point])  # of LoRA the first ones
-            families[point == LORA].append((task, split, point))
-            values, by_row = (scores[point][side] - scores[FULL][side][:draws] for side in (0, 1))
+            values, by_row = (scores[point][side] - scores[FULL][side] for side in (0, 1))
             drawn[task, split, point] = resampled(values, by_row, len(lines[FULL][0].group), paired=True)
-    tested = {}
-    for mine in families:
-        tested |= dict(zip(mine, jointly([drawn[one] for one in mine]), strict=True))
+    tested = dict(zip(drawn, jointly(list(drawn.values())), strict=True))
     cells = {
         key: f"**{printed(one)}**" if one.answer in ("higher", "lower") else printed(one) for key, one in tested.items()
     }
