@@ -84,6 +84,17 @@ def test_the_experiment_of_this_folder_comes_before_the_demo(home, tmp_path):
     assert forked.run([THAW, "plan"], tmp_path).stdout.startswith("experiment of_this_folder: ")
 
 
+def test_the_only_experiment_in_this_folder_is_taken_and_of_two_none(home, tmp_path):
+    text = (home / "config/config.yaml").read_text().replace("experiment: demo", "experiment: lonely")
+    (tmp_path / "lonely.yaml").write_text(text)
+    (tmp_path / "overlay.yaml").write_text("seeds: 1\n")
+    done = forked.run([THAW, "plan"], tmp_path)
+    assert done.stdout.startswith("experiment lonely: ")
+    assert done.stderr == "no experiment is named: lonely.yaml is the only one here and is taken\n"
+    (tmp_path / "other.yaml").write_text(text)
+    assert forked.run([THAW, "plan"], tmp_path).stdout.startswith("experiment demo: ")
+
+
 def test_files_come_first_and_the_rest_is_for_snakemake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["a.yaml", "b.yml", "--cores", "2", "results/x.html"]

@@ -34,7 +34,7 @@ CSV = "\n".join(["text;stars", *ROWS, ""])
 # what is changed in the experiment: the old and the new text
 IN_AN_EXPERIMENT = [
     ("seeds:", "seed:"),
-    ("seeds: [1]", "seeds: 3"),
+    ("seeds: [1]", "seeds: 100"),
     ("seeds: [1]", "seeds: [1, 1]"),
     ("seeds: [1]", "seeds: [one]"),
     ("title: mine\n", ""),
@@ -44,7 +44,7 @@ IN_AN_EXPERIMENT = [
     ("[reviews]", "[review]"),
     ("[reviews]", "[sst2]\nsources: [files]"),
     ("[my]", "[my, half]"),
-    ("[reviews]", "reviews"),
+    ("[reviews]", "3"),
     ("minilm", "minilmm"),
     ("minilm", "bert"),
     ("experiment: mine", "experiment: my exp/1"),
@@ -348,7 +348,7 @@ plan my
 plan reviews.csv
 plan mine.yaml --strategies linear_probe
 plan mine.yaml --config seeds
-plan mine.yaml --config seeds=1
+plan mine.yaml --config seeds=100
 plan mine.yaml --config seed=1
 plan mine.yaml --config seeds=[1
 plan mine.yaml --config store.max_gib=3

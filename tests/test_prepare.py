@@ -66,6 +66,12 @@ def test_the_card_comes_last_and_the_digest_is_that_of_the_spec(tmp_path):
     assert (tmp_path / "out/card.json").exists()
 
 
+def test_whole_numbers_are_sorted_as_numbers(tmp_path):
+    rows = [{"text": f"text {n}", "label": n} for n in (10, 2, -1, 0)]
+    corpus = prepared(tmp_path, {"texts": ["text"], "targets": {"label": "label"}}, train=rows)
+    assert corpus.labels("label") == ["-1", "0", "2", "10"]
+
+
 def test_labels_are_text_and_can_be_renamed(tmp_path):
     train = [pair("a", "b", 0), pair("c", "d", 1), pair("e", "f", True)]
     entry = {

@@ -3,8 +3,8 @@
 thaw advise my.yaml --config data_dir=path/to/data
 thaw advise my.yaml --time 10m     stops before a training that would not fit
 
-Without a file it advises on config/config.yaml of this folder, else on the demo. Further options are Snakemake's own,
-as --cores 4.
+Without a file it advises on the only experiment in this folder, else on its config/config.yaml, else on the demo.
+Further options are Snakemake's own, as --cores 4.
 
 First come the baselines and the strategies that fit a head on the frozen encoder. The others follow with one seed, the
 cheapest first. Last come further seeds. A run that may gain less than 0.1 points on average is not made, nor one that

@@ -1,6 +1,6 @@
 """Check whether this machine can run an experiment, and suggest what to change.
 
-thaw doctor                                               config/config.yaml of this folder, else the demo
+thaw doctor                                               the only experiment here, config/config.yaml, or the demo
 thaw doctor my.yaml --config data_dir=path/to/data
 
 Each line is marked ok, note (works, and could work better) or PROBLEM (the experiment will fail here);

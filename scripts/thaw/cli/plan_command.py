@@ -5,7 +5,7 @@ thaw plan config/experiments/first.yaml --config data_dir=path/to/data
 thaw plan my.yaml --runs                                  and every run with what it trains and reads
 thaw plan my.yaml --specs                                 no plan: step, key and digest of every job's spec
 
-Without a file it plans config/config.yaml of this folder, else the demo.
+Without a file it plans the only experiment in this folder, else its config/config.yaml, else the demo.
 """
 
 import argparse

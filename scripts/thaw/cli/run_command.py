@@ -5,8 +5,8 @@ thaw run my.yaml --config data_dir=path --cores 4  every option of Snakemake
 thaw run my.yaml --dry-run                         what would run
 thaw run my.yaml --workflow-profile slurm          on a cluster
 
-Without a file it runs config/config.yaml of this folder, else the demo. Results are written to ./results. The exit code
-is Snakemake's; `snakemake --help` describes its options.
+Without a file it runs the only experiment in this folder, else its config/config.yaml, else the demo. Results are
+written to ./results. The exit code is Snakemake's; `snakemake --help` describes its options.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from thaw.cli.selection import DEFAULT, configuration, leading_experiment
+from thaw.cli.selection import DEFAULT, configuration, default_file, leading_experiment
 from thaw.core import fork_server
 from thaw.core.fork_client import stop_with
 from thaw.core.home import HOME, PACKAGE
@@ -38,9 +38,8 @@ def main(words: list[str]) -> None:
         print(__doc__)
         return
     given, further = leading_experiment("run", words)
-    if not given.configfile and DEFAULT.is_file():
-        given.configfile = [str(DEFAULT)]
-    elif not given.configfile:
+    given.configfile = given.configfile or [default_file()]
+    if given.configfile == [str(HOME / DEFAULT)]:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
     run_snakemake(given, further)
 

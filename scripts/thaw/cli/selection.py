@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +45,7 @@ def parser_of(name: str, description: str) -> argparse.ArgumentParser:
 def selecting(name: str, description: str) -> argparse.ArgumentParser:
     """Return the command line of a sub-command that selects an experiment; the flags are Snakemake's."""
     parser = parser_of(name, description)
-    files = "the experiment, then overlays; default: config/config.yaml here, else the demo"
+    files = "the experiment, then overlays; default: the only one here, config/config.yaml, or the demo"
     parser.add_argument("files", nargs="*", metavar="FILE.yaml", help=files)
     return with_flags(parser)
 
@@ -66,6 +67,7 @@ def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namesp
     _refuse(parser.prog, given.files + given.configfile, [*others, *further], results=False)
     if further:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
+    given.files = given.files or ([] if given.configfile else [default_file()])
     return given
 
 
@@ -156,13 +158,23 @@ def leading_files(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def default_file() -> str:
-    """Return the experiment where none is named: that of this folder, or the demo."""
+    """Return the experiment where none is named: the only one here, else config/config.yaml, else the demo."""
+    files = [file for file in sorted(Path().glob("*.y*ml")) if file.suffix in SUFFIXES and _is_experiment(file)]
+    if len(files) == 1:
+        print(f"no experiment is named: {files[0]} is the only one here and is taken", file=sys.stderr)
+        return str(files[0])
     return str(DEFAULT if DEFAULT.is_file() else HOME / DEFAULT)
 
 
+def _is_experiment(file: Path) -> bool:
+    """Return whether a file has the keys of an experiment. Other programs' YAML may be none that Thaw can parse."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("experiment", "tasks"))
+
+
 def files_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the files of the experiment that a parsed command line of `selecting` names, or the default one."""
-    return [*arguments.files, *arguments.configfile] or [default_file()]
+    """Return the files of the experiment that a parsed command line of `selecting` names."""
+    return [*arguments.files, *arguments.configfile]
 
 
 def configuration(files: list[str], given: list[str]) -> dict:

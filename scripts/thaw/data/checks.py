@@ -1,6 +1,7 @@
 """From raw values to the canonical columns: one sentence with its location for whatever is wrong."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -251,6 +252,15 @@ def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[
     return tags
 
 
+def _in_order(labels: set[str]) -> list[str]:
+    """Return labels sorted as text; whole numbers that count from 0 or 1 as numbers.
+
+    Others stay in the order in which SentEval's depths (5 to 12) were prepared.
+    """
+    counted = labels & {"0", "1"} and all(re.fullmatch(r"-?[0-9]+", label) for label in labels)
+    return sorted(labels, key=lambda label: (int(label) if counted else 0, label))
+
+
 def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:
     """Return the label names of each target that has any, in order: those of the entry, else those of train, sorted.
 
@@ -265,7 +275,7 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus
             if label not in labels_of_train:
                 raise UserError(f"{tables['train'].name}: column '{column}': no row has '{label}', which `only` names")
         listed = corpus.labels.get(column)
-        names = listed or sorted(labels_of_train)
+        names = listed or _in_order(labels_of_train)
         for split, cleaned in splits.items():
             _check_known(cleaned, tables[split], column, names, listed is not None, kind)
         if len(names) < 2:

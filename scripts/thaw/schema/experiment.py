@@ -16,6 +16,7 @@ from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.trainer_keys import OF_AN_EXPERIMENT
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
+MOST_COUNTED = 20  # a larger number is a seed whose brackets are missing
 # runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
 RUN_BASELINES = {
     "cosine": ("cosine", "frozen_separate", ""),
@@ -119,7 +120,9 @@ class ExperimentConfig(ConfigModel):
     strategies: list[Id | dict[Id, list[int]]] = Field(
         min_length=1, description="strategies of config/strategies.yaml: an id, or {id: [points of its sweep]}"
     )
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="one run for each seed")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        min_length=1, description="one run for each seed; 3 means [1, 2, 3]"
+    )
     search_seeds: int | None = Field(None, ge=1, description="most seeds of a search that are used; default: all")
     outputs: list[Id] = Field(min_length=1, description="tables and figures of config/outputs.yaml")
     optional: list[Id] = Field([], description="encoders that are left out, with a note, if their files are missing")
@@ -165,6 +168,17 @@ class ExperimentConfig(ConfigModel):
                 f"{numbers[0]} is no id; n1000_d1 is a draw of 1,000 examples, `thaw list subsets` has those that exist"
             )
         return subsets
+
+    @field_validator("tasks", "encoders", "strategies", "outputs", "heads", "subsets", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, ids):
+        return [ids] if isinstance(ids, str) else ids
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count_is_a_list(cls, seeds):
+        count = type(seeds) is int and 1 <= seeds <= MOST_COUNTED
+        return list(range(1, seeds + 1)) if count else seeds
 
     @field_validator("seeds")
     @classmethod
