@@ -125,3 +125,38 @@ def test_what_has_no_time_left_is_said(place, done):
     answer, stop = advised(place, "late", "--time", "0s", seeds=[3])
     assert arms_of(answer) == ["linear_probe"]
     assert stop.startswith(f"{answer.title}: not run, since it does not end in time: Top (k = 1) (")
+
+
+def said(place: Workplace, *words: str) -> str:
+    """Return the error of a command that starts nothing."""
+    done = thaw(place, "advise", *words)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stdout + done.stderr
+    return done.stderr.removeprefix("error: ").strip()
+
+
+def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
+    own = place.folder / "own.csv"
+    rows = (place.folder / "data/train.csv").read_text()
+    own.write_text(rows)
+    assert said(place, "absent.csv") == "absent.csv: no such file"
+    assert "did you mean 'colour'?" in said(place, "own.csv", "--label", "colours")
+    before = (place.folder / "my/tasks.yaml").read_text()
+    assert said(place, "own.csv", "--label", "colour", "--time", "soon").startswith("soon: is no time")
+    assert (place.folder / "my/tasks.yaml").read_text() == before and not (place.folder / "own.yaml").exists()
+
+    small = ("--time", "0s", "--config", "encoders=[tiny]", "seeds=[1]", "baselines=[majority]")
+    first = thaw(place, "advise", "own.csv", "--label", "colour", *small)
+    assert first.returncode == 0, first.stdout[-3000:] + first.stderr[-3000:]
+    assert "wrote my/tasks.yaml, own.yaml" in first.stdout and "thaw plan" not in first.stdout
+    (answer,) = record.read(place.folder / "results/outputs/own")
+    assert arms_of(answer) == ["linear_probe", "linear_probe_all_layers"]
+    second = thaw(place, "advise", "own.csv", *small)
+    assert second.stdout.startswith("goes on from own.yaml\n") and answer_text.in_terminal(answer) in second.stdout
+
+    assert said(place, "own.csv", "--type", "classification") == (
+        "--type: own.yaml is on own.csv already; change that file, or write another one by --name NAME"
+    )
+    assert said(place, "own.yaml", "--label", "colour").startswith("--label: is for a file of labelled texts, which")
+    own.write_text(rows.replace("colour", "shade", 1))
+    changed = "; own.yaml was written for other content of own.csv: correct own in my, or write another entry by --name"
+    assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)

@@ -1,8 +1,11 @@
 """Find the strategy to take without training all: from cheap to dear, as long as more may gain something.
 
-thaw advise my.yaml --config data_dir=path/to/data
-thaw advise my.yaml --time 10m     stops before a training that would not fit
+thaw advise reviews.csv                                your labelled texts: writes reviews.yaml and goes on from it
+thaw advise reviews.csv --text body --label stars      where names and values leave several columns
+thaw advise reviews.csv --time 10m                     starts no training that would not fit
+thaw advise my.yaml --config data_dir=path/to/data     an experiment
 
+Any file will do that `thaw new task` takes. A second call on it goes on from the experiment that the first one wrote.
 Without a file it advises on the only experiment in this folder, else on its config/config.yaml, else on the demo.
 Further options are Snakemake's own, as --cores 4.
 
@@ -12,17 +15,21 @@ may gain less than `price_weight` asks for its seconds. The answer is that of th
 (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
+import argparse
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.cli.finished_runs import advice_spec, current_answers, gain_of
+from thaw.cli.new_command import draft_options, experiment_of, with_draft_options
 from thaw.cli.run_command import run_in_subprocess
 from thaw.cli.selection import given_plan, parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.home import HOME
+from thaw.data.file_profile import SUFFIXES
 from thaw.decision import record
 from thaw.decision.record import ADVISED, TaskAnswer
 from thaw.decision.stops import has_to_gain
@@ -38,6 +45,14 @@ def main(words: list[str]) -> None:
     """Train what may change the answer, print each score as it comes, and write the answers of all tasks."""
     parser = parser_of("advise", __doc__)
     parser.add_argument("--time", metavar="10m", help="train nothing that would not fit into this time")
+    with_draft_options(parser.add_argument_group("the first look at a file of labelled texts"))
+    own, _ = parser.parse_known_args(words)
+    limit = pending_runs.seconds_of(own.time) if own.time else None
+    if words and _is_data(words[0]):
+        kept = {"source": words[0], "config": None, "revision": None, "encoders": ["minilm"]}
+        words = [str(experiment_of(argparse.Namespace(**vars(own) | kept))), *words[1:]]
+    elif options := draft_options(own):
+        raise UserError(f"{options[0]}: is for a file of labelled texts, which comes first, as thaw advise reviews.csv")
     plan, given, further = given_plan("advise", parser, words)
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")
@@ -45,7 +60,6 @@ def main(words: list[str]) -> None:
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
-    limit = pending_runs.seconds_of(given.time) if given.time else None
     begin, pace = time.monotonic(), Pace(plan)
     tried: set = set()
     said: set[tuple] = set()
@@ -79,6 +93,19 @@ def main(words: list[str]) -> None:
     print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
+
+
+def _is_data(word: str) -> bool:
+    """Return whether the first word is a file of labelled texts, there or not; JSON is, if it is no experiment."""
+    path = Path(word)
+    if path.suffix == ".json" and path.is_file():
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError:
+            return True  # a record a line
+        return isinstance(content, list) or "data" in content  # as SQuAD's
+    of_data = Path(word.removesuffix(".gz")).suffix in {*SUFFIXES, ".txt"} and path.suffix != ".json"
+    return not word.startswith("-") and (of_data or path.is_file() and path.suffix not in (".yaml", ".yml"))
 
 
 def _replay() -> dict[str, float]:

@@ -20,10 +20,12 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
+from thaw.core.phrases import listing
 from thaw.declarations.task_types import EXTRACTION_TYPES, FILE_TYPES, PAIR_TYPES
 from thaw.declarations.value_types import ID
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import free_id
+from thaw.schema.yaml_files import read_yaml
 
 EXPERIMENT = """\
 # An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
@@ -138,11 +140,8 @@ SYNTHETIC = "sentiment"  # a task that needs no data, where none is named for an
 HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
 
 
-def arguments(words: list[str]) -> argparse.Namespace:
-    """Read the command line."""
-    parser = parser_of("new", __doc__)
-    parser.add_argument("what", choices=["task", "encoder", "experiment"], help="what to write")
-    parser.add_argument("source", help="your file, hub:owner/name, a folder; the name of an experiment")
+def with_draft_options(parser) -> None:
+    """Add what the user may decide of a draft. Args: a command line, or a group of options of one."""
     parser.add_argument("--name", help="the id of the entry and the experiment; default: after the file")
     parser.add_argument(
         "--text", nargs="+", action="extend", default=[], metavar="COLUMN", help="the text column, or the two of a pair"
@@ -151,6 +150,19 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--label", nargs="+", action="extend", default=[], metavar="COLUMN", help=label)
     parser.add_argument("--type", choices=FILE_TYPES, help="what is predicted, where the values leave several")
     parser.add_argument("--drop-empty", action="store_true", help="leave out rows without a label")
+
+
+def draft_options(given: argparse.Namespace) -> list[str]:
+    """Return the options of a draft that a command line has."""
+    return [f"--{key.replace('_', '-')}" for key in ("text", "label", "type", "drop_empty", "name") if vars(given)[key]]
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = parser_of("new", __doc__)
+    parser.add_argument("what", choices=["task", "encoder", "experiment"], help="what to write")
+    parser.add_argument("source", help="your file, hub:owner/name, a folder; the name of an experiment")
+    with_draft_options(parser)
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
     parser.add_argument("--tasks", nargs="+", action="extend", default=[], metavar="ID", help="tasks of the experiment")
@@ -164,10 +176,15 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
-    {"task": _task, "encoder": _encoder, "experiment": _experiment}[given.what](given)
+    written = {"task": _task, "encoder": _encoder, "experiment": _experiment}[given.what](given)
+    print(f"wrote {_listed(written)}; check what was guessed, then\n    thaw plan {written[-1]}")
 
 
-def _task(given: argparse.Namespace) -> None:
+def _listed(paths: list[Path]) -> str:
+    return ", ".join(map(relpath, paths))
+
+
+def _task(given: argparse.Namespace) -> list[Path]:
     from thaw.data.catalogue_stub import draft_of_file, draft_of_hub
     from thaw.data.column_roles import Wishes
 
@@ -185,7 +202,7 @@ def _task(given: argparse.Namespace) -> None:
         inside = path.resolve().is_relative_to(Path.cwd())
         path, data_dir = (Path(relpath(path)), Path()) if inside else (path.resolve(), path.resolve().parent)
         draft = draft_of_file(path, taken, wishes, data_dir)
-    experiment = Path(f"{draft.name}.yaml")
+    experiment = _experiment_file(draft.name)
     chosen = strategies({draft.kind})
     catalogue_file = OWN / "tasks.yaml"
     _write(catalogue_file, given.source, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
@@ -194,40 +211,88 @@ def _task(given: argparse.Namespace) -> None:
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
         print(f"  guessed {key}: {guess}")
-    _next(experiment, catalogue_file)
+    return [catalogue_file, experiment]
 
 
-def _encoder(given: argparse.Namespace) -> None:
+def experiment_of(given: argparse.Namespace) -> Path:
+    """Return the experiment on a file of the user's: that of an earlier call, or a draft that is written now.
+
+    Args: the file as `source`, and the options of a draft. Raises UserError where there are several experiments on the
+    file, where one is there and options are given, and where the file does not fit it any more.
+    """
+    catalogue, path = known(OWN), Path(given.source)
+    ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
+    found = [id for id in ids if path.resolve() in _files_of(catalogue, id)]
+    if not found:
+        written = _task(given)
+        print(f"wrote {_listed(written)}")
+        return written[-1]
+    experiment = _experiment_file(found[0])
+    if len(found) > 1:
+        there = listing([str(_experiment_file(id)) for id in found])
+        raise UserError(f"{path}: {there} are on this file; name one, as thaw advise {experiment}")
+    if options := [option for option in draft_options(given) if option != "--name"]:
+        raise UserError(
+            f"{options[0]}: {experiment} is on {path} already; change that file, or write another one by --name NAME"
+        )
+    from thaw.data.catalogue_stub import rows_of
+
+    try:
+        rows_of(found[0], catalogue.get("corpora", found[0], str(path)), _data_dir_of(experiment))
+    except UserError as error:
+        changed = f"correct {found[0]} in {OWN}, or write another entry by --name"
+        raise UserError(f"{error}; {experiment} was written for other content of {path}: {changed}") from error
+    print(f"goes on from {experiment}")
+    return experiment
+
+
+def _experiment_file(id: str) -> Path:
+    return Path(f"{id}.yaml")
+
+
+def _files_of(catalogue: Catalogue, id: str) -> set[Path]:
+    """Return the files of a corpus, as the experiment with the same id reads them; none without such an experiment."""
+    experiment, files = _experiment_file(id), catalogue.get("corpora", id, id).files
+    if not experiment.is_file() or files is None:
+        return set()
+    return {(_data_dir_of(experiment) / name).resolve() for name in files.splits.values()}
+
+
+def _data_dir_of(experiment: Path) -> Path:
+    return Path(read_yaml(str(experiment)).content.get("data_dir", ""))
+
+
+def _encoder(given: argparse.Namespace) -> list[Path]:
     from thaw.encoders.catalogue_draft import draft_of_encoder
 
     catalogue = known(OWN)
     taken = set(catalogue.ids("encoders"))
     _is_free(given.name, taken)
     draft = draft_of_encoder(given.source, given.revision, taken, given.name)
-    experiment, tasks = Path(f"{draft.name}.yaml"), given.tasks or [SYNTHETIC]
+    experiment, tasks = _experiment_file(draft.name), given.tasks or [SYNTHETIC]
     chosen = strategies({catalogue.get("tasks", task, "--tasks").type for task in tasks})
     catalogue_file, data_dir = OWN / "encoders.yaml", _data_dir(catalogue, tasks)
     _write(catalogue_file, given.source, draft.blocks, experiment, tasks, [draft.name], data_dir, chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
-    _next(experiment, catalogue_file)
+    return [catalogue_file, experiment]
 
 
-def _experiment(given: argparse.Namespace) -> None:
+def _experiment(given: argparse.Namespace) -> list[Path]:
     catalogue = known(OWN)
     for block, ids in (("tasks", given.tasks), ("encoders", given.encoders)):
         for id in ids:
             catalogue.get(block, id, f"--{block}")
     if not given.tasks:
         raise UserError("--tasks names the tasks of the experiment; thaw list tasks says which there are")
-    experiment = Path(f"{given.name or given.source}.yaml")
+    experiment = _experiment_file(given.name or given.source)
     own = OWN if OWN.is_dir() else None
     types = {catalogue.get("tasks", task, "--tasks").type for task in given.tasks}
     if types.intersection(EXTRACTION_TYPES) and types.difference(EXTRACTION_TYPES):
         raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
     write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), strategies(types))
-    _next(experiment)
+    return [experiment]
 
 
 def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
@@ -269,9 +334,3 @@ def _write(
     except UserError:
         experiment.unlink()
         raise
-
-
-def _next(experiment: Path, *further: Path) -> None:
-    """Print what was written and the next command."""
-    print(f"wrote {', '.join(map(relpath, [*further, experiment]))}; check what was guessed, then")
-    print(f"    thaw plan {experiment}")

@@ -118,7 +118,7 @@ def _refuse(command: str, files: list[str], further: list[str], results: bool) -
 
 def _no_experiment(command: str, word: str) -> str:
     if Path(word).is_file():
-        return f"is no experiment; thaw new task {word} writes one, if these are your data"
+        return f"is no experiment; thaw advise {word} takes it, if these are your data"
     if near := misspelt(Path(word)):
         return f"an experiment is named by its file, as {command} {near}"
     return f"there is no such experiment; name its file first, as {command} my.yaml"

@@ -74,16 +74,24 @@ def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, dat
     roles = find_roles(profile, str(path), wishes)
     profile.splits = dict.fromkeys(roles.split[1] if roles.split else ("train",), name)
     entry = _entry(profile, roles, "files")
-    corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will
-    tables, _ = load(name, corpus, "files", {name: file_sha256(path)}, data_dir)
-    assert corpus.files
-    cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
-    label_names(cleaned, tables, corpus)
-    rows = sum(len(part.rows) for part in cleaned.values())
+    rows = rows_of(name, CorpusConfig.model_validate(entry), data_dir)
     _refuse_few(path, rows)
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
     return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files", rows)
+
+
+def rows_of(name: str, corpus: CorpusConfig, data_dir: Path) -> int:
+    """Return how many rows the files of a corpus have, read as `prepare` reads them.
+
+    Args: the corpus in messages; its entry; the folder of its files. Raises UserError for whatever stops `prepare` too.
+    """
+    assert corpus.files
+    sums = {file: file_sha256(data_dir / file) for file in corpus.files.splits.values() if (data_dir / file).is_file()}
+    tables, _ = load(name, corpus, "files", sums, data_dir)
+    cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
+    label_names(cleaned, tables, corpus)
+    return sum(len(part.rows) for part in cleaned.values())
 
 
 def _refuse_few(path: Path, rows: int) -> None:
