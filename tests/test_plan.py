@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub import constants
 from snakemake.cli import parse_config
 
 import forked
@@ -348,3 +349,24 @@ def test_the_network_alone_is_asked_twice(home):
     remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
     assert set(planned(home).downloads) == set()
     assert set(planned(home, **remote).downloads) == {"fetch"}
+
+
+def test_a_plan_refuses_a_view_beyond_the_positions_and_what_cannot_be_downloaded(home, tmp_path, monkeypatch):
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    (tmp_path / "tasks.yaml").write_text(
+        "views: {far: {max_length: 600}}\ntasks: {far: {base: acceptability, view: far}}\n"
+    )
+    far = base | {"tasks": ["far"], "encoders": ["minilm"], "catalogues": [str(tmp_path)]}
+    said = r"tasks.yaml:1: views.far.max_length: 600 tokens, but minilm reads at most 512; write 512 or less$"
+    with pytest.raises(UserError, match=said):
+        refuse_shortfalls(load_plan(far, home, str(tmp_path)))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    plan = load_plan(base | {"tasks": ["acceptability"], "encoders": ["bert_base_uncased"]}, home, str(tmp_path))
+    assert shortfalls(plan) == []
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (lacks,) = shortfalls(plan)
+    assert lacks.startswith(
+        "HF_HUB_OFFLINE is set, and encoder google-bert/bert-base-uncased is not in the Hub's cache"
+    )
+    (tmp_path / "hub/models--google-bert--bert-base-uncased").mkdir(parents=True)
+    assert shortfalls(plan) == []
