@@ -35,7 +35,8 @@ KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "vari
 KEYS += ["value", "flags"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 ROLES = ("test", RESERVED)
-PROBES, TOP_2, FULL = ("linear_probe", "linear_probe_all_layers"), "top_k k02", "full"
+PROBES, LORA = ("linear_probe", "linear_probe_all_layers"), "lora"
+TOP_2, FULL = "top_k k02", "full"
 KIND = {"classification": "texts", "tagging": "words", "spans": "words"}  # of types of task that have a prior
 
 

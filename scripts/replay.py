@@ -23,7 +23,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from answers import FULL, PROBES, ROLES, TOP_2, Record, scorer_of
+from answers import FULL, LORA, PROBES, ROLES, TOP_2, Record, scorer_of
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
@@ -41,7 +41,7 @@ from thaw.words.numbers import number
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"
 ADVISE = "`thaw advise`"
-FOUR = (*PROBES, TOP_2, FULL)
+STANDARD = (*PROBES, LORA, TOP_2, FULL, "lora_separate", "top_k_separate k02", "full_separate")  # three of pairs
 RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
@@ -53,14 +53,14 @@ NAMED = {"test": "official test", RESERVED: "reserved rows"}
 
 @dataclass(frozen=True)
 class Rule:
-    """How a strategy is chosen: of `among`, None for all, by the decision with `within`, None for the highest.
+    """How a strategy is chosen: of those `among` that a task has, by the decision with `within`, None for the highest.
 
-    most: draws that may be used. weight: the points that a full fine-tuning has to gain, by which `thaw advise` stops;
-    None where all are tried.
+    among: None for all. most: draws that may be used. weight: the points that a full fine-tuning has to gain, by which
+    `thaw advise` stops; None where all are tried.
     """
 
     label: str
-    among: tuple[str, ...] | None = FOUR
+    among: tuple[str, ...] | None = STANDARD
     within: float | None = None
     prior: bool = True
     most: int = 1
@@ -75,7 +75,7 @@ class Rule:
         if self.weight is not None:
             taken, tried = advised(record, task, record.draws[draw], self.weight)
             return taken, [record.draws[draw]], tried
-        tried = self.among or tuple(record.arms[task])
+        tried = of_task(record, task, self.among)
         while True:
             used.append(record.draws[(draw + len(used)) % len(record.draws)])
             shown = [record.shown(task, one, 200) for one in used]
@@ -88,10 +88,16 @@ class Rule:
                 return decision.taken, used, tried
 
 
+def of_task(record: Record, task: str, among: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return those of some strategies that a task has, from cheap to dear; None stands for all."""
+    named = record.arms[task] if among is None else [name for name in among if name in record.arms[task]]
+    return tuple(sorted(named, key=lambda name: record.price(task, (name,))))
+
+
 def advised(record: Record, task: str, draw: str, weight: float) -> tuple[str, tuple[str, ...]]:
-    """Return what `thaw advise` takes and tries with one seed: both probes, then top 2 and full while they may gain."""
+    """Return what `thaw advise` takes and tries with one seed: both probes, then others while they may gain."""
     shown, spread, tried = record.shown(task, draw, 200), record.spread(task), PROBES
-    for name in (TOP_2, FULL):
+    for name in (name for name in of_task(record, task, STANDARD) if name not in PROBES):
         decision = decide([shown[one] for one in tried], price_weight=weight, spread=spread)
         price = record.price(task, (*tried, name)) - record.price(task, tried)
         known = record.kinds[task][0] is not None  # of pairs nothing is known beforehand
@@ -113,6 +119,7 @@ RULES = [
     Rule("Always the linear probe on all layers", PROBES[1:]),
     Rule("Both probes, the highest on validation", PROBES),
     Rule("Both probes and full, the highest on validation", (*PROBES, FULL)),
+    Rule("The standard set, the highest on validation"),
     Rule("All strategies, the highest on validation", None),
     Rule("Both probes and full, decision", (*PROBES, FULL), 0),
 ]
@@ -120,7 +127,7 @@ RULES += [
     Rule(ADVISE, weight=0.0),
     *(Rule(f"{ADVISE}, points that a full fine-tuning has to gain: {points}", weight=points) for points in (1, 3)),
 ]
-for LABEL, AMONG in (("Both probes, top 2 and full, decision", FOUR), ("All strategies, decision", None)):
+for LABEL, AMONG in (("The standard set, decision", STANDARD), ("All strategies, decision", None)):
     RULES += [Rule(LABEL, AMONG, 0), *(Rule(f"{LABEL} within {points}", AMONG, points) for points in (1, 2))]
     RULES += [
         Rule(f"{LABEL} without the prior", AMONG, 0, prior=False),
@@ -164,7 +171,7 @@ def cases(record: Record) -> pd.DataFrame:
     """
     made = []
     for rows, task in ((rows, task) for rows in ROWS for task in record.tasks):
-        for label, among in (("four", FOUR), ("all", tuple(record.arms[task]))):
+        for label, among in (("standard", of_task(record, task, STANDARD)), ("all", of_task(record, task, None))):
             for draw in record.draws:
                 decision = decide([record.shown(task, draw, rows)[name] for name in among], spread=record.spread(task))
                 came = {role: record.lost(task, role, (draw,), among) for role in ROLES}
@@ -255,21 +262,22 @@ def calibration_rows(made: pd.DataFrame) -> list[list[str]]:
 
 
 def answer(record: Record, task: str, draw: str) -> TaskAnswer:
-    """Return the answer on a task as `thaw advise` has it, by one draw, among the four strategies."""
+    """Return the answer on a task as `thaw advise` has it, by one draw, among the standard set."""
     catalogue = Catalogue(shipped(HOME))
     seconds = record.seconds.loc[task].sum(axis=1)
-    arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in FOUR]
+    names = of_task(record, task, STANDARD)
+    arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in names]
     decision, entry = decide(arms, spread=record.spread(task)), catalogue.get("tasks", task, "tasks")
-    points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in FOUR}
+    points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in names}
     labels = {"strategies": {id: catalogue.get("strategies", id, "strategies").label for id, _ in points.values()}}
-    names = {name: wording.strategy_name(labels, *point) for name, point in points.items()}
+    titles = {name: wording.strategy_name(labels, *point) for name, point in points.items()}
     line = record.lines[task, draw, decision.taken, "test"]
     rows = np.arange(len(line.group))
     drawn = 100 * PartDraws(line.group).scores([scorer_of(line, rows)])[0]
     ci = interval(100 * line.value, drawn)
     tested = {"test": Difference(ci.value, ci.low, ci.high)}
     metric = wording.metric_name(labels, entry.metrics[0])
-    return TaskAnswer(task, draw, "minilm", "linear_mean", entry.label, metric, decision, names, points, tested)
+    return TaskAnswer(task, draw, "minilm", "linear_mean", entry.label, metric, decision, titles, points, tested)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+import answers
 import record_tables
 import replay
 from thaw.cli.new_command import strategies
@@ -54,9 +55,11 @@ def test_the_readmes_rows_are_of_the_set():
 
 
 def test_the_advisor_was_measured_on_the_set():
-    """Its prior is from the grid's record, whose decisions are replayed without LoRA."""
-    assert {point.split()[0] for point in replay.FOUR} == TEXTS - {"lora"}
-    assert {replay.TOP_2, replay.FULL} <= set(replay.FOUR)
+    """Its prior is from the grid's record, by which its decisions are replayed."""
+    assert {point.split()[0] for point in replay.STANDARD} == TEXTS | PAIRS
+    record = answers.Record(replay.RECORD)
+    for task in record.tasks:
+        assert {point.split()[0] for point in replay.of_task(record, task, replay.STANDARD)} >= TEXTS
 
 
 def test_rates_and_updates_are_those_of_the_grid(catalogue):

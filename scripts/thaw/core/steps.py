@@ -45,9 +45,9 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(26, result="output"),
+    "table": Step(27, result="output"),
     "figure": Step(21, "plots", result="output"),
-    "report": Step(23, "plots", result="output"),
+    "report": Step(24, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
