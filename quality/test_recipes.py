@@ -55,14 +55,14 @@ def vector_norm(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
 ''',
     "scripts/thaw/declarations/probes.py": [
         (
-            '    "control": ProbeKind',
+            '    "mutual_information": ProbeKind',
             """    "vector_norm": ProbeKind(
         "thaw.probes.vector_norm:vector_norm", LinearOptions, VECTORS, CURVES, "length"
     ),
 """,
         ),
     ],
-    "config/probes.yaml": [("  control:\n", "  vector_norm:\n    label: Length\n    kind: vector_norm\n\n")],
+    "config/probes.yaml": [("  mutual_information:\n", "  vector_norm:\n    label: Length\n    kind: vector_norm\n\n")],
 }
 
 PLAN = """

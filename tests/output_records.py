@@ -152,7 +152,7 @@ def _entry(kind: str, draws: str | None) -> dict:
 
 def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     """Return an experiment that has what every kind needs."""
-    probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
+    probes = ["linear", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
     chosen |= {
         "strategies": [

@@ -24,15 +24,11 @@ SMALL = {"projection": 6, "hidden": 5, "epochs": 2, "rate": 1e-2}
 # Of each probe: on which benches it is tried, and its entry.
 TRIED = {
     "linear": (("classification", "regression", "spans"), FEW),
-    "surface": (("classification",), FEW),
-    "control": (("classification", "spans"), FEW),
-    "mdl": (("classification",), {"portions": [0.5]} | FEW),
     "mutual_information": (("classification",), {"rows": 20, "clusters": [2], "components": 2} | FEW),
     "logme": (("classification", "regression"), {"shuffles": 2}),
     "head_importance": (("classification", "spans", "regression"), {"examples": 4} | FEW),
     "domain_divergence": (("domains",), {"domain": "genre"} | FEW),
     "edge": (("arcs", "upos"), SMALL),
-    "structural": (("arcs",), {"epochs": 2, "rank": 4}),
 }
 
 

@@ -12,7 +12,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.registry import load_tokenizer
 from thaw.probes.edge import Prober, scores
 from thaw.probes.edge_reading import EdgeReading, Tokens
-from thaw.probes.layer_states import LayerStates, pieces, word_means
+from thaw.probes.layer_states import LayerStates, pieces
 from thaw.probes.side_by_side import Linear, train
 from thaw.schema.probe_entry import PROBE_CONFIGS
 from tiny_trees import TreeBench, tree_corpus
@@ -54,9 +54,6 @@ def test_a_word_is_all_its_tokens(bench):
     due = [[place for place, word in enumerate(ids) if word == number] for number in range(5)]
     assert [list(range(start, end)) for start, end in zip(starts, ends, strict=True)] == due
     assert len(due[1]) > 2 and len(due[3]) > 1
-    batch, states = LayerStates(bench.probe_spec("edge", "arcs"), bench.inputs())("test", np.array([0]))
-    means, seen = word_means(batch, states)
-    assert seen.all() and torch.allclose(means[2, 0, 1], states[2, 0, due[1]].mean(0), atol=1e-6)
 
 
 def test_a_layer_that_is_not_stored_is_computed_from_one_below(bench):

@@ -1,4 +1,4 @@
-"""Labelled spans and sentences labelled from their trees: read from CoNLL-U, jiant's JSON and SentEval's files."""
+"""Labelled spans, and files that hold several splits: read from CoNLL-U, jiant's JSON and SentEval's files."""
 
 import json
 
@@ -11,7 +11,7 @@ from thaw.data.preparation import prepare
 from thaw.data.readers import read
 from thaw.schema.corpora import FilesConfig
 
-# Two trees drawn by hand: (form, upos, features, head, relation).
+# A tree drawn by hand: (form, upos, features, head, relation).
 PAST = [
     ("The", "DET", "_", 2, "det"),
     ("dogs", "NOUN", "Number=Plur", 4, "nsubj"),
@@ -21,18 +21,6 @@ PAST = [
     ("cat", "NOUN", "Number=Sing", 4, "obj"),
     (".", "PUNCT", "_", 4, "punct"),
 ]
-PRESENT = [
-    ("It", "PRON", "Number=Sing", 4, "nsubj"),
-    ("is", "AUX", "Tense=Pres|VerbForm=Fin", 4, "cop"),
-    ("a", "DET", "_", 4, "det"),
-    ("house", "NOUN", "Number=Sing", 0, "root"),
-    ("that", "PRON", "_", 6, "nsubj"),
-    ("stands", "VERB", "Tense=Pres|VerbForm=Fin", 4, "acl:relcl"),
-    ("on", "ADP", "_", 8, "case"),
-    ("hills", "NOUN", "Number=Plur", 6, "obl"),
-    (".", "PUNCT", "_", 4, "punct"),
-]
-SHORT = [("Go", "VERB", "VerbForm=Fin", 0, "root"), ("!", "PUNCT", "_", 1, "punct")]
 
 
 def conllu(*sentences) -> str:
@@ -73,43 +61,6 @@ def test_heads_that_make_no_tree(tmp_path, heads, message):
     content = conllu([("a", "X", "_", head, "dep") for head in heads])
     with pytest.raises(UserError, match=message):
         table(tmp_path, content, ["words", "arcs"], format="conllu", columns={"words": "form"})
-
-
-SURFACE = {
-    "length": ("5-8", "9-12"),
-    "depth": ("2", "3"),
-    "tense": ("Past", "Pres"),
-    "subject_number": ("Plur", None),
-    "object_number": ("Sing", None),
-}
-
-
-@pytest.mark.parametrize("name", SURFACE)
-def test_labels_of_sentences(tmp_path, name):
-    content, columns = conllu(PAST, SHORT, PRESENT), {"sentence": "text", "label": name}
-    found = table(tmp_path, content, ["sentence", "label"], format="conllu_sentences", columns=columns)
-    due = [label for label in SURFACE[name] if label]
-    assert found.columns["label"] == due and found.lines == [1, 12][: len(due)]
-    assert found.columns["sentence"][0] == "The dogs had seen a cat ."
-
-
-def test_shifted_sentences_differ_in_two_neighbours(tmp_path):
-    sentences = [[(f"{w[0]}{number}", *w[1:]) for w in PAST] for number in range(60)]
-    columns = {"text": "text", "label": "bigram_shift"}
-    found = table(tmp_path, conllu(*sentences), ["text", "label"], format="conllu_sentences", columns=columns)
-    inverted, places = 0, set()
-    for number, (text, label) in enumerate(zip(*found.columns.values(), strict=True)):
-        before, after = [w[0] for w in sentences[number]], text.split()
-        other = [i for i, (one, two) in enumerate(zip(before, after, strict=True)) if one != two]
-        assert (label == "inverted") == bool(other)
-        if other:
-            first, second = other
-            assert 1 <= first < second == first + 1 < 6 and [after[second], after[first]] == [
-                before[first],
-                before[second],
-            ]
-            inverted, places = inverted + 1, places | {first}
-    assert 18 <= inverted <= 42 and len(places) > 2
 
 
 JIANT = [

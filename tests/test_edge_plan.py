@@ -1,4 +1,4 @@
-"""Edge, structural and surface probes in a plan: the tasks that each is for, and what is refused."""
+"""Edge probes in a plan: the tasks that each is for, and what is refused."""
 
 import shutil
 
@@ -22,14 +22,12 @@ def data(tmp_path_factory):
 
 
 def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
-    plan = planned(home, probe_tasks=TASKS, probes=["edge", "structural", "surface", "linear"], **data)
-    found = {probe: [] for probe in ("edge", "structural", "surface", "linear")}
+    plan = planned(home, probe_tasks=TASKS, probes=["edge", "linear"], **data)
+    found = {probe: [] for probe in ("edge", "linear")}
     for key in plan.jobs["probe"]:
         found[key.split("/")[3]].append(key.split("/")[0])
     assert found == {
         "edge": ["ud_ewt_upos", "ud_ewt_arcs", "entities"],
-        "structural": ["ud_ewt_arcs"],
-        "surface": ["acceptability"],
         "linear": ["acceptability", "ud_ewt_upos", "entities", "similarity"],
     }
     assert {key.partition("/")[0] for key in plan.jobs["baseline"]} == {"acceptability"}
@@ -38,9 +36,11 @@ def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
 
 def test_figures_take_the_probes_that_they_draw(home, data):
     outputs = ["layer_mixes", "probe_curves"]
-    plan = planned(home, probe_tasks=["entities"], probes=["edge", "control", "linear"], outputs=outputs, **data)
+    plan = planned(
+        home, probe_tasks=["entities"], probes=["edge", "mutual_information", "linear"], outputs=outputs, **data
+    )
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "figure", name)} for name in outputs}
-    assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "control", "linear"}}
+    assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "mutual_information", "linear"}}
 
 
 ARCS = "corpus: ud_english_ewt, target: arcs, type: edges, metrics: [edge_f1]"

@@ -135,7 +135,7 @@ def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
 
 
 def test_tables_take_the_probes_that_they_show(home):
-    probes = ["edge", "control", "linear", "mutual_information"]
+    probes = ["edge", "linear", "mutual_information"]
     outputs = ["scores_by_layer", "information_by_layer"]
     plan = planned(home, probe_tasks=["entities"], probes=probes, outputs=outputs)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "table", name)} for name in outputs}

@@ -268,16 +268,12 @@ OF_AN_EXPERIMENT = """
 {tasks: [acceptability], strategies: [linear_probe: [1]]}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, layers: [2, 9]}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, choice: 1.5}}}}
-{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, portions: [0.1]}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, l2: []}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, poling: first}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: lnear}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: domain_divergence}}}}
-{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: mdl, portions: [0.5, 0.1]}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, l2: [1.0]}}}}
-{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: structural, hidden: 3}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, dropout: 1.0}}}}
-{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: structural, layer_0: embeddings}}}}
 {file: merge, merges: {near: {strategies: [full]}}}
 {file: merge, merges: {near: {strategies: [top_q]}}}
 {file: merge, merges: {near: {strategies: [top_k], tasks: [mrpq]}}}
@@ -303,10 +299,8 @@ OF_AN_EXPERIMENT = """
 {strategies: [m], heads: [bilstm], strategies.yaml: {strategies: {m: {base: full, reads: {pooling: [mean, max]}}}}}
 {strategies: [mine], heads: [mlp], strategies.yaml: {strategies: {mine: {base: full, reads: {pooling: pooler}}}}}
 {outputs: [probe_curves]}
-{tasks: [similarity], probes: [control]}
-{tasks: [acceptability], probes: [structural]}
+{tasks: [similarity], probes: [mutual_information]}
 {tasks: [acceptability], probes: [edge]}
-{tasks: [similarity], probes: [surface]}
 {tasks: [acceptability], subsets: [n100_d1], strategies: [full, linear_probe], outputs: [main_table], probes: [cka]}
 {tasks: [acceptability], adapted: [full], probes: [linear]}
 {tasks: [paraphrase], strategies: [full_separate], adapted: [full_separate], probes: [linear]}

@@ -219,8 +219,8 @@ def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
     assert table.columns == {"text": ["One", "Two three", "four"], "label": [0, 1, 1]}
 
 
-# What the Hub's copies lack: the genre of a pair, the trees of a sentence, the files of jiant and SentEval.
-FILES_ALONE = ("stsb_", "edges_", "senteval_", "ewt_")
+# What the Hub's copies lack: the genre of a text or of a pair, and the files of jiant.
+FILES_ALONE = ("stsb_", "edges_", "ewt_")
 
 
 def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(home, catalogue):

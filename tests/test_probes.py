@@ -11,10 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from thaw.core import boundaries
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
-from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Scale
-from thaw.papers.online_coding import mdl
-from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.reading import Reading
 from thaw.training.head_candidates import best_strength
@@ -110,54 +107,6 @@ def test_the_strength_is_chosen_on_rows_that_are_neither_fitted_nor_scored(bench
         found = [row for row in table if row["layer"] == end["layer"]]
         assert end["l2"] == max(found, key=lambda row: (row["choice"], row["l2"]))["l2"]
     assert best_strength([0.5, None, 0.5], [1e-3, 1.0, 1e-2]) == 2
-
-
-def test_random_labels_of_words_hold_wherever_a_word_stands(benches):
-    reading = reading_of(benches["spans"], l2=[1e-5])
-    drawn = ControlLabels(reading, 1)
-    words = {}
-    for name, split in reading.splits.items():
-        frame = reading.corpus.frame(name)
-        for sentence, labels in zip(frame[reading.corpus.words], drawn.gold(split, name), strict=True):
-            for word, label in zip(sentence, labels, strict=True):
-                assert words.setdefault(word, label) == label
-    _, ends = control(reading, 1)
-    last = ends[0]["scores"]["test"]
-    assert last["selectivity"] == pytest.approx(last["accuracy"] - last["control"])
-    assert last["control"] > 0.9, "embeddings of two dozen words tell any labels of them"
-
-
-def test_memory_of_random_labels_of_texts_leaves_nothing_to_select(benches):
-    """With more dimensions than texts a plane remembers any labels: selectivity is near 0."""
-    _, ends = control(reading_of(benches["pair_classification"], l2=[1e-5]), 1)
-    assert all(set(end["scores"]) == {"train"} for end in ends)
-    assert ends[-1]["scores"]["train"]["control"] > 0.9 and abs(ends[-1]["scores"]["train"]["selectivity"]) < 0.1
-
-
-def test_a_code_is_short_where_labels_are_told_and_long_where_they_are_random(benches):
-    reading = reading_of(
-        benches["pair_classification"], kind="mdl", l2=[1e-2, 1e-1, 1.0], read=[0], portions=[0.25, 0.5]
-    )
-    table, ends = mdl(reading, 1)
-    found = ends[0]["scores"]["train"]
-    assert [(row["told"], row["following"]) for row in table] == [(6, 6), (12, 12)]
-    assert found["bits"] == pytest.approx(6 + sum(row["bits"] for row in table))
-    assert found["compression"] == pytest.approx(24 / found["bits"]) and found["compression"] > 1.2
-    labels = sum(_bits_of_labels(reading, row) for row in table)
-    assert sum(row["bits"] for row in table) == pytest.approx(labels + 2 * np.log2(3)), "the strength is sent too"
-    reading.splits["train"].gold = np.random.default_rng(1).integers(0, 2, 24)
-    assert mdl(reading, 1)[1][0]["scores"]["train"]["compression"] < 1.2
-
-
-def _bits_of_labels(reading: Reading, row: dict) -> float:
-    """Return the bits of the labels of a portion, without those that name the strength."""
-    train = reading.splits["train"]
-    order = np.random.default_rng(derive_seed(1, "mdl")).permutation(24)
-    sent, following = train.part(order[: row["told"]]), train.part(order[row["told"] :][: row["following"]])
-    solution = next(one for one in reading.fit(sent)[0] if one.l2 == row["l2"])
-    shares = solution.logits(following.layers[0].values).double().softmax(1).numpy()
-    mixed = (row["told"] * shares + 1 / 2) / (row["told"] + 1)
-    return -np.log2(mixed[np.arange(len(shares)), following.targets()]).sum()
 
 
 def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_path):

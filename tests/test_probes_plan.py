@@ -25,15 +25,15 @@ def planned(home, **changes):
 
 
 def test_one_job_reads_all_layers_for_all_seeds(home):
-    plan = planned(home, probes=["linear", "mdl"])
-    assert list(plan.jobs["probe"]) == [f"acceptability/all/minilm/{p}/pretrained" for p in ("linear", "mdl")]
+    plan = planned(home, probes=["linear", "linear_first"])
+    assert list(plan.jobs["probe"]) == [f"acceptability/all/minilm/{p}/pretrained" for p in ("linear", "linear_first")]
     job = plan.job("probe", "acceptability/all/minilm/linear/pretrained")
     assert job.spec["read"] == list(range(7)) and job.spec["seeds"] == [1, 2]
     assert job.spec["phases"] == [{"boundary": n} for n in range(7)]
     assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
     assert len(job.inputs["boundaries"]) == 7
     assert plan.status.probed("demo", "figure", "probe_curves") == [
-        f"results/probes/acceptability/all/minilm/{p}/pretrained/metrics.json" for p in ("linear", "mdl")
+        f"results/probes/acceptability/all/minilm/{p}/pretrained/metrics.json" for p in ("linear", "linear_first")
     ]
 
 
@@ -53,7 +53,7 @@ def test_over_budget_a_layer_is_computed_from_a_stored_one(home):
 
 
 def test_a_probe_of_labels_is_left_out_on_scores(home):
-    plan = planned(home, tasks=["acceptability", "similarity"], probes=["linear", "control"])
+    plan = planned(home, tasks=["acceptability", "similarity"], probes=["linear", "mutual_information"])
     assert [key.split("/")[0] for key in plan.jobs["probe"]] == ["acceptability", "similarity", "acceptability"]
 
 
@@ -82,7 +82,7 @@ def test_curves_show_means_and_the_spread_over_seeds(tmp_path):
     records = [
         record("one", "a", "linear", "accuracy", [[0.6, 0.7, 0.8], [0.9, 0.9, 0.9]]),
         record("one", "b", "linear", "accuracy", [[0.5, 0.7], [0.8, None]]),
-        record("one", "a", "mdl", "compression", [[2.0], [3.0]]),
+        record("one", "a", "mutual_information", "bound", [[2.0], [3.0]]),
     ]
     paths = [tmp_path / f"{number}.json" for number in range(3)]
     for path, content in zip(paths, records, strict=True):
@@ -93,19 +93,23 @@ def test_curves_show_means_and_the_spread_over_seeds(tmp_path):
     assert tuple(lines.loc[("a", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((70, 60, 80, 3))
     assert tuple(lines.loc[("b", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((60, 50, 70, 2))
     assert tuple(lines.loc[("b", "linear", 1), ["mean", "seeds"]]) == pytest.approx((80, 1))
-    assert lines.loc[("a", "mdl", 1), "mean"] == 3.0
+    assert lines.loc[("a", "mutual_information", 1), "mean"] == 3.0
     assert points(OutputData("", probes=paths).probes, "validation")[0]["mean"].tolist()[:2] == [10.0, 10.0]
 
 
 def test_unlike_measures_share_no_axis(tmp_path):
-    paths = [tmp_path / "linear.json", tmp_path / "mdl.json"]
+    paths = [tmp_path / "linear.json", tmp_path / "bits.json"]
     write_json(paths[0], record("one", "a", "linear", "accuracy", [[0.6], [0.9], [0.7]]))
-    write_json(paths[1], record("one", "a", "mdl", "compression", [[2.0], [3.0], [2.5]]))
-    spec = {"split": "test", "labels": {"tasks": {"one": "First"}}, "probes": {"linear": "Linear", "mdl": "Code"}}
+    write_json(paths[1], record("one", "a", "mutual_information", "bound", [[2.0], [3.0], [2.5]]))
+    spec = {
+        "split": "test",
+        "labels": {"tasks": {"one": "First"}},
+        "probes": {"linear": "Linear", "mutual_information": "Code"},
+    }
     figure = build(OutputData("", probes=paths), spec)
     figure.write(tmp_path / "figure")
     axes = figure.drawn.get_axes()
-    assert [axis.get_ylabel() for axis in axes] == ["accuracy × 100", "Compression, times"]
+    assert [axis.get_ylabel() for axis in axes] == ["accuracy × 100", "Bits shared with the labels, at least"]
     assert [axis.get_title("left") for axis in axes] == ["First", "First"]
     assert list(axes[0].get_lines()[0].get_ydata()) == pytest.approx([60, 90, 70])
     assert axes[0].get_lines()[1].get_ydata()[0] == 50 and len(axes[1].get_lines()) == 1

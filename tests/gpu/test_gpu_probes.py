@@ -31,9 +31,6 @@ def test_9_every_probe_is_near_the_cpus(kind, bench, device):
         assert len(one[0]) == len(other[0])
         if kind in (
             "linear",
-            "surface",
-            "control",
-            "mdl",
             "logme",
             "domain_divergence",
         ):  # nothing is drawn on a device

@@ -16,7 +16,6 @@ from pathlib import Path
 from thaw.core.errors import UserError, suggestion
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, open_bytes, parts, read_lines
 from thaw.data.squad import read_squad
-from thaw.data.surface_tasks import read_surface
 from thaw.schema.corpora import FilesConfig
 
 Columns = dict[str, str | int]
@@ -52,7 +51,6 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
         "jsonl": read_jsonl,
         "parquet": read_parquet,
         "label_text": read_label_text,
-        "conllu_sentences": read_surface,
         "squad": read_squad,
     }
     unit = {"parquet": "row", "json": "row", "squad": "place"}.get(source.format, "line")

@@ -39,12 +39,12 @@ class ProbeKind(LazyImport):
     """A kind of probe.
 
     Attributes: source, its function, from what it reads (and but for comparisons a seed) to rows of layers.csv and the
-    scores of each layer; the model of its options; what it reads; the types of task that it is for; keeps, columns
-    that the corpus must keep; targets, options that each name a target of the corpus of kind label; serves, all this
-    in words, with {options}; measure, the score that represents a layer, the task's first metric where it is None;
-    shown_in, the kinds of figures and tables that show it; of_runs, whether it reads finished runs with their heads and
-    never the pretrained encoder; insert, the kind of insert that such runs must have; version, raised where the results
-    of this kind alone change (core/steps.py has that of the step).
+    scores of each layer; the model of its options; what it reads; the types of task that it is for; targets, options
+    that each name a target of the corpus of kind label; serves, all this in words, with {options}; measure, the score
+    that represents a layer, the task's first metric where it is None; shown_in, the kinds of figures and tables that
+    show it; of_runs, whether it reads finished runs with their heads and never the pretrained encoder; insert, the kind
+    of insert that such runs must have; version, raised where the results of this kind alone change (core/steps.py has
+    that of the step).
     """
 
     options: type[ProbeOptions]
@@ -53,7 +53,6 @@ class ProbeKind(LazyImport):
     measure: str | None = None
     types: tuple[str, ...] = PREDICTED_TYPES
     serves: str = "texts and words"
-    keeps: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     of_runs: bool = False
     insert: str | None = None
@@ -62,7 +61,7 @@ class ProbeKind(LazyImport):
     def is_for(self, entry, task, corpus) -> bool:
         """Return whether it has a meaning for a task. Args: the entries of the probe, the task and its corpus."""
         named = [corpus.targets.get(getattr(entry, option)) for option in self.targets]
-        return task.type in self.types and set(self.keeps) <= set(corpus.keep) and set(named) <= {"label"}
+        return task.type in self.types and set(named) <= {"label"}
 
 
 class PluginKind(ProbeKind):
@@ -84,7 +83,6 @@ LABELLED: Any = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
     "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, LAYERS),
-    "control": ProbeKind("thaw.probes.control:control", LinearOptions, VECTORS, CURVES, "selectivity", **LABELLED),
     "mutual_information": ProbeKind(
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,
@@ -111,14 +109,6 @@ PROBES = {
         "next_sentence_loss",
         types=PAIR_TYPES,
         serves="pairs of texts",
-    ),
-    "surface": ProbeKind(
-        "thaw.probes.linear_probe:linear",
-        LinearOptions,
-        VECTORS,
-        LAYERS,
-        types=("classification",),
-        serves="labels of single texts",
     ),
     "edge": ProbeKind(
         "thaw.probes.edge:edge",

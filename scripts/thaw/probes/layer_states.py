@@ -66,12 +66,3 @@ def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     following = torch.cat([starts.where(starts >= 0, end)[:, 1:], end], 1)
     ends = following.flip(1).cummin(1).values.flip(1)
     return starts, ends.where(starts >= 0, -1)
-
-
-def word_means(batch: Batch, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return each word's mean over its tokens [K, B, W, d], 0 without one, and which words have one [B, W]."""
-    starts, ends = pieces(batch)
-    positions = torch.arange(states.shape[2], device=states.device)
-    inside = (positions >= starts.unsqueeze(-1)) & (positions < ends.unsqueeze(-1))
-    weights = inside.to(states.dtype) / inside.sum(-1, keepdim=True).clamp(min=1)
-    return torch.einsum("bwt,kbtd->kbwd", weights, states), starts >= 0

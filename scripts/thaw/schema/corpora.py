@@ -9,7 +9,7 @@ from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE,
 from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
-FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "conll", "conllu", "conllu_sentences", "label_text", "squad")
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "conll", "conllu", "label_text", "squad")
 GROUPINGS = ("sentence", "phrase", "row")
 GRAMMARS = ("acceptability", "sentiment", "entities", "paraphrase", "similarity")
 

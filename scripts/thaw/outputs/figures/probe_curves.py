@@ -11,10 +11,7 @@ from thaw.words import wording
 
 LINE = ["encoder", "probe", "run"]
 PANEL = ["task", "subset", "measure"]
-CHANCE = {"uuas": "Chain of words"}  # what the broken line is, where it is no majority
-MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
-OF_TEXTS = "Accuracy less that on random labels, train × 100"  # of texts, which are scored where they were fitted
-MEASURES |= {"logme": ("LogME, nats a vector", 1), "bound": ("Bits shared with the labels, at least", 1)}
+MEASURES = {"logme": ("LogME, nats a vector", 1), "bound": ("Bits shared with the labels, at least", 1)}
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -32,14 +29,12 @@ def build(data, spec: dict) -> panels.Figure:
             panels.curve(axis, part["layer"], part, marks[line])
         if majority.get(key) is not None:
             axis.axhline(majority[key], **panels.REFERENCE)
-        trained = key[2] == "selectivity" and (rows["split"] == "train").all()
-        axis.set_ylabel(OF_TEXTS if trained else axis_name(key[2], spec["labels"])[0])
+        axis.set_ylabel(axis_name(key[2], spec["labels"])[0])
         panels.layer_axis(axis, int(rows["layer"].max()))
 
     drawn = panels.grouped(frame, PANEL, lambda cell: "\n".join(names.title_words(cell, "subset")), draw)
     legend = [panels.entry(_line_name(dict(zip(LINE, line, strict=True)), names), mark) for line, mark in marks.items()]
-    chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)
-    legend += [panels.entry("; ".join(chance), **panels.REFERENCE)] if majority else []
+    legend += [panels.entry(wording.BASELINE_LABELS["majority"], **panels.REFERENCE)] if majority else []
     return panels.compose(drawn, frame, legend + panels.band_entry(frame, deviation=True))
 
 

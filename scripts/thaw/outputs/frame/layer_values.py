@@ -15,7 +15,7 @@ MORE = {"uuas": ["dspr", "nspr", "root"]}
 def scores(records: list[ProbeRecord], split: str):
     """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `baseline`.
 
-    The baseline is that of the record: the most frequent label, of structural probes a chain of words; NaN where there
+    The baseline is that of the record: the most frequent label; NaN where there
     is none. split: "test" (the first of a task) or "validation".
     """
     import pandas
