@@ -69,6 +69,7 @@ def states(model: nn.Module, inputs: dict, read: list[int], kept: int, last: str
 
 
 LOADER = Path(__file__).with_name("standalone_model.py")
+HEAD_APART = "encoder_and_head"  # the form that no class of transformers loads whole
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
 
 
@@ -84,7 +85,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     if source.read == [encoder.config.num_hidden_layers] and last is None:
         whole = own_model(encoder, head, source.head, source.reads, source.labels, source.target)
     if whole is None:
-        form = "encoder_and_head"
+        form = HEAD_APART
         encoder.save_pretrained(folder)
         shutil.copyfile(source.made / "head.safetensors", folder / "head.safetensors")
     else:

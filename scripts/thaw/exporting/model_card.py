@@ -19,6 +19,7 @@ from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun, refit_text, result_with
+from thaw.exporting.formats import HEAD_APART
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.keys import stated
 from thaw.schema.layers import LAST_LAYER
@@ -27,7 +28,6 @@ from thaw.schema.strategy_parts import written_key
 from thaw.schema.student import RANDOM
 from thaw.words import answer_text
 
-HEAD_APART = "encoder_and_head"
 PIPELINES = {"tags": "token-classification"}  # of other kinds of targets text-classification, as the Hub has it
 HUB_METRICS = {  # metrics that the Hub has, by ours; others keep our names
     "f1_macro": "f1",
@@ -181,7 +181,7 @@ def _searched(source: FinishedRun) -> dict:
 
 def _phase(phase: PhaseConfig, entry: dict, chosen: dict) -> str:
     trained = ", ".join(entry["components"])
-    if phase.optimizer == "lbfgs":
+    if phase.fits_to_convergence:
         return f"trained {trained} to convergence (lbfgs, L2 penalty {rate(chosen['l2'])})"
     rates = f"rate {phase.rate:g}" + (f", head {phase.head_rate:g}" if phase.head_rate else "")
     length = plural(phase.epochs, "epoch") if phase.updates is None else plural(phase.updates, "update")
@@ -200,7 +200,7 @@ def _chosen(source: FinishedRun, phases: list[PhaseConfig], searched: dict) -> s
     said = [f"{written_key(key)} {_value(value)}" for key, value in searched.items()]
     first = phases[0]
     offered = {
-        "l2": ("L2 penalty", first.optimizer == "lbfgs" and len(first.l2) > 1),
+        "l2": ("L2 penalty", first.fits_to_convergence and len(first.l2) > 1),
         "layer": ("layer", HeadConfig.model_validate(spec["head"]).layers.searched),
         "features": ("number of features", bool(first.select and len(first.select.fractions) > 1)),
         "pairs": ("pairs read", isinstance(spec["features"], list)),

@@ -214,7 +214,7 @@ def check_start(
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
     if not start.task and earlier.reads != strategy.reads:
         raise UserError(f"{place}: after: {start.strategy} has a head that reads otherwise; give both the same reads:")
-    if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
+    if not earlier.phases[-1].fits_to_convergence and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
         raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")
     corpora = [catalogue.get("tasks", one.task, place).corpus for one in (cell, run)]

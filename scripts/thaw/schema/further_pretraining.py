@@ -68,6 +68,6 @@ class FurtherPretrainingConfig(CatalogueEntry):
             raise ValueError("learning_rate by width is for strategies; write the rate of this encoder")
         if phase.schedule == "plateau":
             raise ValueError("schedule plateau follows validation scores, and there are none here; take linear")
-        if phase.optimizer == "lbfgs":
+        if phase.fits_to_convergence:
             raise ValueError("optimizer lbfgs fits a head alone; take adamw")
         return phase

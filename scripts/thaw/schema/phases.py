@@ -186,9 +186,14 @@ class PhaseConfig(ObjectiveKeys):
         None, description="lbfgs: the features that the head is fitted on; null: all of them"
     )
 
+    @property
+    def fits_to_convergence(self) -> bool:
+        """Whether a linear head is fitted to convergence."""
+        return self.optimizer == "lbfgs"
+
     def meaningful(self) -> set[str]:
         """Return the keys that the optimizer and the schedule read."""
-        if self.optimizer == "lbfgs":
+        if self.fits_to_convergence:
             return {"train", "optimizer", *FITTED}
         slanted = self.schedule == "slanted_triangular"
         absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
@@ -197,7 +202,7 @@ class PhaseConfig(ObjectiveKeys):
 
     def refused_with(self, name: str) -> str:
         """Return the setting under which a key has no meaning."""
-        if self.optimizer == "lbfgs" or name in FITTED:
+        if self.fits_to_convergence or name in FITTED:
             return f"with optimizer {self.optimizer}"
         if name == "judge":
             return "without updates, since epochs end with an evaluation"

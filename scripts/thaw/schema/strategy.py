@@ -75,7 +75,7 @@ class StrategyConfig(CatalogueEntry):
     @property
     def fits_to_convergence(self) -> bool:
         """Whether a linear head is fitted to convergence."""
-        return self.phases[0].optimizer == "lbfgs"
+        return self.phases[0].fits_to_convergence
 
     def at_width(self, width: int) -> "StrategyConfig":
         """Return the strategy with the learning rates that its phases have for an encoder of this width."""
@@ -117,7 +117,7 @@ class StrategyConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _lbfgs_fits_a_head_alone(self):
-        fitted = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
+        fitted = [phase for phase in self.phases if phase.fits_to_convergence]
         if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
         if fitted and (self.student or self.teacher):

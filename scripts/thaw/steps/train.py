@@ -73,7 +73,7 @@ def start(spec: dict, needs: dict[str, Path]):
         return None
     folder, metrics = needs["start"].parent, read_json(needs["start"])
     phase = PhaseConfig.of_spec(metrics["spec"]["phases"][-1])
-    if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
+    if not phase.fits_to_convergence and phase.pick != spec["after"]["epoch"]:
         raise UserError(
             f"after: checkpoint: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
             f"{phase.pick} epoch; change after: checkpoint: or that strategy's checkpoint:"

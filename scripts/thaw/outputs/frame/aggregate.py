@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from thaw.core.errors import UserError
-from thaw.outputs.frame.price import price
+from thaw.outputs.frame.price import FITTED, price
 from thaw.words import wording
 
 GROUP = ["subset", "encoder", "head"]
@@ -83,7 +83,7 @@ def summarise(runs, shown: str, order: dict):
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"
     summary["baseline"] = summary["kind"] == "baseline"
-    summary["shared"] = (summary["optimizer"] == "lbfgs") & (summary["distinct"] <= 1)  # draws are fits of their own
+    summary["shared"] = (summary["optimizer"] == FITTED) & (summary["distinct"] <= 1)  # draws are fits of their own
     summary["swept"] = summary["variant"] != "base"
     return _ordered(summary, order)
 

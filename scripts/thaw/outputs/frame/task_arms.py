@@ -21,6 +21,7 @@ from thaw.decision.record import (
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.price import FITTED
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.words import wording
 
@@ -99,7 +100,7 @@ class TaskArms:
         for name in [] if self.single_class else undefined:
             self._leave_out(name, UNDEFINED)
             scored.pop(name)
-        trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != "lbfgs"]
+        trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != FITTED]
         self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
         self._curves: list[CurvePoints] = []
         self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
@@ -170,7 +171,7 @@ class TaskArms:
         flags = usual_flags(validated["flags"])
         folds = self._folds(name, validated) if shared else None
         gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
-        converged = row.optimizer == "lbfgs"
+        converged = row.optimizer == FITTED
         return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, seeds, folds)]
 
     def _folds(self, name: str, validated) -> FoldScores | None:
@@ -226,4 +227,4 @@ def _most(seeds: list[set]) -> set:
 
 def _is_shared(validated, row) -> bool:
     """Tell whether all seeds of a strategy share one fit; draws of the training rows have fits of their own."""
-    return row.optimizer == "lbfgs" and np.ptp(validated["value"].to_numpy(float)) == 0
+    return row.optimizer == FITTED and np.ptp(validated["value"].to_numpy(float)) == 0

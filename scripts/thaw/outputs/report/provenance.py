@@ -7,6 +7,7 @@ from pathlib import Path
 from thaw.core.files import read_json
 from thaw.declarations.flags import flag_label
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.price import FITTED
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.words import wording
 
@@ -125,7 +126,7 @@ def listing(present, linked) -> list[dict]:
 
 def _fit(row) -> tuple:
     """Return what was fitted at once: a run, or the one convex fit of all seeds of a cell, with the same seconds."""
-    shared = row.optimizer == "lbfgs"
+    shared = row.optimizer == FITTED
     return (str(Path(row.folder).parent), row.train_seconds, row.total_seconds) if shared else (row.folder,)
 
 
