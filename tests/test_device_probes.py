@@ -25,7 +25,7 @@ SMALL = {"projection": 6, "hidden": 5, "epochs": 2, "rate": 1e-2}
 TRIED = {
     "linear": (("classification", "regression", "spans"), FEW),
     "mutual_information": (("classification",), {"rows": 20, "clusters": [2], "components": 2} | FEW),
-    "logme": (("classification", "regression"), {"shuffles": 2}),
+    "logme": (("classification", "regression"), {}),
     "head_importance": (("classification", "spans", "regression"), {"examples": 4} | FEW),
     "domain_divergence": (("domains",), {"domain": "genre"} | FEW),
     "edge": (("arcs", "upos"), SMALL),

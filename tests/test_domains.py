@@ -117,19 +117,14 @@ def test_a_small_domain_is_refused(bench, tmp_path):
         bench.step("probe", spec, tmp_path / "out")
 
 
-def test_mistakes_in_an_entry(home, tmp_path):
-    def planned(entry):
-        (tmp_path / "probes.yaml").write_text(f"probes:\n  mine:\n    kind: domain_divergence\n{entry}")
-        chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
-        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
-
-    with pytest.raises(UserError, match="probes.mine: the key 'domain' is missing: the target of the corpus"):
-        planned("")
+def test_a_domain_is_a_target_of_kind_label(home, tmp_path):
+    (tmp_path / "probes.yaml").write_text("probes: {mine: {kind: domain_divergence, domain: genre}}\n")
+    chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
     with pytest.raises(
         UserError,
         match="mine.kind: domain_divergence is for corpora with a target genre of kind label, and no task",
     ):
-        planned("    domain: genre\n")
+        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
 
 
 def test_the_figure_has_a_point_for_each_pair(bench, tmp_path):

@@ -198,8 +198,6 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
     assert "columns: {text: title, label: stars}" in named.corpus and named.name == "mine"
     pair = draft_of_file(path, set(), Wishes(texts=("body", "title"), targets=("mood",)))
     assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and pair.kind == "pair_classification"
-    with pytest.raises(UserError, match="has no column 'star'; did you mean 'stars'?"):
-        draft_of_file(path, set(), Wishes(targets=("star",)))
     with pytest.raises(UserError, match="column 'title' has another value in each row"):
         draft_of_file(path, set(), Wishes(targets=("title",)))
     path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")
@@ -348,8 +346,6 @@ def test_an_experiment_selects_what_there_is(place, home):
     assert plan_of("mine.yaml", home).experiments[0].catalogues == []
     with pytest.raises(UserError, match="--tasks: no 'sentimet' in tasks; did you mean 'sentiment'?"):
         new_command.main(["experiment", "other", "--tasks", "sentimet"])
-    with pytest.raises(UserError, match="--tasks names the tasks of the experiment"):
-        new_command.main(["experiment", "other"])
 
 
 @pytest.mark.parametrize(("tasks", "lines"), [("sentiment", 5), ("sentiment paraphrase", 8)])

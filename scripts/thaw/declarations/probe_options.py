@@ -49,12 +49,6 @@ class StrengthOptions(ProbeOptions):
 class LogMeOptions(PoolingOptions, ChoiceOptions):
     """Vectors, without the rows on which other probes choose."""
 
-    shuffles: int = Field(
-        0,
-        ge=0,
-        description="logme: how often it is measured on shuffled targets too; less their mean, tasks can be compared",
-    )
-
 
 class LinearOptions(PoolingOptions, StrengthOptions, ChoiceOptions):
     """A linear probe whose strength is chosen."""

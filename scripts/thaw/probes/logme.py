@@ -14,7 +14,6 @@ from thaw.probes.reading import Reading
 def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer, and for each layer its evidence on train, in nats a vector.
 
-    With `shuffles` also `logme_shuffled`, the mean over so many random orders of the targets, the same in all layers.
     Raises UserError for fewer than two vectors.
     """
     fitted, _ = reading.divided(seed)
@@ -22,14 +21,10 @@ def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     if len(targets) < 2:
         raise UserError(f"task {reading.task['id']}: LogME needs two vectors to fit: take a larger subset")
     targets = targets.astype(np.int64) if reading.labels and targets.ndim == 1 else targets.astype(np.float64)
-    rng = np.random.default_rng(seed)
-    orders = [rng.permutation(len(targets)) for _ in range(reading.entry.shuffles)]
     rows, layer_scores = [], []
     for number, vectors in zip(reading.numbers, fitted.layers, strict=True):
         states = standardised(vectors.values.cpu().numpy())
         values = {"logme": evidence(states, targets)}
-        if orders:
-            values["logme_shuffled"] = float(np.mean([evidence(states, targets[order]) for order in orders]))
         rows.append({"layer": number, "seed": seed, "vectors": len(targets)} | values)
         layer_scores.append({"layer": number, "seed": seed, "scores": {"train": values}})
     return rows, layer_scores
