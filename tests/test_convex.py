@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional
 
 from thaw.features.batch import Batch
 from thaw.heads import convex, descent, principal
+from thaw.heads.base import balanced_weights
 from thaw.heads.convex import Scale
 from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
@@ -44,25 +46,34 @@ def standardised(solution, vectors):
     return weight, bias, (vectors.double() - scale.mean) / scale.deviation
 
 
-def objective(weight, bias, scaled, targets, l2):
-    return functional.cross_entropy(scaled @ weight.T + bias, targets) + l2 / 2 * weight.square().sum()
+def objective(weight, bias, scaled, targets, l2, of_classes=None):
+    return functional.cross_entropy(scaled @ weight.T + bias, targets, of_classes) + l2 / 2 * weight.square().sum()
 
 
+@pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_classes_agree_with_scikit_learn(classes):
+def test_classes_agree_with_scikit_learn(classes, balanced):
     vectors, targets = problem(classes)
     new, _ = problem(classes, rows=3000)
-    for solution in fit_classes(vectors, targets, classes, STRENGTHS):
+    named, of_classes = None, None
+    if balanced:  # of the first class one row in ten is left
+        kept = (targets > 0) | (torch.arange(len(targets)) % 10 == 0)
+        vectors, targets, named = vectors[kept], targets[kept], "balanced"
+        of_classes = torch.tensor(compute_class_weight(named, classes=np.arange(classes), y=targets.numpy()))
+        assert balanced_weights(targets, classes).tolist() == pytest.approx(of_classes.tolist())
+    for solution in fit_classes(vectors, targets, classes, STRENGTHS, balanced=balanced):
         weight, bias, scaled = standardised(solution, vectors)
         halved = 2 if classes == 2 else 1  # scikit-learn has a single row for two classes
-        reference = LogisticRegression(C=halved / (len(vectors) * solution.l2), tol=1e-8, max_iter=5000)
+        strength = halved / (len(vectors) * solution.l2)
+        reference = LogisticRegression(C=strength, tol=1e-8, max_iter=5000, class_weight=named)
         reference.fit(scaled.numpy(), targets.numpy())
         rows, offsets = torch.tensor(reference.coef_), torch.tensor(reference.intercept_)
         if classes == 2:
             rows, offsets = torch.cat([-rows, rows]) / 2, torch.cat([-offsets, offsets]) / 2
-        ours = objective(weight, bias, scaled, targets, solution.l2)
+        ours = objective(weight, bias, scaled, targets, solution.l2, of_classes)
         assert solution.converged
-        assert ours == pytest.approx(objective(rows, offsets, scaled, targets, solution.l2).item(), rel=1e-4)
+        theirs = objective(rows, offsets, scaled, targets, solution.l2, of_classes)
+        assert ours == pytest.approx(theirs.item(), rel=1e-4)
         assert solution.objective == pytest.approx(ours.item(), rel=1e-4)
         theirs = (new.double() - Scale.of(vectors).mean) / Scale.of(vectors).deviation @ rows.T + offsets
         agreement = (theirs.argmax(1) == solution.logits(new).argmax(1)).double().mean()

@@ -145,6 +145,17 @@ def test_predictions_and_losses_by_hand():
     assert scores.loss(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0])).item() == 2.5
 
 
+def test_a_balanced_loss_weighs_each_text_by_how_rare_its_class_is():
+    """By hand: of 4 texts 3 are of class 0 and 1 of class 2, so that weights are 4 / (2 * 3) and 4 / (2 * 1)."""
+    logits, targets = torch.tensor([[[1.0, 0.0, 2.0], [0.5, 1.0, 0.0]]]), torch.tensor([[2, 0]])
+    balanced = head("mean")
+    each = functional.cross_entropy(logits[0], targets[0], reduction="none")
+    assert balanced.loss(logits, targets).tolist() == [each.mean().item()]
+    balanced.balance(torch.tensor([0, 0, 2, 0]))
+    torch.testing.assert_close(balanced.loss(logits, targets), ((each * torch.tensor([2, 4 / 6])).sum() / 2).view(1))
+    assert "class_weight" not in balanced.state_dict()
+
+
 def test_scores_begin_at_the_mean_of_train():
     scorer = build(HeadConfig(kind="linear"), WIDTH, 1, "regression")
     scorer.init_from_targets(np.array([1.0, 2.0, 6.0]))

@@ -211,6 +211,7 @@ tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, tagret: label, type: classific
 tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, type: classification, metrics: [accuracy]}}
 tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: clasification, metrics: [accuracy]}}
 tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: classification, metrics: [pearson]}}
+tasks.yaml <- {CORPUS}, tasks: {t: {corpus: c, target: t, type: tagging, metrics: [accuracy], class_weight: balanced}}
 tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, synthetic: sentiment, texts: [b]}}
 tasks.yaml <- corpora: {c: {texts: [no], targets: {label: label}, synthetic: sentiment}}
 tasks.yaml <- corpora: {on: {texts: [text], targets: {label: label}, synthetic: sentiment}}

@@ -12,6 +12,7 @@ from thaw.core.home import HOME
 from thaw.core.phrases import plural
 from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
+from thaw.data.column_evidence import stated
 from thaw.data.column_roles import Roles, Wishes, find_roles
 from thaw.data.file_profile import FileProfile, profile_file, profile_hub, without_labels
 from thaw.data.sources import load
@@ -31,6 +32,7 @@ CARVED = {
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
 TYPES |= {"answers": "span_extraction"}
+RARE = 0.02  # share of the rows below which a label is named as rare
 UNEVEN = 0.7  # share of one label from which on accuracy says little
 MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
@@ -148,6 +150,9 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
         guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
     if task["metrics"][0] == "f1_macro":
         guesses["metrics"] = "macro F1 first, since most rows have one label"
+    single = roles.kind == "label" and len(roles.targets) == 1
+    if single and (rare := _rare_label(profile.columns[roles.targets[0]])):
+        guesses["class_weight"] = f"none, though {rare}; balanced weighs rare labels more"
     return guesses
 
 
@@ -249,6 +254,17 @@ def _mean_words(profile: FileProfile, roles: Roles) -> float:
 
 def _majority_share(values: list) -> float:
     return Counter(map(str, values)).most_common(1)[0][1] / len(values)
+
+
+def _rare_label(values: list) -> str:
+    """Return the rarest label and its share where that is below RARE, and far below an equal one; else nothing.
+
+    A label of one row is more likely a slip (`label_slips`).
+    """
+    counts = Counter(map(str, stated(values)))
+    label, count = min(counts.items(), key=lambda one: one[1], default=("", 0))
+    share = count / max(1, counts.total())
+    return f"{label!r} has {share:.1%} of the rows" if count > 1 and share < min(RARE, 0.25 / len(counts)) else ""
 
 
 def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:

@@ -136,7 +136,7 @@ def _linear_model(task: dict, strength: float):
         return OneForEachLabel(strength)
     if task["type"] in SCORE_TYPES:
         return Ridge(alpha=1 / strength)
-    return LogisticRegression(C=strength, max_iter=1000)
+    return LogisticRegression(C=strength, max_iter=1000, class_weight=task.get("class_weight"))
 
 
 def _nearby_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:

@@ -23,6 +23,12 @@ FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 
 
+def balanced_weights(targets: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return n / (k n_c) for each class [C], float32: n targets [N] of k classes, n_c of them of the class."""
+    counts = torch.bincount(targets, minlength=classes)
+    return (len(targets) / ((counts > 0).sum() * counts.clamp(min=1))).float()
+
+
 class Head(nn.Module):
     """The task-specific module on top of the encoder.
 
@@ -58,6 +64,7 @@ class Head(nn.Module):
         self.words, self.scores = self.target == "tags", self.target == "score"
         self.label_sets = self.target == "label_set"
         self.extracts = self.target == "answers"
+        self.register_buffer("class_weight", None, persistent=False)  # [C], of training alone
         self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -71,6 +78,10 @@ class Head(nn.Module):
         """Look at all training targets (encoded) before the first update; by default do nothing."""
 
     name_outputs, start = set_labels, init_from_targets  # for super().start(...) in a plug-in
+
+    def balance(self, targets: torch.Tensor) -> None:
+        """Let the loss weigh classes by how rare they are among all training targets [N]."""
+        self.class_weight = balanced_weights(targets, self.outputs)
 
     def flops(self, batch: Batch) -> float:
         """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default a linear head's."""
@@ -88,7 +99,7 @@ class Head(nn.Module):
         if self.label_sets:
             each = functional.binary_cross_entropy_with_logits(logits, targets.float(), reduction="none")
             return each.mean((-2, -1))
-        each = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
+        each = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), self.class_weight, reduction="none")
         if not self.words:
             return each.view(targets.shape).mean(-1)
         return each.sum() / (targets != IGNORED).sum().clamp(min=1)

@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn import functional
 
-from thaw.heads.descent import MeanCrossEntropy, SumBinaryCrossEntropy, minimise
+from thaw.heads.base import balanced_weights
+from thaw.heads.descent import MeanCrossEntropy, Objective, SumBinaryCrossEntropy, minimise
 from thaw.heads.principal import BLOCK, WIDE, Covariance, Gram, is_wide
 
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
@@ -89,7 +90,12 @@ class Scale:
 
 
 def fit_classes(
-    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float | None = None
+    vectors: torch.Tensor,
+    targets: torch.Tensor,
+    classes: int,
+    strengths: Sequence[float],
+    gap: float | None = None,
+    balanced: bool = False,
 ) -> list[list[Solution]]:
     """Return logistic regression for each layer and strength, both in the order given.
 
@@ -98,23 +104,27 @@ def fit_classes(
 
     Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of 0 and 1; number of classes C, some of which may
     have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (default:
-    GAP or WIDE_GAP).
+    GAP or WIDE_GAP); balanced, whether class indices are weighted by how rare they are (`balanced_weights`).
     """
     if gap is None:
         gap = WIDE_GAP if vectors.shape[-1] > WIDE and not is_wide(vectors) else GAP
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)
-    parts = [_classes(layers, targets, classes, strengths, gap) for layers in vectors.split(at_once)]
+    parts = [_classes(layers, targets, classes, strengths, gap, balanced) for layers in vectors.split(at_once)]
     return [solutions for part in parts for solutions in part]
 
 
-def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list[Solution]]:
+def _classes(vectors, targets, classes: int, strengths, gap: float, balanced: bool) -> list[list[Solution]]:
     layers, count, width = vectors.shape
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors)
     principal = (Gram if is_wide(vectors) else Covariance).of(scaled)
-    loss, outcomes = (MeanCrossEntropy, classes) if targets.ndim == 1 else (SumBinaryCrossEntropy, 2)
-    objective = loss(principal.read, targets, classes, principal.directions)
+    arguments, outcomes = (principal.read, targets, classes, principal.directions), classes
+    if targets.ndim == 1:
+        weights = balanced_weights(targets, classes)[targets] if balanced else None
+        objective: Objective = MeanCrossEntropy(*arguments, weights)
+    else:
+        objective, outcomes = SumBinaryCrossEntropy(*arguments), 2
     spread = 1 / outcomes - 1 / outcomes**2  # p (1 - p) where every outcome is as likely
     ordered = sorted(set(strengths), reverse=True)
     by_penalty = {}

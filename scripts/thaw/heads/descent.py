@@ -50,10 +50,16 @@ class MeanCrossEntropy(LinearLoss):
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
     def __init__(
-        self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor | None = None
+        self,
+        scaled: torch.Tensor,
+        targets: torch.Tensor,
+        classes: int,
+        directions: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
     ):
-        """Keep targets [N], class indices, and what `LinearLoss` keeps."""
+        """Keep targets [N], class indices, weights [N] of the vectors, None for 1, and what `LinearLoss` keeps."""
         super().__init__(scaled, classes, directions)
+        self.weights = weights
         self.targets = targets.expand(len(scaled), 1, -1)
 
     def __call__(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,8 +73,11 @@ class MeanCrossEntropy(LinearLoss):
         right = target_logits.exp()
         residuals = logits.exp_().scatter_(1, self.targets, 0.0)
         wrong = residuals.sum(1, keepdim=True)
-        loss = ((wrong + (right - 1)).log1p() - target_logits).mean((1, 2), dtype=torch.float64)
-        return loss, self.gradient(residuals.scatter_(1, self.targets, -wrong).div_(wrong + right))
+        losses = (wrong + (right - 1)).log1p() - target_logits
+        residuals = residuals.scatter_(1, self.targets, -wrong).div_(wrong + right)
+        if self.weights is not None:
+            losses, residuals = losses * self.weights, residuals * self.weights
+        return losses.mean((1, 2), dtype=torch.float64), self.gradient(residuals)
 
 
 class SumBinaryCrossEntropy(LinearLoss):

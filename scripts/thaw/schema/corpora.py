@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.declarations.splits import PARTS_OF_TRAIN, splits_of
-from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBE_ONLY_TYPES, TASK_TYPES
+from thaw.declarations.task_types import (
+    EDGE_METRICS,
+    METRICS,
+    METRICS_OF_TYPE,
+    PROBE_ONLY_TYPES,
+    TARGET_OF_TYPE,
+    TASK_TYPES,
+)
 from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
@@ -254,6 +261,11 @@ class TaskConfig(CatalogueEntry):
         description="edges: labels that are trained and that the score leaves out, in predictions and truths, as "
         "`[R-*, C-*]`; `*` at the end is for all labels that begin so",
     )
+    class_weight: Literal["balanced"] | None = Field(
+        None,
+        description="classes: balanced weights each training example's loss by n / (k n_c), as scikit-learn does: "
+        "k classes, n examples, n_c of the same class; null: all weigh the same",
+    )
     view: Id = Field("joint", description="how texts become sequences: the view that strategies read it in")
     separate: Id = Field("separate", description="the view of bi-encoder strategies")
     also: Annotated[list[TransferSetConfig], Key(aliases=("transfer_sets",))] = Field(
@@ -272,6 +284,8 @@ class TaskConfig(CatalogueEntry):
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
         if self.unscored_labels and self.type not in PROBE_ONLY_TYPES:
             raise ValueError(f"unscored_labels is for type edges and has no meaning with {self.type}; leave it out")
+        if self.class_weight and TARGET_OF_TYPE.get(self.type) != "label":
+            raise ValueError(f"class_weight is for one label a text and has no meaning with {self.type}; leave it out")
         if taken := {self.validation, *self.test} & set(PARTS_OF_TRAIN):
             raise ValueError(f"{min(taken)} is the name of rows that a subset takes from train; rename the split")
         if self.protocol == "clean" and self.validation in self.test:

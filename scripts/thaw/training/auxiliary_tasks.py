@@ -41,6 +41,8 @@ class AuxiliaryTask:
         gold, rows = context.corpus.targets(context.task, "train"), auxiliary_rows(run.spec, entry, context.corpus)
         head.set_labels(context.labels)
         head.init_from_targets(select_rows(gold, rows))
+        if context.balanced:
+            head.balance(torch.as_tensor(select_rows(gold, rows)))
         start_head(head, context.encoder_folder, run.trained, run.inserts is not None)
         return cls(context, rows, head.to(run.device), Supervised(gold))
 

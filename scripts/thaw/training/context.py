@@ -56,6 +56,11 @@ class TaskContext:
         self.shape = Shape.of(read_json(self.encoder_folder / "config.json"))
 
     @property
+    def balanced(self) -> bool:
+        """Whether the loss weighs classes by how rare they are."""
+        return self.task.get("class_weight") == "balanced"
+
+    @property
     def device(self) -> torch.device:
         """The device that computes."""
         return self.inputs.device

@@ -39,21 +39,26 @@ class HeadCandidate:
 
 
 def candidates(
-    layers: list[torch.Tensor], targets: torch.Tensor, classes: int, phase: PhaseConfig, score: Callable
+    layers: list[torch.Tensor],
+    targets: torch.Tensor,
+    classes: int,
+    phase: PhaseConfig,
+    score: Callable,
+    balanced: bool = False,
 ) -> list[HeadCandidate]:
     """Return the heads of each layer, of each fraction of its features, and for each strength.
 
     Args: training vectors of each layer, K x [N, d]; targets [N]; C; the phase; score(position, solution), the main
-    metric on validation, None where it is not defined.
+    metric on validation, None where it is not defined; whether rare classes weigh more.
     """
     if phase.select is None:
-        solutions = _fit(torch.stack(layers), targets, classes, phase.l2)
+        solutions = _fit(torch.stack(layers), targets, classes, phase.l2, balanced)
         return [HeadCandidate(one, position) for position, ones in enumerate(solutions) for one in ones]
     found, select = [], phase.select
     for position, vectors in enumerate(layers):
 
         def fit(features: torch.Tensor, vectors=vectors) -> list[Solution]:
-            (solutions,) = _fit(vectors[:, features].unsqueeze(0), targets, classes, phase.l2)
+            (solutions,) = _fit(vectors[:, features].unsqueeze(0), targets, classes, phase.l2, balanced)
             return [solution.among(features, vectors.shape[1]) for solution in solutions]
 
         def best(features: torch.Tensor, position=position, fit=fit) -> Solution:
@@ -67,10 +72,12 @@ def candidates(
     return found
 
 
-def _fit(vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float]) -> list[list[Solution]]:
+def _fit(
+    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float], balanced: bool
+) -> list[list[Solution]]:
     """Return the solutions of vectors [K, N, d] by layer and strength."""
     if classes:
-        return fit_classes(vectors, targets, classes, strengths)
+        return fit_classes(vectors, targets, classes, strengths, balanced=balanced)
     return fit_scores(vectors, targets, strengths)
 
 
@@ -170,7 +177,8 @@ class Folds:
         for fold in range(self.number):
             seen, left_out = map(layers[0].positions, (self.fitted(fold, half), np.flatnonzero(self.fold == fold)))
             # no candidate is judged within a fold
-            tried = candidates([one.values[seen] for one in layers], targets[seen], classes, phase, lambda *_: None)
+            values, balanced = [one.values[seen] for one in layers], self.context.balanced
+            tried = candidates(values, targets[seen], classes, phase, lambda *_: None, balanced)
             outputs = outputs or [torch.empty(len(targets), len(one.solution.bias), device=device) for one in tried]
             for of_all, one in zip(outputs, tried, strict=True):
                 of_all[left_out] = one.solution.logits(layers[one.position].values[left_out])

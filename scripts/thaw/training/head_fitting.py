@@ -101,6 +101,7 @@ class HeadFit:
                 self.classes,
                 self.phase,
                 lambda position, solution: self._score(solution, layers[position][validation]),
+                context.balanced,
             )
             if folds := self.folds:
                 joint = [vectors["train"].followed_by(vectors[validation]) for vectors in layers]
@@ -139,7 +140,8 @@ class HeadFit:
         vectors = self._vectors(self.reader(head))
         joint = vectors["train"].followed_by(vectors[self.context.validation])
         targets = torch.as_tensor(joint.gold(self.context.joint_gold), device=self.context.device)
-        (one,) = candidates([joint.values], targets, self.classes, self._phase_of(chosen), lambda *_: None)
+        phase, balanced = self._phase_of(chosen), self.context.balanced
+        (one,) = candidates([joint.values], targets, self.classes, phase, lambda *_: None, balanced)
         head.load_state_dict(one.solution.state())
         rows, tests = self.context.rows, self.context.task["test"]
         return head, {split: self._predictions(one.solution, vectors[split], rows[split]) for split in tests}

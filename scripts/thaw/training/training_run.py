@@ -77,6 +77,8 @@ class TrainingRun:
         unlabelled = taught if spec.get("unlabelled") else None
         targets = unlabelled.scores(self.rows) if unlabelled else select_rows(self.gold, self.rows)
         self.head.init_from_targets(targets)
+        if self.context.balanced:
+            self.head.balance(torch.as_tensor(select_rows(self.gold, self.rows)))
         self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
         if "student" in spec:
             self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
