@@ -1,5 +1,6 @@
 """thaw advise: what it trains and in which order, and when it stops."""
 
+import json
 import math
 import os
 import subprocess
@@ -144,12 +145,15 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     assert said(place, "own.csv", "--label", "colour", "--time", "soon").startswith("soon: is no time")
     assert (place.folder / "my/tasks.yaml").read_text() == before and not (place.folder / "own.yaml").exists()
 
-    small = ("--time", "0s", "--config", "encoders=[tiny]", "seeds=[1]", "baselines=[majority]")
-    first = thaw(place, "advise", "own.csv", "--label", "colour", *small)
+    small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
+    tests = ("data/test.csv", "--label", "colour", "--encoder", "tiny")
+    first = thaw(place, "advise", "own.csv", *tests, "--export", "model", *small)
     assert first.returncode == 0, first.stdout[-3000:] + first.stderr[-3000:]
     assert "wrote my/tasks.yaml, own.yaml" in first.stdout and "thaw plan" not in first.stdout
     (answer,) = record.read(place.folder / "results/outputs/own")
     assert arms_of(answer) == ["linear_probe", "linear_probe_all_layers"]
+    assert json.loads((place.folder / "model/check.json").read_text())["passed"]
+    assert said(place, "own.csv", "--export", "model") == "model is there already; name a folder that is new or empty"
     second = thaw(place, "advise", "own.csv", *small)
     assert second.stdout.startswith("goes on from own.yaml\n") and answer_text.in_terminal(answer) in second.stdout
 

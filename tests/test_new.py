@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from corpora import spec_for
 from thaw.cli import new_command
@@ -250,6 +251,46 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
+
+
+@pytest.mark.parametrize(
+    "names, splits",
+    [
+        ("test.csv", {"train": "test.csv"}),
+        ("a_test.csv a.csv", {"train": "a.csv", "test": "a_test.csv"}),
+        ("dev.csv a.csv train.csv", None),
+        ("train1.csv val.csv", {"train": "train1.csv", "validation": "val.csv"}),
+        ("train1.csv train2.csv", None),
+        ("test.csv dev.csv", None),
+        ("a.csv b.csv", {"train": "a.csv", "test": "b.csv"}),
+        ("a.csv a.csv", None),
+        ("a.csv b.csv c.csv", {"train": "a.csv", "validation": "b.csv", "test": "c.csv"}),
+        ("a.csv b.csv c.csv d.csv", None),
+    ],
+)
+def test_files_are_splits_by_name_or_by_order(tmp_path, names, splits):
+    files = [tmp_path / name for name in names.split()]
+    for file in files:
+        file.write_bytes(FILES["moods.csv"][0])
+    if splits is None:
+        with pytest.raises(UserError, match="expected one file of train and one of test"):
+            draft_of_file(files[0], set(), further=files[1:])
+        return
+    draft = draft_of_file(files[0], set(), further=files[1:])
+    assert yaml.safe_load(draft.corpus)[draft.name]["files"]["splits"] == splits
+    assert draft.rows == 40 * len(files)
+    assert ("splits" in draft.guesses) is (names in ("a.csv b.csv", "a.csv b.csv c.csv"))
+
+
+def test_encoders_are_named_by_id_or_hub_id_and_known_ones_need_no_network(place):
+    new_command.main(["task", "data/rte.csv", "--encoders", "google-bert/bert-base-uncased", "minilm"])
+    assert "encoders: [bert_base_uncased, minilm]" in (place / "my_rte.yaml").read_text()
+    with pytest.raises(UserError, match="--encoder: no 'minilmm' in encoders; did you mean 'minilm'"):
+        new_command.main(["task", "data/rte.csv", "--name", "other", "--encoders", "minilmm"])
+    tiny_encoder("bert", place / "bert")
+    new_command.main(["task", "data/rte.csv", "--name", "other", "--encoders", "./bert"])
+    assert "encoders: [bert]" in (place / "other.yaml").read_text()
+    assert Catalogue(["my"]).get("encoders", "bert", "test").folder == "./bert"
 
 
 def test_the_file_of_a_task_is_named_without_a_leading_dot_of_which_snakemake_would_warn(place, home):

@@ -2,6 +2,8 @@
 
 thaw advise reviews.csv                                your labelled texts: writes reviews.yaml and goes on from it
 thaw advise reviews.csv --text body --label stars      where names and values leave several columns
+thaw advise train.csv test.csv                         files that are a split each
+thaw advise reviews.csv --encoder bert_base_uncased    another encoder than minilm; also owner/name of the Hub
 thaw advise reviews.csv --time 10m                     starts no training that would not fit
 thaw advise my.yaml --config data_dir=path/to/data     an experiment
 
@@ -15,12 +17,13 @@ may gain less than `price_weight` asks for its seconds. The answer is that of th
 (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
-import argparse
+import itertools
 import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.cli import export_command
 from thaw.cli.finished_runs import advice_spec, current_answers, gain_of
 from thaw.cli.new_command import draft_options, experiment_of, with_draft_options
 from thaw.cli.run_command import run_in_subprocess
@@ -46,11 +49,17 @@ def main(words: list[str]) -> None:
     parser = parser_of("advise", __doc__)
     parser.add_argument("--time", metavar="10m", help="train nothing that would not fit into this time")
     with_draft_options(parser.add_argument_group("the first look at a file of labelled texts"))
+    parser.add_argument("--encoder", metavar="ID", help="an id of `thaw list encoders`, owner/name, or a folder")
+    parser.add_argument("--export", type=Path, metavar="DIR", help="write the model that is taken, as `thaw export`")
     own, _ = parser.parse_known_args(words)
+    if own.export:
+        from thaw.exporting.finished_run import require_new  # imports torch
+
+        require_new(own.export)
     limit = pending_runs.seconds_of(own.time) if own.time else None
-    if words and _is_data(words[0]):
-        kept = {"source": words[0], "config": None, "revision": None, "encoders": ["minilm"]}
-        words = [str(experiment_of(argparse.Namespace(**vars(own) | kept))), *words[1:]]
+    if files := [*itertools.takewhile(_is_data, words)]:
+        own.source, own.further, own.encoders = files[0], files[1:], [own.encoder or "minilm"]
+        words = [str(experiment_of(own)), *words[len(files) :]]
     elif options := draft_options(own):
         raise UserError(f"{options[0]}: is for a file of labelled texts, which comes first, as thaw advise reviews.csv")
     plan, given, further = given_plan("advise", parser, words)
@@ -93,6 +102,8 @@ def main(words: list[str]) -> None:
     print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
+    if given.export:
+        export_command.main([given.configfile[0], str(given.export)])
 
 
 def _is_data(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 thaw new task reviews.csv                                  looks at the file, writes my/tasks.yaml and reviews.yaml
 thaw new task reviews.csv --text body --label stars        where names and values leave several columns
+thaw new task train.csv test.csv                           files that are a split each
 thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
 thaw new encoder owner/name                                a model on the Hub, or a local folder
 thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
@@ -153,8 +154,9 @@ def with_draft_options(parser) -> None:
 
 
 def draft_options(given: argparse.Namespace) -> list[str]:
-    """Return the options of a draft that a command line has."""
-    return [f"--{key.replace('_', '-')}" for key in ("text", "label", "type", "drop_empty", "name") if vars(given)[key]]
+    """Return the options of a draft that a command line of `thaw advise` has."""
+    keys = ("text", "label", "type", "drop_empty", "encoder", "name")
+    return [f"--{key.replace('_', '-')}" for key in keys if vars(given)[key]]
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -162,6 +164,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser = parser_of("new", __doc__)
     parser.add_argument("what", choices=["task", "encoder", "experiment"], help="what to write")
     parser.add_argument("source", help="your file, hub:owner/name, a folder; the name of an experiment")
+    further = "further files of a task: those of test, or of validation and test"
+    parser.add_argument("further", nargs="*", default=[], help=further)
     with_draft_options(parser)
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
@@ -169,6 +173,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     encoders = "encoders of the experiment; default: minilm"
     parser.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
     given = parser.parse_args(words)
+    if given.further and (given.what != "task" or given.source.startswith(HUB)):
+        parser.error(f"unrecognized arguments: {' '.join(given.further)}")
     given.encoders = given.encoders or ["minilm"]
     return given
 
@@ -192,26 +198,29 @@ def _task(given: argparse.Namespace) -> list[Path]:
     catalogue = known(OWN)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
+    encoders, of_encoders = _encoders(catalogue, given.encoders)
     if given.source.startswith(HUB):
         data_dir = None
         draft = draft_of_hub(given.source.removeprefix(HUB), given.config, given.revision, taken, wishes)
     elif "://" in given.source:
         raise UserError(f"{given.source}: is an address; download the file, or name a data set of the Hub, as hub:a/b")
     else:
-        path = Path(given.source)
-        inside = path.resolve().is_relative_to(Path.cwd())
-        path, data_dir = (Path(relpath(path)), Path()) if inside else (path.resolve(), path.resolve().parent)
-        draft = draft_of_file(path, taken, wishes, data_dir)
+        paths = [Path(file).resolve() for file in (given.source, *given.further)]
+        inside = all(path.is_relative_to(Path.cwd()) for path in paths)
+        paths = [Path(relpath(path)) for path in paths] if inside else paths
+        data_dir = Path() if inside else Path(os.path.commonpath([path.parent for path in paths]))
+        draft = draft_of_file(paths[0], taken, wishes, data_dir, paths[1:])
     experiment = _experiment_file(draft.name)
     chosen = strategies({draft.kind})
-    catalogue_file = OWN / "tasks.yaml"
-    _write(catalogue_file, given.source, draft.blocks, experiment, [draft.name], given.encoders, data_dir, chosen)
+    entries = {OWN / "encoders.yaml": of_encoders} if of_encoders else {}
+    entries |= {OWN / "tasks.yaml": draft.blocks}
+    _write(entries, given.source, experiment, [draft.name], encoders, data_dir, chosen)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows\n{draft.profile.table()}")
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
         print(f"  guessed {key}: {guess}")
-    return [catalogue_file, experiment]
+    return [*entries, experiment]
 
 
 def experiment_of(given: argparse.Namespace) -> Path:
@@ -222,7 +231,8 @@ def experiment_of(given: argparse.Namespace) -> Path:
     """
     catalogue, path = known(OWN), Path(given.source)
     ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
-    found = [id for id in ids if path.resolve() in _files_of(catalogue, id)]
+    files = {Path(file).resolve() for file in (given.source, *given.further)}
+    found = [id for id in ids if files <= _files_of(catalogue, id)]
     if not found:
         written = _task(given)
         print(f"wrote {_listed(written)}")
@@ -262,6 +272,28 @@ def _data_dir_of(experiment: Path) -> Path:
     return Path(read_yaml(str(experiment)).content.get("data_dir", ""))
 
 
+def _encoders(catalogue: Catalogue, names: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the ids of encoders, and the entries to add for those that no catalogue has, by block.
+
+    Args: the catalogues; ids, Hub ids and local folders. Hub ids of catalogues need no network.
+    """
+    from thaw.encoders.catalogue_draft import draft_of_encoder
+
+    known_ids = catalogue.ids("encoders")
+    by_hub = {catalogue.get("encoders", id, id).hub: id for id in reversed(known_ids)}
+    ids: list[str] = []
+    texts: list[str] = []
+    for name in names:
+        if "/" in name and name not in by_hub:
+            draft = draft_of_encoder(name, None, {*known_ids, *ids})
+            texts.append(draft.text)
+            ids.append(draft.name)
+        else:
+            catalogue.get("encoders", by_hub.get(name, name), "--encoder")
+            ids.append(by_hub.get(name, name))
+    return ids, {"encoders": "\n".join(texts)} if texts else {}
+
+
 def _encoder(given: argparse.Namespace) -> list[Path]:
     from thaw.encoders.catalogue_draft import draft_of_encoder
 
@@ -272,7 +304,7 @@ def _encoder(given: argparse.Namespace) -> list[Path]:
     experiment, tasks = _experiment_file(draft.name), given.tasks or [SYNTHETIC]
     chosen = strategies({catalogue.get("tasks", task, "--tasks").type for task in tasks})
     catalogue_file, data_dir = OWN / "encoders.yaml", _data_dir(catalogue, tasks)
-    _write(catalogue_file, given.source, draft.blocks, experiment, tasks, [draft.name], data_dir, chosen)
+    _write({catalogue_file: draft.blocks}, given.source, experiment, tasks, [draft.name], data_dir, chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
@@ -318,19 +350,19 @@ def _is_free(name: str | None, taken: set[str]) -> None:
 
 
 def _write(
-    catalogue_file: Path,
+    entries: dict[Path, dict[str, str]],
     source: str,
-    blocks: dict[str, str],
     experiment: Path,
     tasks: list[str],
     encoders: list[str],
     data_dir: Path | None,
     chosen: str,
 ) -> None:
-    """Write the experiment and the entries, or neither."""
+    """Write the experiment and the entries by catalogue file; no experiment, where an entry cannot be written."""
     write_experiment(experiment, OWN, tasks, encoders, data_dir, chosen)
     try:
-        add_entries(catalogue_file, blocks, HEAD.format(source=source))
+        for catalogue_file, blocks in entries.items():
+            add_entries(catalogue_file, blocks, HEAD.format(source=source))
     except UserError:
         experiment.unlink()
         raise

@@ -1,7 +1,9 @@
 """The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
+import re
 import textwrap
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -9,12 +11,12 @@ from pathlib import Path
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
-from thaw.core.phrases import plural
+from thaw.core.phrases import listing, plural
 from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_evidence import stated
 from thaw.data.column_roles import Roles, Wishes, find_roles
-from thaw.data.file_profile import FileProfile, profile_file, profile_hub, without_labels
+from thaw.data.file_profile import SPLITS, FileProfile, profile_file, profile_hub, without_labels
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import CorpusConfig
@@ -24,8 +26,8 @@ FEWEST_ROWS = 20
 SHOWN_LABELS = 6
 SHARES = {"validation": 0.1, "test": 0.2}  # of train, for a split that is not there
 CARVED = {
-    ("validation", "test"): "one file, of which {validation:.0%} become validation and {test:.0%} test; list files of "
-    "your own under splits".format(**SHARES),
+    ("validation", "test"): "one file, of which {validation:.0%} become validation and {test:.0%} test; give files of "
+    "your own, as train.csv test.csv".format(**SHARES),
     ("validation",): "there is no validation split, so it is held out from train",
     ("test",): "there is no test split with labels, so it is held out from train",
 }
@@ -63,24 +65,57 @@ class Draft:
         return {"corpora": self.corpus, "tasks": self.task}
 
 
-def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, data_dir: Path | None = None) -> Draft:
-    """Return a corpus and a task for one file of the user's.
+def draft_of_file(
+    path: Path,
+    taken: set[str],
+    wishes: Wishes | None = None,
+    data_dir: Path | None = None,
+    further: Sequence[Path] = (),
+) -> Draft:
+    """Return a corpus and a task for the user's file, or for several that are a split each.
 
     Args: the file; the ids of corpora and tasks that exist; what the user decides; the experiment's data_dir, by
-    default the file's folder. Raises UserError for whatever would stop `prepare` too, and where the user has to name
-    columns.
+    default the file's folder; the other files. Raises UserError for whatever would stop `prepare` too, and where the
+    user has to name columns.
     """
     wishes, data_dir = wishes or Wishes(), data_dir or path.parent
+    files, by_order = splits_of([path, *further])
+    path = files["train"]
     profile, name = profile_file(path, (*wishes.texts, *wishes.targets)), path.relative_to(data_dir).as_posix()
     _refuse_few(path, profile.rows)
     roles = find_roles(profile, str(path), wishes)
-    profile.splits = dict.fromkeys(roles.split[1] if roles.split else ("train",), name)
+    if roles.split and further:
+        raise UserError(f"{path}: its column {roles.split[0]} names the split of each row; give this file alone")
+    if by_order:
+        profile.guesses["splits"] = "the files are the splits in the order in which they were given"
+    profile.splits = {split: file.relative_to(data_dir).as_posix() for split, file in files.items()}
+    profile.splits |= dict.fromkeys(roles.split[1] if roles.split else (), name)
     entry = _entry(profile, roles, "files")
     rows = rows_of(name, CorpusConfig.model_validate(entry), data_dir)
     _refuse_few(path, rows)
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
     return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files", rows)
+
+
+def splits_of(paths: list[Path]) -> tuple[dict[str, Path], bool]:
+    """Return the file of each split, and whether their order says so: no name has a word as train, dev or test then."""
+    if missing := [path for path in paths if not path.exists()]:
+        raise UserError(f"{missing[0]}: no such file")
+    words = {path: {*re.split(r"[\W_\d]+", path.name.lower())} for path in paths}
+    named = [(ours, path) for path in words for ours, theirs in SPLITS.items() if words[path].intersection(theirs)]
+    unnamed = [path for path in words if path not in dict(named).values()]
+    by_order = len(unnamed) == len(paths) > 1
+    if len(paths) == 1:
+        named = [("train", paths[0])]
+    elif by_order:
+        named = [*zip(SPLITS if len(paths) == 3 else ("train", "test"), paths, strict=False)]
+    elif len(unnamed) == 1:
+        named.append(("train", unnamed[0]))
+    files = dict(named)
+    if "train" not in files or not len(named) == len(files) == len({*map(Path.resolve, files.values())}) == len(paths):
+        raise UserError(f"{listing(map(str, paths))}: expected one file of train and one of test, with such names")
+    return files, by_order
 
 
 def rows_of(name: str, corpus: CorpusConfig, data_dir: Path) -> int:
