@@ -273,7 +273,10 @@ CLAIMS = [  # family, kind of task, phase, head, form
     ("bert", "classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
     ("bert", "pair_classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
     ("distilbert", "classification", FROZEN, {"pooling": "mean"}, "encoder_and_head"),
-    ("modernbert", "regression", FULL, {}, "encoder_and_head"),
+    ("roberta", "classification", STORED, {"layers": {"combine": "mix"}, "pooling": "attention"}, "encoder_and_head"),
+    ("bert", "pair_classification", FULL, {"pooling": ["mean", "max"]}, "encoder_and_head"),
+    ("gpt2", "classification", FULL, {"pooling": "last"}, "encoder_and_head"),
+    ("modernbert", "regression", FULL, {"layers": LADDER}, "encoder_and_head"),
 ]
 
 
@@ -286,13 +289,13 @@ def test_a_card_claims_a_pipeline_only_where_it_predicts_as_the_loader(
     assert formats.write(source, tmp_path) == form
     (tmp_path / "README.md").write_text(card(source, form))
     data = ModelCard.load(tmp_path / "README.md").data
-    if form == "encoder_and_head":
-        assert (data.library_name, data.pipeline_tag) == ("thaw", None)
-        return
     assert data.library_name == "transformers"
     most = source.view.max_length
     asked = [*examples(source, "test"), EXAMPLE[source.reads](most + 1)]
-    pipe, due = pipeline(data.pipeline_tag, str(tmp_path)), Model(tmp_path).predict_with_probabilities(asked)
+    asked += [""] if source.reads == "text" else []
+    own = form == "encoder_and_head"
+    pipe = pipeline(data.pipeline_tag, str(tmp_path), trust_remote_code=own)
+    due = Model(tmp_path).predict_with_probabilities(asked)
     for example, prediction in zip(asked, due, strict=True):
         if source.reads == "words":
             (pieces,) = pipe(example, is_split_into_words=True, ignore_labels=[])
@@ -307,8 +310,20 @@ def test_a_card_claims_a_pipeline_only_where_it_predicts_as_the_loader(
             assert [one["score"] for one, _, _ in seen] == pytest.approx([max(s) for _, _, s in seen], abs=1e-5)
             continue
         given = {"text": example} if source.reads == "text" else dict(zip(("text", "text_pair"), example, strict=True))
-        found = {one["label"]: one["score"] for one in pipe(given, truncation=True, top_k=None)}
-        assert [found[label] for label in source.labels] == pytest.approx(prediction["probabilities"], abs=1e-5)
+        options = {} if own else {"truncation": True}
+        found = {one["label"]: one["score"] for one in pipe(given, top_k=None, **options)}
+        expected = prediction["probabilities"] or [prediction["prediction"]]
+        assert [found[label] for label in source.labels or found] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_card_of_texts_that_are_read_apart_claims_no_pipeline(houses, tmp_path):
+    run = houses("bert", "pair_classification", pairs="separate").run("apart", FROZEN)
+    source = open_run(run)
+    form = formats.write(source, tmp_path)
+    (tmp_path / "README.md").write_text(card(source, form))
+    data = ModelCard.load(tmp_path / "README.md").data
+    assert (data.library_name, data.pipeline_tag) == ("thaw", None)
+    assert not (tmp_path / "modeling_thaw.py").exists()
 
 
 def test_byte_level_tokenizers_part_given_words_as_the_run_did(tmp_path):

@@ -14,7 +14,7 @@ from torch.nn import functional
 from thaw.adaptation.peft_modules import merge, read_insert_metadata
 from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.core.files import write_json
+from thaw.core.files import write_json, write_text
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.shortening import compact
@@ -69,6 +69,11 @@ def states(model: nn.Module, inputs: dict, read: list[int], kept: int, last: str
 
 
 LOADER = Path(__file__).with_name("standalone_model.py")
+REMOTE = Path(__file__).with_name("modeling_thaw.py")
+AUTO_MAP = {"AutoModelForSequenceClassification": "modeling_thaw.ThawForSequenceClassification"}
+CUSTOM_PIPELINES = {
+    "text-classification": {"impl": "modeling_thaw.ThawPipeline", "pt": list(AUTO_MAP), "type": "text"},
+}
 HEAD_APART = "encoder_and_head"  # the form that no class of transformers loads whole
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
 
@@ -86,6 +91,11 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole = own_model(encoder, head, source.head, source.reads, source.labels, source.target)
     if whole is None:
         form = HEAD_APART
+        if has_pipeline(source, form):
+            encoder.config = _config(encoder.config, source.labels, source.target)
+            encoder.config.auto_map, encoder.config.custom_pipelines = AUTO_MAP, CUSTOM_PIPELINES
+            code = REMOTE.read_text(encoding="utf-8").replace("thaw.exporting.standalone_model", ".model")
+            write_text(folder / REMOTE.name, code)
         encoder.save_pretrained(folder)
         shutil.copyfile(source.made / "head.safetensors", folder / "head.safetensors")
     else:
@@ -97,6 +107,11 @@ def write(source: FinishedRun, folder: Path) -> str:
         shutil.copyfile(plugged.load().network_file(), folder / "ladder.py")
     write_json(folder / "thaw.json", facts(source, form, _layers(source, encoder, last)))
     return form
+
+
+def has_pipeline(source: FinishedRun, form: str) -> bool:
+    """Return whether `pipeline()` gives what the loader gives: of a head apart for texts in one sequence alone."""
+    return form != HEAD_APART or (source.reads != "words" and not source.separate_encoding)
 
 
 def trained_encoder(source: FinishedRun) -> Encoder:

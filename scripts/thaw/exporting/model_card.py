@@ -19,7 +19,7 @@ from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun, refit_text, result_with
-from thaw.exporting.formats import HEAD_APART
+from thaw.exporting.formats import HEAD_APART, has_pipeline
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.keys import stated
 from thaw.schema.layers import LAST_LAYER
@@ -51,17 +51,17 @@ class Stated:
 def metadata(source: FinishedRun, form: str, base_model: str | None, stated: Stated) -> str:
     """Return the YAML block of a model card.
 
-    Only a form of transformers' own classes names a pipeline: `pipeline()` would give another form a random head.
+    Only a form that `pipeline()` loads as `model.py` does names one: it would give another form a random head.
     Args: the run; the form of its files; the encoder's id on the Hub, if it has one; what the user states.
     """
     metrics = [HUB_METRICS.get(name, name) for name in source.task["metrics"] if not is_plugin(name)]
     of = source.corpus.card["source"]
     entries = {
-        "library_name": "thaw" if form == HEAD_APART else "transformers",
+        "library_name": "transformers" if has_pipeline(source, form) else "thaw",
         "license": stated.licence,
         "language": list(stated.languages),
         "base_model": base_model,
-        "pipeline_tag": None if form == HEAD_APART else PIPELINES.get(source.target, "text-classification"),
+        "pipeline_tag": PIPELINES.get(source.target, "text-classification") if has_pipeline(source, form) else None,
         "datasets": [of["id"]] if of["kind"] == "hub" else [],
         "metrics": list(dict.fromkeys(metrics)),
         "tags": ["thaw", *(["multi-label-classification"] if source.target == "label_set" else [])],
@@ -233,9 +233,15 @@ OWN_FORMS = {
     "sequence_classification": "transformers loads it too; `truncation=True` cuts long texts as `Model` does:\n\n"
     '    pipe = pipeline("text-classification", folder, truncation=True)\n'
     '    pipe({{"text": "a text"}})  # a pair has "text_pair" too',
-    HEAD_APART: "`pipeline()` cannot load it. "
+    HEAD_APART: "{pipeline}\n\n"
     "`AutoModel.from_pretrained({arguments})` of transformers loads the encoder{why}; "
     "`head.safetensors` is the head on top of it.",
+}
+APART = {  # by whether `pipeline()` loads it
+    True: "transformers runs `modeling_thaw.py` of this folder, which calls `model.py`:\n\n"
+    '    pipe = pipeline("text-classification", folder, trust_remote_code=True)\n'
+    '    pipe({"text": "a text"})  # a pair has "text_pair" too',
+    False: "`pipeline()` cannot load it.",
 }
 POOLER = "add_pooling_layer"  # argument of architectures with a pooler, whose tensors no export has
 
@@ -271,11 +277,12 @@ def _compared(source: FinishedRun) -> list[str]:
 def _with_transformers(source: FinishedRun, form: str) -> str:
     from transformers import MODEL_MAPPING, AutoConfig
 
+    pipeline = APART[has_pipeline(source, form)]
     model: Any = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]
     if POOLER not in inspect.signature(model).parameters:
-        return OWN_FORMS[form].format(arguments="folder", why="")
-    arguments = f"folder, {POOLER}=False"
-    return OWN_FORMS[form].format(arguments=arguments, why=", without a pooler, whose weights would be random")
+        return OWN_FORMS[form].format(pipeline=pipeline, arguments="folder", why="")
+    why = ", without a pooler, whose weights would be random"
+    return OWN_FORMS[form].format(pipeline=pipeline, arguments=f"folder, {POOLER}=False", why=why)
 
 
 def _about(source: FinishedRun) -> dict[str, str]:
