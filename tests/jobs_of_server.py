@@ -81,7 +81,7 @@ def waiting(environment: dict, folder: Path, **how) -> tuple[subprocess.Popen, i
     return client, int((folder / "waiting").read_text())
 
 
-def until(true, seconds: float = 30) -> None:
+def until(true, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"

@@ -12,6 +12,7 @@ from safetensors.torch import load
 from torch import nn
 
 import forked
+from jobs_of_server import until
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -215,13 +216,6 @@ Processes(1, 2).run(work, 2)
     made.kill()
     made.join()
     until(lambda: not any(Path("/proc", path.name).exists() for path in (tmp_path / "made").iterdir()))
-
-
-def until(true, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

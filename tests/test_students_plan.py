@@ -15,7 +15,6 @@ from thaw.schema.student import StudentConfig
 TRAIN = "phases: [{train: [all], distil: {logits: {}}}]"
 OF_ALL = "phases: [{train: [all], distil:"
 SPREAD, LOW = "student: {layers: 2, keep: spread}", "student: {layers: 2}"
-OF_TWO = "teacher: {strategy: drop_top, variant: n02}"
 CHOSEN = {"tasks": ["acceptability"], "subsets": ["n100_d1"], "seeds": [1, 2], "outputs": ["main_table"]}
 
 
