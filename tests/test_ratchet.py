@@ -59,24 +59,11 @@ def sizes() -> dict[str, int]:
         "plug-ins of papers: lines": lines("config/papers/plugins"),
         "tests: lines": lines("tests"),
         "docs: files": len(files("docs", "*")),
-        "docs: sentences of more than 25 words": len(long_sentences()),
         'package: places that read spec["': sum(path.read_text().count('spec["') for path in package),
         "package: modules that name student": sum(
             bool(re.search(r"\bstudent\b", path.read_text())) for path in package
         ),
     }
-
-
-def long_sentences() -> list[str]:
-    """Return the sentences of the pages that have more than 25 words; a colon or a semicolon ends one too."""
-    found = []
-    for page in [*files("docs", "*.md"), *(HOME / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))]:
-        text = re.sub(r"```.*?```|<!--.*?-->|^    .*?$|^#.*?$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "code", text))
-        for part in re.split(r"\n\s*\n|\n\s*[-*] |\n\s*\d+\. |\|", text):
-            sentences = re.split(r"[.!?:;][)*]*\s+", " ".join(part.split()))
-            found += [f"{page.name}: {one}" for one in sentences if len(re.findall(r"\S*\w\S*", one)) > 25]
-    return found
 
 
 def type_errors() -> dict[str, int]:

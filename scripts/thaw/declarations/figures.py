@@ -32,7 +32,7 @@ FIGURES = {
     ),
     "probe_figure": OutputKind(
         "thaw.outputs.figures.probe_curves:build",
-        "score by layer of each probe that the experiment names, a panel for each task, a line for each encoder and "
+        "score by layer of each probe that the experiment names: a panel for each task, a line for each encoder and "
         "probe, with the spread over seeds",
         options.SplitOptions,
         **OF_PROBES,

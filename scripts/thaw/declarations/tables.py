@@ -33,8 +33,8 @@ TABLES = {
     ),
     "coverage_table": OutputKind(
         "thaw.outputs.tables.protocol:build_coverage",
-        "by table of a paper how many numbers are printed, how many have an address here, are planned, are computed, "
-        "and are computed with the paper's own encoder",
+        "by table of a paper how many numbers are printed, have an address here, are planned, are computed, and are "
+        "computed with the paper's encoder",
         options.PaperOptions,
         adds=(Addition.COVERAGE,),
     ),

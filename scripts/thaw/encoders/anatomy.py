@@ -62,8 +62,8 @@ def inspect_architecture(model: Any) -> Anatomy:
     if anatomy := _known[form]:
         return anatomy
     raise UserError(
-        f"{kind} has no list of {count} layers that run one after the other on one hidden state [B, T, d], "
-        "so it can not be resumed at a boundary; choose another encoder"
+        f"{kind} has no list of {count} layers that run one after the other on one hidden state [B, T, d]; "
+        "it can not be resumed at a boundary; choose another encoder"
     )
 
 

@@ -35,8 +35,8 @@ def fit_probe(reading, seed: int) -> tuple[list[dict], list[dict]]:
     if plugins.is_plugin(kind) and not _is_valid(result, reading, seed):
         part = plugins.parse_plugin(kind)
         raise UserError(
-            f"{part.place}: {kind} must return two lists of dicts, rows for layers.csv and for each layer that is read "
-            "one dict with its layer, the seed, and scores {split: {measure: number}} that have "
+            f"{part.place}: {kind} must return two lists of dicts: rows for layers.csv; and for each layer one "
+            "dict with its layer, the seed, and scores {split: {measure: number}} that have "
             f"{measure(reading)!r}"
         )
     return result

@@ -63,8 +63,8 @@ class SourceConfig(BaseModel):
     )
     indicators: dict[Id, list[str | int]] = Field(
         {},
-        description="column of kind label or label_set: the columns in the source that have 1 where a row has the "
-        "label of that name and 0 where it has not, instead of one column in `columns`",
+        description="column of kind label or label_set: columns in the source with 1 where a row has the label of that "
+        "name, else 0; they replace one column in `columns`",
     )
     scheme: Literal["bio", "iob1"] = Field(
         "bio",

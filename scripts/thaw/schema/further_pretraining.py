@@ -39,8 +39,8 @@ class FurtherPretrainingConfig(CatalogueEntry):
     cosine: float = Field(
         0.0,
         ge=0,
-        description="weight, next to 1 of the masked tokens, of one minus the cosine of the last hidden states to "
-        "those of the whole encoder as it was (Sanh et al. 2019)",
+        description="weight of one minus the cosine of the last hidden states to those of the whole encoder as it was "
+        "(Sanh et al. 2019); masked tokens have 1",
     )
     view: Id = Field("joint", description="the view in which the training text of the corpus is read")
     seed: int = Field(

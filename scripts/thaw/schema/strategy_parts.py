@@ -95,8 +95,8 @@ class SearchConfig(ConfigModel):
     )
     penalty: Literal["gap"] | None = Field(
         None,
-        description="gap: a trial counts by its validation score less what its score on the training rows is above it, "
-        "so that of settings that score alike the one that overfits less is chosen; null: by the validation score",
+        description="gap: a trial counts by its validation score less what its score on the training rows is above it; "
+        "of settings that score alike the one that overfits less is chosen; null: by the validation score",
     )
 
     @field_validator("grid", mode="before")

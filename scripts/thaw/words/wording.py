@@ -21,8 +21,8 @@ SYNTHETIC = "SYNTHETIC"
 CI_OF_ROWS = "bootstrap over test rows, those of one document or with a shared sentence together"
 CI = f"Student's t over seeds or draws, {CI_OF_ROWS}"
 PRICE = (
-    "its training, the runs that it starts from, its share of the search that chose its settings, and its share of the "
-    "feature extraction of the rows that training and choosing read"
+    "its training and the runs that it starts from; its share of the search for its settings, and of the feature "
+    "extraction of rows that training and choosing read"
 )
 COST_RULE = (
     f"The price of a run, in seconds: {PRICE}. Seconds are those of the processor or device, medians over seeds; older "

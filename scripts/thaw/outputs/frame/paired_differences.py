@@ -15,8 +15,8 @@ from thaw.words import wording
 # Rows of few columns are chosen faster.
 COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings", "flags"]
 FLAGS = {
-    UNDERTRAINED: "Undertrained: half of the runs of a strategy, or more, are on their training rows more than a point "
-    "below the linear probe of the same head or, with less than 99 there, still improving when they ended. The "
+    UNDERTRAINED: "Undertrained: on training rows half of the runs of a strategy, or more, are over a point below the "
+    "linear probe of the same head; or they have less than 99 there and still improved when they ended. The "
     "difference is one of lengths of training too.",
     COLLAPSED: "Collapsed: half of the runs of a strategy, or more, diverged or predict a single class.",
 }
