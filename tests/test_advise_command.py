@@ -6,12 +6,15 @@ import os
 import subprocess
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
 
 import forked
+from thaw.api import advised as advised_api
 from thaw.cli import finished_runs
 from thaw.cli.advise_command import Waiting, first_of_cells, next_turns
 from thaw.core import layout
+from thaw.core.errors import UserError
 from thaw.decision import record
 from thaw.decision.prior import GAINS
 from thaw.decision.stops import gain_of_unseen
@@ -164,3 +167,20 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     own.write_text(rows.replace("colour", "shade", 1))
     changed = "; own.yaml was written for other content of own.csv: correct own in my, or write another entry by --name"
     assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)
+
+
+def test_from_python_it_gives_the_decision_a_table_and_a_classifier(place, tmp_path, capsys):
+    """Labels that are whole numbers come back as such."""
+    frame = pd.read_csv(place.folder / "data/train.csv")
+    labels = [7 if colour == sorted(frame.colour)[0] else 11 for colour in frame.colour]
+    small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
+    encoder, folder = str(place.folder / "tiny"), tmp_path / "work"
+    found = advised_api.advise(frame.text, labels, *small, encoder=encoder, folder=folder)
+    assert found.table.name[found.table.taken].tolist() == [found.model and "Linear probe"]
+    assert found.decision.taken == "linear_probe" and (found.table.low <= found.table.high).all()
+    shares = found.model.predict_proba(frame.text[:5])
+    assert shares.shape == (5, 2) and shares.sum(1) == pytest.approx([1] * 5)
+    assert found.model.classes_.tolist() == [7, 11] and set(found.model.predict(frame.text)) <= {7, 11}
+    assert "→ Take Linear probe" in capsys.readouterr().out
+    with pytest.raises(UserError, match="work: holds the advice on other texts and labels; name another folder"):
+        advised_api.advise(frame.text, labels[::-1], folder=folder)
