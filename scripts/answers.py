@@ -99,8 +99,7 @@ class Record:
         runs["arm"] = (runs["strategy"].map(today) + " " + points).str.strip()
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
-        priced = runs[runs["train"].notna()]  # without a price, as LoRA, no decision is replayed
-        self.arms = {task: list(mine["arm"].unique()) for task, mine in priced.groupby("task")}
+        self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}
         self.kinds = {one.task: (KIND.get(one.type), one.corpus) for one in runs.itertuples()}
         self.thawed = {(one.task, one.arm): one.thawed for one in runs.itertuples()}
         self.seconds = runs.groupby(["task", "arm"])[["train", "extraction"]].median()

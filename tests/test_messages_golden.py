@@ -398,7 +398,6 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "my/tasks.yaml").write_text(f"tasks:\n  reviews: {task}\n")
     (tmp_path / "mine.yaml").write_text(EXPERIMENT)
     (tmp_path / "half").mkdir()
-    (tmp_path / "half/encoders.yaml").write_text("encoders:\n  nn: {hub: a/b}\n")
     (tmp_path / "over.yaml").write_text("title: other\noutputs: [tabel]\n")
     (tmp_path / "reviews.csv").write_text(CSV)
     (tmp_path / "broken.csv").write_text(CSV.replace("1 was good and long;", "1 was good and long"))
@@ -423,6 +422,7 @@ def of_ours(sentence: str) -> str:
 def test_a_mistake_in_an_experiment_has_the_line_of_the_users_file(place, recorded, change):
     assert change[0] in EXPERIMENT
     (place / "mine.yaml").write_text(EXPERIMENT.replace(*change, 1))
+    (place / "half/encoders.yaml").write_text("encoders:\n  nn: {hub: a/b}\n")
     recorded(" -> ".join(change), message(["plan", "mine.yaml"]))
 
 

@@ -57,12 +57,8 @@ def _scores_and_flips(sides, frame, split: str) -> list[str]:
     return [
         f"{wording.metric_name({}, metric)} on {split}: {scores[0]} and {scores[1]} ({seeds}).",
         f"Of {len(frame)} examples the first does {counts['first']} better, the second {counts['second']}, "
-        f"{counts['same']} are the same; p of a sign test over examples {_p(counts['p'])}.",
+        f"{counts['same']} are the same.",
     ]
-
-
-def _p(value: float) -> str:
-    return "below 0.001" if value < 0.001 else wording.number(value, 3)
 
 
 def _slices(result, frame) -> list[str]:

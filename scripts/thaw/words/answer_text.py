@@ -138,7 +138,7 @@ def replayed(lost: dict[str, float]) -> str:
     both = f"{number(lost['test'])} points on test and {number(lost['reserved'])} on reserved rows"
     return (
         f"On eight tasks with 1,000 rows and MiniLM such answers lost {both}. They took {number(lost['tried'])} full "
-        "trainings. That is in sample, without folds and LoRA (docs/results/grid.md)."
+        "trainings. That is in sample, without folds (docs/results/grid.md)."
     )
 
 

@@ -7,12 +7,12 @@ from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
 from thaw.words import answer_text as words
 
-MOST_JUDGED = 8  # arms; among more, chances above one half are too high where they were replayed
+MOST_JUDGED = 8  # strategies; among more, chances above one half are too high where they were replayed
 TITLES = ("Score", "Difference", "Best", "Expected loss", "Price")
 NOTES = [
     "From cheap to dear; bold: what to take. Scores × 100.",
     "Difference: to what to take, with a 95 % interval over rows and seeds that holds for all arms together.",
-    f"Best: chance to be the best, among at most {MOST_JUDGED} arms.",
+    f"Best: chance to be the best, among at most {MOST_JUDGED} strategies.",
     "Expected loss: points that an arm is expected to lose to the best.",
     "Price: of training, of the runs it starts from, of its search, and a share of the feature extraction.",
 ]
@@ -42,7 +42,7 @@ def _row(answer: TaskAnswer, arm) -> Row:
     cells: list[Cell | None] = [
         Cell(arm.estimate, best=taken, link=link),
         said("", away.value) if taken else Cell(away.value, low=away.low, high=away.high),
-        Cell(100 * arm.chance, "%", digits=0) if len(decision.arms) <= MOST_JUDGED else None,
+        Cell(100 * arm.chance, "%", digits=0) if sum(one.encoder for one in decision.arms) <= MOST_JUDGED else None,
         Cell(arm.loss, best=taken),
         said(words.price(arm.price), arm.price, unit="s"),
     ]
