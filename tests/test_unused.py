@@ -17,6 +17,7 @@ ALLOWED = {
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
     r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
     r"thaw\.api\.advised\.advise": "what a notebook calls",
+    r"thaw\.exporting\.modeling_thaw\..*": "what transformers finds by auto_map of an export",
     r"thaw\.papers\.\w+\.[A-Z]+S": "what thaw.core.plugins.shipped looks for",
 }
 
