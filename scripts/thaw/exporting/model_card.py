@@ -294,7 +294,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
         said = written(stated(source.head.layers, every=True))
         layers = f"; layers: {said} (the encoder has {source.spec['layers']} layers)"
     return {
-        "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
+        "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})"
+        + (f"; class weights: {source.task['class_weight']}" if source.task.get("class_weight") else ""),
         "labels": (", ".join(source.labels) or "none: it gives a score")
         + (f"; a text has those of a probability above {THRESHOLD}" if source.target == "label_set" else ""),
         "reads": reads[source.reads],

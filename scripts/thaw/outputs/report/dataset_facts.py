@@ -24,7 +24,7 @@ def _task(id: str, spec: dict, results) -> dict:
         "licence": corpus.get("licence", UNKNOWN),
         "cite": corpus.get("cite", []),
         "corpus": entry["corpus"],
-        "type": TYPE_LABELS[entry["type"]],
+        "type": TYPE_LABELS[entry["type"]] + (", balanced class weights" if entry.get("class_weight") else ""),
         "metrics": [wording.metric_name(labels, metric) for metric in entry["metrics"]],
         "protocol": entry["protocol"],
         "tests": entry["test"],
