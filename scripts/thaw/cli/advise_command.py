@@ -17,9 +17,12 @@ may gain less than `price_weight` asks for its seconds. The answer is that of th
 (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
 """
 
+import contextlib
 import itertools
 import json
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +84,7 @@ def main(words: list[str]) -> None:
     weight = advice_spec(plan, name).get("price_weight", 0.0)
     while targets:
         started = time.monotonic()
-        with open(log, "ab") as file:
+        with open(log, "ab") as file, _prints_as_they_come(plan, name, targets, said):
             code = run_in_subprocess(given, further, targets, file) or code
         pace.learn(chosen, time.monotonic() - started)
         made = current_answers(plan, name)
@@ -104,6 +107,28 @@ def main(words: list[str]) -> None:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
     if given.export:
         export_command.main([given.configfile[0], str(given.export)])
+
+
+@contextlib.contextmanager
+def _prints_as_they_come(plan: Plan, name: str, targets: list[str], said: set[tuple]) -> Iterator[None]:
+    """Print the scores of some results while they are made, a second after each at most."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        there = 0
+        while not ended.wait(1):
+            if (now := sum(Path(file).exists() for file in targets)) > there:
+                there = now
+                with contextlib.suppress(UserError):  # what is wrong is said once all have ended
+                    _print_new(current_answers(plan, name), said)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _is_data(word: str) -> bool:
