@@ -37,6 +37,9 @@ ALLOWED = {
     "store.py: batch": "a batch is made on the CPU, and sent as a whole",
     "similarity_indices.py: ": "one number, to which sums on a device are added",
     "objectives.py: targets": "made from the corpus' numbers on the CPU, and sent once",
+    "modeling_thaw.py: preprocess": "a pipeline sends its inputs to the device of the model",
+    "auxiliary_tasks.py: of": "a head is made on the CPU, before it is moved",
+    "training_run.py: __init__": "the same",
     "taught.py: write": "logits are gathered on the CPU, to be written",
     "taught.py: _write_logits": "the same",
 }

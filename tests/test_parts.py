@@ -133,8 +133,8 @@ MISTAKES = {
     "a key of another probe": (
         "probes.yaml",
         "pooling: first",
-        "portions: [0.1]",
-        "portions has no meaning with kind my_",
+        "clusters: [2]",
+        "clusters has no meaning with kind my_",
     ),
     "a probe of other tasks": (
         "my_probes.py",
