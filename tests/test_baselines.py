@@ -4,10 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.pipeline import make_pipeline
 
 from conftest import run_step
 from corpora import prepared
 from thaw.core.digests import canonical, digest
+from thaw.data.carving import folds
+from thaw.data.corpus import joint_groups
 from thaw.evaluation.baselines import fit_baseline
 from thaw.evaluation.result_files import evaluate, scored_rows, task_with_defaults
 
@@ -76,6 +82,31 @@ def test_a_bag_of_words_finds_a_word(corpus):
         scores("bag_of_words", task("label", "classification", "accuracy"), corpus)["scores"]["test"]["accuracy"] == 1
     )
     assert scores("bag_of_words", task("score", "regression", "pearson"), corpus)["scores"]["test"]["pearson"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "target, kind, metric", [("label", "classification", "accuracy"), ("score", "regression", "r2")]
+)
+def test_a_bag_of_words_on_few_rows_is_judged_by_fits_that_left_the_row_out(corpus, target, kind, metric):
+    entry = task(target, kind, metric)
+    wanted = scored_rows(entry, corpus, {})
+    found = fit_baseline("bag_of_words", entry, corpus, np.arange(60), wanted, draw=3)
+    parts = {"train": np.arange(60), "validation": wanted["validation"]}
+    words, gold = (
+        np.concatenate([get(split)[rows] for split, rows in parts.items()])
+        for get in (lambda split: corpus.frame(split)["text"].to_numpy(), lambda split: corpus.targets(entry, split))
+    )
+    groups = np.unique(joint_groups(corpus, parts), return_inverse=True)[1]
+    fold = folds(groups, gold if target == "label" else np.zeros(80, dtype=int), 5, 3)
+    alone, strength = np.empty(80), found.chosen["strength"]
+    for one in range(5):
+        model = LogisticRegression(C=strength, max_iter=1000) if target == "label" else Ridge(alpha=1 / strength)
+        model = make_pipeline(TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b"), model)
+        alone[fold == one] = model.fit(words[fold != one], gold[fold != one]).predict(words[fold == one])
+    left_out = np.concatenate([found.left_out[split].values for split in parts])
+    assert left_out == pytest.approx(alone) and (found.folds["number"], found.folds["rows"]) == (5, 80)
+    judged = accuracy_score(gold, alone) if target == "label" else r2_score(gold, alone)
+    assert found.folds["scores"][metric] == pytest.approx(judged)
 
 
 def test_a_bag_of_words_of_one_class_predicts_that_class(corpus):

@@ -62,7 +62,7 @@ WRITTEN = {
     "train": _OF_RUNS,
     "fit_heads": (*_OF_RUNS, FOLDS),
     "search_heads": ("cost.json", "trials.csv"),
-    "baseline": ("cost.json", "predictions.parquet"),
+    "baseline": ("cost.json", "predictions.parquet", FOLDS),
     "external": ("predictions.parquet",),
     "ensemble": ("predictions.parquet",),
     "probe": ("layers.csv", "cost.json"),

@@ -37,7 +37,7 @@ STEPS = {
     "train": Step(5, "models", trains=True, computes=True, result="scores"),
     "select": Step(1),
     "teach": Step(1, "models", computes=True),
-    "baseline": Step(1, result="scores"),
+    "baseline": Step(2, result="scores"),
     "features_adapted": Step(1, "models", computes=True),
     "probe": Step(2, "models", result="record"),
     "external": Step(1, result="scores"),

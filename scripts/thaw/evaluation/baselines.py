@@ -2,9 +2,10 @@
 
 `majority` predicts the most frequent class or tag of the training rows, their mean score, or of sets of labels the
 labels that more than half of the rows have. `bag_of_words` is a linear model on words, without their order: logistic
-regression (one for each label of a set) or ridge, its strength by validation. For pairs of texts it reads both, their
-product and their difference; for tags each word with its neighbours. Where a question has an answer in a context,
-`majority` gives none, and `bag_of_words` compares words near the question's.
+regression (one for each label of a set) or ridge. Its strength is chosen by folds where linear probes have them, else
+by validation. For pairs of texts it reads both, their product and their difference; for tags each word with its
+neighbours. Where a question has an answer in a context, `majority` gives none, and `bag_of_words` compares words near
+the question's.
 
 N rows or words, F features.
 """
@@ -12,16 +13,17 @@ N rows or words, F features.
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
-from thaw.data.corpus import Corpus
+from thaw.data.carving import FEW_ROWS, folds
+from thaw.data.corpus import Corpus, joint_groups
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, TARGET_OF_TYPE
 from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, decided, select_rows
+from thaw.evaluation.result_files import Predictions, decided, joined, select_rows
 from thaw.evaluation.target_kinds import target_of
 
 WORD = re.compile(r"\w+")
@@ -71,28 +73,37 @@ def _words(text: str) -> list[str]:
 
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
+FOLDS = 5  # as linear probes have
 EDGE = "</s>"  # the neighbour of a sentence's first and last word
 
 
 @dataclass
 class Baseline:
-    """The result of a baseline: its predictions by split (train: the scored rows), and the choice on validation."""
+    """The result of a baseline: its predictions by split (train: the scored rows), and what was chosen.
+
+    folds: what metrics.json has of cross-validation, empty without it; left_out: by split the predictions for rows of
+    train and validation by the fit that did not see the row.
+    """
 
     predictions: dict[str, Predictions]
     chosen: dict
+    folds: dict = field(default_factory=dict)
+    left_out: dict[str, Predictions] = field(default_factory=dict)
 
 
-def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
+def fit_baseline(
+    name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray], draw: int = 1
+) -> Baseline:
     """Fit a baseline to some training rows and predict others.
 
     Args: its name, one of thaw.schema.experiment.BASELINES; a whole task; rows of train that may be learnt from; the
-    rows that are wanted, by split.
+    rows that are wanted, by split; the draw of the subset, by which folds are drawn.
     """
     if name == "majority":
         return _majority(task, corpus, rows, wanted)
     if task["type"] in EXTRACTION_TYPES:
         return _nearby_words(task, corpus, rows, wanted)
-    return _bag_of_words(task, corpus, rows, wanted)
+    return _bag_of_words(task, corpus, rows, wanted, draw)
 
 
 def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
@@ -106,27 +117,83 @@ def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Bas
     return Baseline(predictions, {})
 
 
-def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Fit one linear model for each strength and predict with the best on validation; ties go to the strongest.
+def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict, draw: int) -> Baseline:
+    """Fit one linear model for each strength and predict with the best, over folds or on validation.
 
-    A subset of a single class, or set of labels, leaves nothing to fit: its prediction is the majority's.
+    Ties go to the strongest penalty. A subset of a single class, or set of labels, leaves nothing to fit: its
+    prediction is the majority's.
     """
-    read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
+    read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, {"train": rows})
     gold = select_rows(corpus.targets(task, "train"), rows)
     targets = np.concatenate([np.asarray(tags) for tags in gold]) if corpus.words else gold
     if task["type"] not in SCORE_TYPES and len(np.unique(targets, axis=0)) == 1:
         return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
-    labels, judged = corpus.labels(task["target"]), select_rows(corpus.targets(task, validation), wanted[validation])
-    best: tuple = (-np.inf, None, None)
-    for strength in STRENGTHS:
-        model = _linear_model(task, strength).fit(features, targets)
-        predicted = _predict(model, read, corpus, validation, wanted[validation])
-        value = score(task, judged, predicted.values, labels)[task["metrics"][0]]
-        if best[1] is None or (value is not None and value > best[0]):
-            best = (-np.inf if value is None else value, strength, model)
-    predictions = {split: _predict(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
-    return Baseline(predictions, {"strength": best[1]})
+    labels, parts = corpus.labels(task["target"]), {"train": rows, validation: wanted[validation]}
+    fold = _folds(task, corpus, parts, draw)
+    crossed = [] if fold is None else _out_of_fold(task, corpus, parts, fold)
+    everything = _targets(task, corpus, parts)
+    judged = everything if crossed else select_rows(corpus.targets(task, validation), wanted[validation])
+    models = [_linear_model(task, strength).fit(features, targets) for strength in STRENGTHS]
+    tried = crossed or [_predict(model, read, corpus, validation, wanted[validation]).values for model in models]
+    scores = [score(task, judged, values, labels) for values in tried]
+    values = [one[task["metrics"][0]] for one in scores]
+    best = max(range(len(STRENGTHS)), key=lambda place: (-np.inf if values[place] is None else values[place], -place))
+    predictions = {split: _predict(models[best], read, corpus, split, asked) for split, asked in wanted.items()}
+    made = Baseline(predictions, {"strength": STRENGTHS[best]})
+    if fold is not None:
+        number = int(fold.max()) + 1
+        fitted = round(len(fold) * (number - 1) / number)
+        made.folds = {"number": number, "rows": len(fold), "fitted": fitted, "scores": scores[best]}
+        ends = np.cumsum([len(part) for part in parts.values()])[:-1]
+        values_of = dict(zip(parts, np.split(crossed[best], ends), strict=True))
+        made.left_out = {split: Predictions(parts[split], mine) for split, mine in values_of.items()}
+    return made
+
+
+def _targets(task: dict, corpus: Corpus, parts: dict[str, np.ndarray]):
+    """Return the targets of some rows by split, one split after the other."""
+    return joined([select_rows(corpus.targets(task, split), rows) for split, rows in parts.items()])
+
+
+def _folds(task: dict, corpus: Corpus, parts: dict[str, np.ndarray], draw: int) -> np.ndarray | None:
+    """Return the fold [N] of each row of train and validation, None where validation chooses.
+
+    Validation chooses as for linear probes: for words, with many rows, where it is a test split too, with a single
+    group; and where a fit would see one class alone. Args: rows by split; draw of the subset.
+    """
+    rows = sum(map(len, parts.values()))
+    if corpus.words or rows >= FEW_ROWS or task["validation"] in task.get("test", ["test"]):
+        return None
+    groups = np.unique(joint_groups(corpus, parts), return_inverse=True)[1]
+    targets = _targets(task, corpus, parts)
+    labelled = TARGET_OF_TYPE[task["type"]] == "label"
+    number = min(FOLDS, int(groups.max()) + 1)
+    fold = folds(groups, np.asarray(targets) if labelled else np.zeros(rows, dtype=np.int64), number, draw)
+    seen = [targets[fold != one] for one in range(number)]
+    varied = task["type"] in SCORE_TYPES or all(len(np.unique(part, axis=0)) > 1 for part in seen)
+    return fold if number > 1 and varied else None
+
+
+def _out_of_fold(task: dict, corpus: Corpus, parts: dict[str, np.ndarray], fold: np.ndarray) -> list[np.ndarray]:
+    """Return for each strength what is predicted for the rows of all splits by the fit that left their fold out."""
+    from scipy.sparse import vstack
+
+    made: list = [None] * len(STRENGTHS)
+    ends = np.cumsum([len(rows) for rows in parts.values()])[:-1]
+    mine = dict(zip(parts, np.split(fold, ends), strict=True))
+    for one in range(fold.max() + 1):
+        seen = {split: rows[mine[split] != one] for split, rows in parts.items()}
+        left = {split: rows[mine[split] == one] for split, rows in parts.items()}
+        read = _text_features(corpus, seen)
+        features, others = (vstack([read(*part) for part in of.items() if len(part[1])]) for of in (seen, left))
+        targets = _targets(task, corpus, seen)
+        for place, strength in enumerate(STRENGTHS):
+            values = _linear_model(task, strength).fit(features, targets).predict(others)
+            if made[place] is None:
+                made[place] = np.empty((len(fold), *values.shape[1:]), dtype=values.dtype)
+            made[place][fold == one] = values
+    return made
 
 
 def _linear_model(task: dict, strength: float):
@@ -194,17 +261,17 @@ def _predict(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray
     return Predictions(rows, [part.tolist() for part in np.split(predicted, ends[:-1])])
 
 
-def _text_features(corpus: Corpus, rows: np.ndarray) -> Callable:
-    """Return a function (split, rows) -> sparse [N, F]: tf-idf of words.
+def _text_features(corpus: Corpus, seen: dict[str, np.ndarray]) -> Callable:
+    """Return a function (split, rows) -> sparse [N, F]: tf-idf of words of the rows that are seen, by split.
 
     For pairs of texts, F has four blocks: a, b, a * b and |a - b|.
     """
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    train = corpus.frame("train").iloc[rows]
+    frames = [corpus.frame(split).iloc[rows] for split, rows in seen.items()]
     vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
-    vectorizer.fit([text for column in corpus.texts for text in train[column]])
+    vectorizer.fit([text for column in corpus.texts for frame in frames for text in frame[column]])
 
     def features(split: str, asked: np.ndarray):
         frame = corpus.frame(split).iloc[asked]

@@ -1,6 +1,6 @@
 """Step `baseline`: what needs no encoder, scored like a run. metrics.json is written last."""
 
-from thaw.core import plugins
+from thaw.core import layout, plugins
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import CATALOGUES, DATA, parse_arguments
 
@@ -11,7 +11,7 @@ def main() -> None:
     """Check that the corpus is the one planned for, predict, and write the records."""
     arguments = parse_arguments(__doc__, DATA, CATALOGUES, out="folder of the result")
     from thaw.compute_cost.stopwatch import Stopwatch
-    from thaw.core.files import check_digest
+    from thaw.core.files import check_digest, write_parquet
     from thaw.data.corpus import Corpus, subset_rows
     from thaw.evaluation.baselines import fit_baseline
     from thaw.evaluation.log_lines import result_line
@@ -23,6 +23,7 @@ def main() -> None:
         task_with_defaults,
         write_result,
     )
+    from thaw.schema.corpora import SubsetConfig
 
     spec, watch = arguments.spec, Stopwatch()
     check_digest(arguments.data / "card.json", spec["data"])
@@ -31,8 +32,12 @@ def main() -> None:
         corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
-        baseline = fit_baseline(spec["baseline"], task, corpus, rows, wanted)
+        draw = SubsetConfig.model_validate(spec["subset"]).draw
+        baseline = fit_baseline(spec["baseline"], task, corpus, rows, wanted, draw)
     outcome = evaluate(task, corpus, baseline.predictions) | {"chosen": baseline.chosen}
+    outcome |= {"folds": baseline.folds} if baseline.folds else {}
+    left_out = predictions_frame(task, corpus, baseline.left_out or baseline.predictions, train=True)
+    write_parquet(arguments.out / layout.FOLDS, left_out if baseline.left_out else left_out.iloc[:0])
     cost = {"seconds": watch.seconds()}
     write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, baseline.predictions))
     log(result_line(task, outcome, cost["seconds"]["total"]))

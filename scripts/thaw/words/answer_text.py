@@ -72,7 +72,8 @@ def scale(answer: TaskAnswer) -> str:
     if not decision.folded:
         return f"Scores are on {count(decision.rows)} rows of validation."
     return (
-        f"Scores of linear probes are out of fold on {count(decision.folded)} rows of training and validation. "
+        f"Scores of linear probes and of the bag of words are out of fold on {count(decision.folded)} rows of training "
+        "and validation. "
         "Those of the others are on validation, as differences between the two are."
     )
 

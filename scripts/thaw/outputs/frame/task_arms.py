@@ -103,7 +103,8 @@ class TaskArms:
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != FITTED]
         self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
         self._curves: list[CurvePoints] = []
-        self.joint = any(_is_shared(mine, self.rows[name]) and self._known_folds(mine) for name, mine in scored.items())
+        shared = [mine for name, mine in scored.items() if _is_shared(mine, self.rows[name])]
+        self.joint = any(self._known_folds(mine) for mine in [*shared, *map(self._validated_baseline, BASELINES)])
         arms = [arm for name, mine in scored.items() for arm in self._arm(name, mine, self.rows[name])]
         self.arms = self._flagged([*self._baselines(), *arms])
         kept = {arm.name for arm in self.arms}
@@ -167,7 +168,7 @@ class TaskArms:
         if row is None:
             of_encoder = name == OF_ENCODER
             price = float(np.nan_to_num(validated["price_seconds"].median())) if of_encoder else 0.0
-            return [Arm(name, scores, by_row, rows, price, encoder=of_encoder)]
+            return [Arm(name, scores, by_row, rows, price, encoder=of_encoder, folds=self._folds(name, validated))]
         flags = usual_flags(validated["flags"])
         folds = self._folds(name, validated) if shared else None
         gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
@@ -179,18 +180,23 @@ class TaskArms:
         if (known := self._known_folds(validated)) is None:
             return None
         metric = validated["metric"].iloc[0]
-        score, half = (100 * (part["scores"][metric] or 0.0) for part in (known, known["half"]))
-        self._curves.append(CurvePoints(name, known["half"]["fitted"], half, known["fitted"], score))
+        score = 100 * (known["scores"][metric] or 0.0)
+        if half := known.get("half"):
+            points = (half["fitted"], 100 * (half["scores"][metric] or 0.0), known["fitted"], score)
+            self._curves.append(CurvePoints(name, *points))
         return FoldScores(score, 100 * self.predictions.by_row_folds(validated[:1], metric)[0], known["rows"])
 
     def _known_folds(self, validated) -> dict | None:
-        return self.predictions.cross_validated(validated["folder"].iloc[0])
+        return None if validated.empty else self.predictions.cross_validated(validated["folder"].iloc[0])
+
+    def _validated_baseline(self, name: str):
+        mine = self._of_baseline(name)
+        return mine[mine["role"] == "validation"]
 
     def _baselines(self) -> list[Arm]:
         arms = []
         for name in BASELINES:
-            mine = self._of_baseline(name)
-            mine = mine[mine["role"] == "validation"]
+            mine = self._validated_baseline(name)
             arms += [] if mine.empty else self._arm(name, mine)
         return arms
 
