@@ -131,11 +131,13 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict, dr
     features, validation = read("train", rows), task["validation"]
     labels, parts = corpus.labels(task["target"]), {"train": rows, validation: wanted[validation]}
     fold = _folds(task, corpus, parts, draw)
-    crossed = [] if fold is None else _out_of_fold(task, corpus, parts, fold)
-    everything = _targets(task, corpus, parts)
-    judged = everything if crossed else select_rows(corpus.targets(task, validation), wanted[validation])
     models = [_linear_model(task, strength).fit(features, targets) for strength in STRENGTHS]
-    tried = crossed or [_predict(model, read, corpus, validation, wanted[validation]).values for model in models]
+    tried: list
+    if fold is None:
+        judged = _targets(task, corpus, {validation: wanted[validation]})
+        tried = [_predict(model, read, corpus, validation, wanted[validation]).values for model in models]
+    else:
+        judged, tried = _targets(task, corpus, parts), _out_of_fold(task, corpus, parts, fold)
     scores = [score(task, judged, values, labels) for values in tried]
     values = [one[task["metrics"][0]] for one in scores]
     best = max(range(len(STRENGTHS)), key=lambda place: (-np.inf if values[place] is None else values[place], -place))
@@ -146,7 +148,7 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict, dr
         fitted = round(len(fold) * (number - 1) / number)
         made.folds = {"number": number, "rows": len(fold), "fitted": fitted, "scores": scores[best]}
         ends = np.cumsum([len(part) for part in parts.values()])[:-1]
-        values_of = dict(zip(parts, np.split(crossed[best], ends), strict=True))
+        values_of = dict(zip(parts, np.split(tried[best], ends), strict=True))
         made.left_out = {split: Predictions(parts[split], mine) for split, mine in values_of.items()}
     return made
 
