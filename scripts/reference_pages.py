@@ -27,9 +27,9 @@ INTRODUCTION = """# Reference of the configuration
 <!-- Made by `make reference` from the fields in scripts/thaw/schema. -->
 
 Catalogues (`config/*.yaml`, or files of the same names in a folder of your own) say what exists; an experiment
-(`config/experiments/*.yaml`) says which of it is wanted. An entry of a catalogue may have `base:`, the id of an entry
-of the same block whose keys it takes over, and `override: true`, which puts it in the place of an entry of the same
-id from Thaw or an earlier folder. Keys without a default are required. An id has only a-z, 0-9 and _.
+(`config/experiments/*.yaml`) says which of it is wanted. An entry with `base:`, the id of an entry of the same
+block, takes over its keys. An entry with `override: true` replaces the entry of the same id from Thaw or an earlier
+folder. Keys without a default are required. An id has only a-z, 0-9 and _.
 
 Other names of a key, such as `lr`, may be written in its place, one of them at a time.
 """
