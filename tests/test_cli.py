@@ -70,7 +70,7 @@ def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
     assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
 
 
-@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are advise, compare,")])
+@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are advise, demo,")])
 def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint):
     done = forked.run([THAW, word])
     assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; {hint}")

@@ -382,7 +382,6 @@ new task reviews.csv --label text
 new task reviews.csv --label star
 new experiment other
 show other
-compare one two
 export my out
 export mine.yaml out
 predict my

@@ -15,7 +15,6 @@ COMMANDS = {
     "list": "list tasks, encoders, strategies, subsets, heads, probes or outputs",
     "new": "write the catalogue entry of your data or encoder, or an experiment",
     "show": "print the recommendation and where the report is",
-    "compare": "compare two results example by example",
     "advise": "find the strategy to take without training all of them",
     "export": "export a trained model and verify it",
     "merge": "merge trained models of several tasks on one trunk and verify them",

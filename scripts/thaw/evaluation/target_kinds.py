@@ -1,4 +1,4 @@
-"""What evaluation does differently by kind of target: constants, names, encodings, labels, votes, credits.
+"""What evaluation does differently by kind of target: constants, names, encodings, labels, votes.
 
 N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
 floats [N], per sentence a list of tag indices, of sets of labels probabilities [N, C], or a list of N answers.
@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from thaw.declarations.task_types import NO_TAG, TARGET_OF_TYPE
-from thaw.evaluation.answers import Answer, best_of, overlap, shifted, threshold
+from thaw.evaluation.answers import Answer, shifted, threshold
 from thaw.evaluation.metrics import marked
 
 
@@ -87,10 +87,6 @@ class ClassTarget:
             return shares.argmax(1), shares
         return np.array([self.encoded(most(each), labels) for each in votes(frames)]), None
 
-    def credit(self, gold, predicted) -> float:
-        """Return how right a prediction is, both written as the dataset does: 1 or 0."""
-        return float(gold == predicted)
-
 
 def votes(frames: list):
     """Return the predictions of all members, row by row."""
@@ -130,9 +126,6 @@ class ScoreTarget(ClassTarget):
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
         return np.mean([frame["prediction"].tolist() for frame in frames], axis=0), None
-
-    def credit(self, gold, predicted) -> float:
-        return -abs(float(gold) - float(predicted))
 
 
 class TagsTarget(ClassTarget):
@@ -177,9 +170,6 @@ class TagsTarget(ClassTarget):
         tags = [[most(words) for words in zip(*each, strict=True)] for each in votes(frames)]
         return [self.encoded(each, labels) for each in tags], None
 
-    def credit(self, gold, predicted) -> float:
-        return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
-
 
 class LabelSetTarget(ClassTarget):
     """Any number of labels a row."""
@@ -222,9 +212,6 @@ class LabelSetTarget(ClassTarget):
             return mean_probabilities(frames), None
         votes = [[self.encoded(value, labels) for value in frame["prediction"]] for frame in frames]
         return np.mean(votes, axis=0), None
-
-    def credit(self, gold, predicted) -> float:
-        return float(set(gold) == set(predicted))
 
 
 class AnswersTarget(ClassTarget):
@@ -274,9 +261,6 @@ class AnswersTarget(ClassTarget):
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
         return [self.encoded(most(each), labels) for each in votes(frames)], None
-
-    def credit(self, gold, predicted) -> float:
-        return best_of(overlap, [(one["start"], one["text"]) for one in gold], predicted)
 
 
 TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget(), "label_set": LabelSetTarget()}

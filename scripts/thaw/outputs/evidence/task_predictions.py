@@ -42,8 +42,7 @@ class TaskPredictions:
         self.task, self.corpus, self.split = task, corpus, split
         self.frame = corpus.frame(split)
         if (kind := TARGET_OF_TYPE[task["type"]]) not in READ:
-            compared = "thaw compare RUN RUN --out differ.csv lists those on which two runs differ"
-            raise UserError(f"this page has no form for targets of kind {kind}; {compared}")
+            raise UserError(f"this page has no form for targets of kind {kind}")
         self.labels = [] if self.is_score else corpus.labels(task["target"])
 
     @property
