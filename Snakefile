@@ -9,7 +9,6 @@ Paths of results (all below results/):
     adapted/<as of a run>/<task>/                        hidden states that the run's encoder gives, for probes
     probes/<task>/<subset>/<encoder>/<probe>/<of>/       what can be read off each layer: metrics.json, layers.csv
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
-    external/<task>/<id>/                                predictions that were made elsewhere
     ensembles/<task>/<subset>/<id>/                      combined predictions of several runs
     merges/<subset>/<encoder>/<id>/                      several tasks on one trunk, as a folder that serves
     latency/<subset>/<encoder>/<id>/                     how fast that is, against one model for each task
@@ -97,7 +96,6 @@ wildcard_constraints:
             "head",
             "strategy",
             "variant",
-            "external",
             "ensemble",
             "merge",
             "probe",
@@ -112,7 +110,6 @@ include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/teach.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/probe.smk"
-include: "workflow/rules/external.smk"
 include: "workflow/rules/ensemble.smk"
 include: "workflow/rules/merge.smk"
 include: "workflow/rules/outputs.smk"

@@ -44,7 +44,7 @@ LABELS = {
     "heads": {"linear": "linear"},
     "subsets": {"all": "all"},
     "strategies": {"frozen": "Frozen", "top_k": "Top k", "full": "Full", "stack_then_finetune": "Stack"},
-    "external": {"our_lstm": "Our LSTM"},
+    "ensembles": {"all_full": "All full"},
 }
 
 
@@ -104,7 +104,7 @@ def write_runs(results: Path) -> None:
         for task, seed in ((task, seed) for task in tasks for seed in SEEDS):
             folder = results / f"runs/{task}/all/{encoder}/{head}/{strategy}/base/seed{seed}"
             write_run(folder, metrics(task, points / 100, phases=[phase]), cost(1.0, 0))
-    write_json(results / "external/odd/our_lstm/metrics.json", metrics("odd", 0.77))
+    write_json(results / "ensembles/odd/all/all_full/metrics.json", metrics("odd", 0.77))
 
 
 def write_cards(results: Path) -> None:
@@ -164,7 +164,7 @@ def collect_spec(**changes) -> dict:
         "seeds": SEEDS,
         "baselines": ["majority", "bag_of_words"],
         "baseline_runs": baselines,
-        "external": [{"id": "our_lstm", "tasks": ["odd"]}],
+        "ensembles": [{"id": "all_full", "tasks": ["odd"]}],
         "digest": "0" * 16,
         **changes,
     }
@@ -187,8 +187,8 @@ def results_of(spec: dict) -> list[dict]:
         for point in cell["strategies"]:
             shown = {"kind": "run", "encoder": cell["encoder"]}
             results += _runs_of({**point, "encoder": cell["encoder"], "head": "linear"}, spec["tasks"], spec, shown)
-    external = [(task, entry["id"]) for entry in spec.get("external", []) for task in entry["tasks"]]
-    return results + [extra("external", *cell) for cell in external]
+    ensembles = [(task, entry["id"]) for entry in spec.get("ensembles", []) for task in entry["tasks"]]
+    return results + [extra("ensemble", *cell) for cell in ensembles]
 
 
 def _runs_of(point: dict, tasks, spec: dict, own: dict) -> list[dict]:

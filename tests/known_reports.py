@@ -103,7 +103,7 @@ class KnownReport:
         ]
         keys = ("corpus", "type", "metrics", "validation", "test")
         task = {key: getattr(TASK, key) for key in keys} | {"views": {"joint": "joint", "separate": "joint"}}
-        none = {"baselines": [], "baseline_runs": [], "external": []}
+        none = {"baselines": [], "baseline_runs": [], "ensembles": []}
         return invented.collect_spec(
             tasks={"asked": task}, grid=[{"encoder": "tiny", "strategies": points}], seeds=self.seeds, **none
         )

@@ -9,8 +9,7 @@ import pytest
 from corpora import prepared
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.evaluation.external_predictions import combined
-from thaw.evaluation.result_files import scored_rows, task_with_defaults
+from thaw.evaluation.result_files import combined, scored_rows, task_with_defaults
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
@@ -100,5 +99,5 @@ def test_the_plan_has_the_members_and_shows_the_ensemble(home):
     assert job.inputs["members"] == [f"{cell}/{folder}/metrics.json" for folder in folders]
     assert "results/ensembles/acceptability/all/two/metrics.json" in plan.status.collected("demo")
     assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.status.collected("demo"), "a member alone is not shown"
-    assert plan.job("table", "demo/main_table").spec["labels"]["external"] == {"two": "Two"}
+    assert plan.job("table", "demo/main_table").spec["labels"]["ensembles"] == {"two": "Two"}
     assert job.digest != planned(home, [{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest

@@ -88,7 +88,7 @@ def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
 def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below_is_a_note(layers):
     names = legend(layers)
     assert len(names) == len(set(names))
-    assert {"Bag of words", "Cosine similarity (no training)", "Random weights, frozen", "Our LSTM"} < set(names)
+    assert {"Bag of words", "Cosine similarity (no training)", "Random weights, frozen", "All full"} < set(names)
     notes = [text.get_text() for text in layers.axes[0].texts]
     assert notes[0] == "↓ Majority class 0.0" and "Majority class" not in names
 

@@ -317,10 +317,6 @@ OF_AN_EXPERIMENT = """
 {tasks: [acceptability], ensembles: {two: {members: [{strategy: full, seeds: [1, 7]}]}}}
 {tasks: [acceptability], ensembles: {two: {members: [{strategy: top_k, value: 9}]}}}
 {tasks: [acceptability], ensembles: {two: {by: median, members: [{strategy: full}]}}}
-{external: {ours: {predictions: {acceptabilty: ours.csv}}}}
-{external: {ours: {predictions: {acceptability: ours.xlsx}}}}
-{external: {ours: {predictions: {acceptability: nowhere.csv}}}}
-{external: {ours: {predictions: {}}}}
 {heads: [mine], heads.yaml: {heads: {mine: {kind: bilstm, options: {sise: 3}}}}}
 {heads: [mine], heads.yaml: {heads: {mine: {kind: crf, options: {size: 3}}}}}
 {heads: [mine], heads.yaml: {heads: {mine: {kind: esim, options: {size: 0}}}}}

@@ -19,7 +19,6 @@ from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
 from thaw.data.sources import convert
 from thaw.evaluation.baselines import fit_baseline
-from thaw.evaluation.external_predictions import read_predictions
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.evaluation.transfer_sets import TransferSet
@@ -276,18 +275,6 @@ def test_the_loss_is_the_mean_binary_cross_entropy(bench):
     assert head.loss(logits, gold).item() == pytest.approx(expected.item())
     both = head.loss(torch.stack([logits, -logits]), torch.stack([gold, gold]))
     assert both.shape == (2,) and both[0].item() == pytest.approx(expected.item())
-
-
-def test_predictions_from_elsewhere(bench, tmp_path):
-    gold = [row["labels"] for row in rows(KIND, 24, 3)]
-    (tmp_path / "p.csv").write_text(
-        "prediction\n" + "".join(";".join(labels) + "\n" if labels else '""\n' for labels in gold)
-    )
-    found = read_predictions(tmp_path / "p.csv", "csv", TASK, bench.corpus)["test"]
-    assert (found.values == bench.corpus.targets(TASK, "test")).all()
-    (tmp_path / "p.csv").write_text("prediction\nsong;watr\n" + "song\n" * 23)
-    with pytest.raises(UserError, match="'watr' is no label of labels; did you mean 'water'"):
-        read_predictions(tmp_path / "p.csv", "csv", TASK, bench.corpus)
 
 
 def test_ensembles_and_transfer_sets(bench):

@@ -11,8 +11,9 @@ from sklearn import metrics as sklearn
 
 from corpora import prepared
 from thaw.declarations.task_types import METRICS_OF_TYPE, NO_TAG
-from thaw.evaluation.external_predictions import read_predictions
 from thaw.evaluation.result_files import Predictions, evaluate, predictions_frame
+from thaw.evaluation.target_kinds import target_of
+from thaw.outputs.frame.prediction_files import rows_of_split
 from thaw.schema.corpora import TaskConfig
 
 LABELS = ["a", "b"]
@@ -106,8 +107,8 @@ def test_every_metric_is_that_of_the_written_predictions(corpora, tmp_path_facto
     if kind in ("tagging", "spans"):
         unread = {split: sum(tag == NO_TAG for tags in one.values for tag in tags) for split, one in made.items()}
         assert outcome.get("unread_words", {}) == {split: count for split, count in unread.items() if count}
-        read = read_predictions(path, "parquet", task, corpus)
-        assert [list(tags) for tags in read["test"].values] == made["test"].values
+        read = target_of(task).read(rows_of_split(path, "test")["prediction"], labels)
+        assert [list(tags) for tags in read] == made["test"].values
 
 
 def _plain(value):

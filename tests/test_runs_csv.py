@@ -66,7 +66,7 @@ def test_a_baseline_names_the_encoder_that_it_is_compared_with(invented_frame):
     found = rows[["task", "strategy", "encoder", "head"]].drop_duplicates().values.tolist()
     assert ["odd", "cosine", "tiny", ""] in found and ["entities", "random_encoder", "tiny", ""] in found
     assert ["odd", "majority", "", ""] in found and "cosine" not in set(of(rows, task="entities")["strategy"])
-    assert of(invented_frame, kind="external")["strategy"].unique().tolist() == ["our_lstm"]
+    assert of(invented_frame, kind="ensemble")["strategy"].unique().tolist() == ["all_full"]
 
 
 def test_each_split_has_its_role(invented_frame):
@@ -146,7 +146,7 @@ def test_a_broken_result_names_its_file(copied, tmp_path, broken, message):
 
 def test_a_record_without_a_corpus_card_may_be_missing_too(copied, tmp_path):
     shutil.rmtree(copied / "data/real")
-    for room in ("runs", "baselines", "external"):
+    for room in ("runs", "baselines", "ensembles"):
         shutil.rmtree(copied / room / "odd")
     frame = collected(copied, tmp_path, missing=True)
     assert set(of(frame, task="odd")["value"].isna()) == {True} and set(of(frame, task="odd")["missing"]) == {"not run"}

@@ -37,7 +37,7 @@ def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tm
         first, second = ((tmp_path / name / f"sizes.{ending}").read_bytes() for name in ("one", "two"))
         assert first == second and len(first) > 300
     numbers = pandas.read_csv(tmp_path / "one/sizes.csv")
-    assert set(numbers["train_rows"]) == {100, 1000} and "our_lstm" not in set(numbers["strategy"])
+    assert set(numbers["train_rows"]) == {100, 1000} and "all_full" not in set(numbers["strategy"])
 
 
 def test_scores_on_training_rows_have_hollow_marks_and_are_in_the_numbers(frame, tmp_path):

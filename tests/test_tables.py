@@ -30,7 +30,7 @@ def table(invented_frame):
 def rows_of(table) -> dict:
     """Return {name: cells} of all rows."""
     inner = [row for group in table.groups for row in group.baselines + group.rows]
-    return {row.name: row.cells for row in table.baselines + inner + table.external}
+    return {row.name: row.cells for row in table.baselines + inner + table.ensembles}
 
 
 def twice(frame):
@@ -91,18 +91,18 @@ def test_the_best_is_bold_ties_too_and_no_baseline(table):
     assert "<strong>81.5</strong>" in table_formats.to_html(table)
 
 
-def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
+def test_baselines_stand_above_the_rule_and_ensembles_below_the_last(table):
     above = ["Majority class", "Bag of words", "Cosine similarity (no training)", "Random weights, frozen"]
     assert [row.name for row in table.baselines] == above and table.groups[0].baselines == []
-    assert [row.name for row in table.external] == ["Our LSTM"]
+    assert [row.name for row in table.ensembles] == ["All full"]
     assert [cell.text if cell else "" for cell in rows_of(table)["Cosine similarity (no training)"]] == ["", "40.0"]
     body = table_formats.to_tex(table).split(r"\midrule")[1:]
     assert (
-        "Cosine similarity (no training)" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3
+        "Cosine similarity (no training)" in body[0] and "Top k" in body[1] and "All full" in body[2] and len(body) == 3
     )
     lines = table_formats.to_markdown(table).splitlines()
-    place = {name: i for i, line in enumerate(lines) for name in (*above, "Full", "Our LSTM") if name in line}
-    assert place["Random weights, frozen"] < place["Full"] < place["Our LSTM"]
+    place = {name: i for i, line in enumerate(lines) for name in (*above, "Full", "All full") if name in line}
+    assert place["Random weights, frozen"] < place["Full"] < place["All full"]
 
 
 def test_with_several_encoders_each_group_has_its_baselines_and_its_best(invented_frame):

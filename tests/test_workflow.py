@@ -35,12 +35,11 @@ METRIC = """def kept(gold, predicted):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Iterator[Workplace]:
-    """A workplace whose experiment has run to its end, with an own metric and predictions that were made elsewhere."""
+    """A workplace whose experiment has run to its end, with an own metric."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    place.files |= {"my/my_metrics.py": METRIC, "guess.csv": "prediction\n" + "bright\n" * 20}
+    place.files["my/my_metrics.py"] = METRIC
     place.files["my/tasks.yaml"]["tasks"]["colour"]["metrics"].append("my_metrics:kept")
-    place.files["mine.yaml"]["external"] = {"guess": {"label": "A guess", "predictions": {"colour": "guess.csv"}}}
     for name, content in place.files.items():
         place.write(name, content)
     place.printed = place.snakemake()
@@ -78,23 +77,15 @@ def test_one_encoder_pass_a_split_serves_all_tasks_and_strategies(place):
     assert len(passes) == 3, passes
 
 
-def test_an_own_metric_and_predictions_from_elsewhere_stand_beside_the_others(place):
-    results = place.folder / "results"
-    for folder in ("runs/colour/all/tiny/linear/linear_probe/base/seed1", "external/colour/guess"):
-        scores = json.loads((results / folder / "metrics.json").read_text())["scores"]["test"]
-        assert scores["my_metrics:kept"] == scores["accuracy"]
-    table = (results / "outputs/mine/tables/main_table.md").read_text()
-    assert "A guess" in table and f"{100 * scores['accuracy']:.1f}" in table
-
-
-def test_edited_predictions_from_elsewhere_are_scored_again(place):
-    place.write("guess.csv", place.files["guess.csv"].replace("bright", "dull", 1))
-    assert place.planned() == {"external": 1, **REDRAWN}
+def test_an_own_metric_stands_beside_the_others(place):
+    run = place.folder / "results/runs/colour/all/tiny/linear/linear_probe/base/seed1"
+    scores = json.loads((run / "metrics.json").read_text())["scores"]["test"]
+    assert scores["my_metrics:kept"] == scores["accuracy"]
 
 
 def test_an_edited_part_of_ones_own_makes_the_results_again_that_use_it(place):
     place.write("my/my_metrics.py", METRIC + "# a remark\n")
-    assert place.planned() == {"fit_heads": 1, "train": 2, "baseline": 1, "external": 1, **REDRAWN}
+    assert place.planned() == {"fit_heads": 1, "train": 2, "baseline": 1, **REDRAWN}
 
 
 def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(place):
@@ -280,7 +271,7 @@ def test_a_changed_corpus_runs_everything_that_reads_it(place):
     (place.folder / "data/test.csv").write_text(original + "the old river number 999,dull,1.0\n")
     planned = place.planned()
     (place.folder / "data/test.csv").write_text(original)
-    assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, "external": 1, **REDRAWN}
+    assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, **REDRAWN}
 
 
 @pytest.mark.slow
@@ -378,7 +369,7 @@ def test_a_wrong_key_is_one_sentence_with_its_place(place):
 OVERLAY = "config/experiments/offline.yaml"
 # each has jobs of a rule that those before it lack, or another form of them; tests/test_specs.py plans all experiments
 EACH = "merge_small forgetting further_pretraining edge_probing head_ensemble intermediate_task students_small wang2019"
-RUN_HERE = {"external", "search_heads"}  # by experiments of the workplace above
+RUN_HERE = {"search_heads"}  # by experiments of the workplace above
 OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "papers", "offline"}
 EXPERIMENTS = ["config/config.yaml", f"config/experiments/first.yaml {OVERLAY}"]
 EXPERIMENTS += [f"config/experiments/{name}.yaml" for name in EACH.split()]

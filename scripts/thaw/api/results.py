@@ -15,7 +15,6 @@ from thaw.outputs.frame.record_values import value
 KINDS = {
     "run": ("train", {}),
     "baseline": ("baseline", {"baseline": "strategy"}),
-    "external": ("external", {"external": "strategy"}),
     "ensemble": ("ensemble", {"ensemble": "strategy"}),
 }
 COLUMNS = (
@@ -27,7 +26,7 @@ NUMBERS = WHOLE | dict.fromkeys(["value", "train_seconds", "total_seconds", "flo
 
 
 def table(folder="results"):
-    """Return all scores of all runs, baselines, external predictions and ensembles, of all experiments, as a frame.
+    """Return all scores of all runs, baselines and ensembles, of all experiments, as a frame.
 
     One row per result, split and metric, with those columns of runs.csv (docs/reference/files.md) that depend on no
     experiment; `path` is the folder of the result. Scores are fractions, NaN where undefined; what a baseline does not

@@ -40,12 +40,11 @@ STEPS = {
     "baseline": Step(2, result="scores"),
     "features_adapted": Step(1, "models", computes=True),
     "probe": Step(2, "models", result="record"),
-    "external": Step(1, result="scores"),
     "ensemble": Step(1, result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(27, result="output"),
+    "table": Step(28, result="output"),
     "figure": Step(21, "plots", result="output"),
     "report": Step(24, "plots", result="output"),
 }

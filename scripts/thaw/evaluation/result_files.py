@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from thaw.core.digests import digest
+from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import write_json, write_parquet, write_text
 from thaw.core.phrases import plural
 from thaw.core.runtime import derive_seed, log
@@ -128,6 +129,32 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], t
             part["probabilities"] = list(probabilities.astype(np.float32))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def combined(files: list[Path], by: str, task: dict, corpus, rows: dict[str, np.ndarray]) -> dict[str, Predictions]:
+    """Return the predictions of an ensemble for validation and test.
+
+    Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
+    each word's tags; of equally many the first member's that is among them). A whole task; its corpus; by split the
+    rows that are scored.
+    """
+    import pandas as pd
+
+    frames = []
+    for file in files:
+        with wrap_corruption(file, f"{file.parent}/metrics.json"):
+            frames.append(pd.read_parquet(file))
+    labels, predictions = corpus.labels(task["target"]), {}
+    for split, asked in rows.items():
+        expected = corpus.column(split, "row").to_numpy()[asked]
+        parts = [frame[frame["split"] == split] for frame in frames]
+        for file, part in zip(files, parts, strict=True):
+            if not np.array_equal(part["row"].to_numpy(), expected):
+                raise UserError(
+                    f"{file} does not hold the {len(expected)} rows of {split}; delete its run and run again"
+                )
+        predictions[split] = Predictions(asked, *target_of(task).combined(parts, by, labels))
+    return predictions
 
 
 def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predictions, history=None) -> None:

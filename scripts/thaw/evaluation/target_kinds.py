@@ -148,9 +148,9 @@ class TagsTarget(ClassTarget):
         return sum(tag == NO_TAG for tags in values for tag in tags)
 
     def read(self, column, labels: list[str]):
-        """Return lists of tag indices, each name looked up once."""
+        """Return lists of tag indices, each name looked up once; a word that the model never saw is null."""
         sentences = column.combine_chunks()
-        coded = sentences.flatten().dictionary_encode()
+        coded = sentences.flatten().dictionary_encode(null_encoding="encode")
         indices = np.array(self.encoded(coded.dictionary.to_pylist(), labels), dtype=np.int64)[coded.indices].tolist()
         ends = np.cumsum(sentences.value_lengths()).tolist()
         return [indices[start:end] for start, end in zip([0, *ends], ends, strict=False)]

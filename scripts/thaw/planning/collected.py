@@ -9,7 +9,7 @@ from thaw.planning.run_plan import TRIAL, RunPlan, needed, pair_views
 from thaw.schema.experiment import RUN_BASELINES
 
 BARE = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
-EXTRAS = ("baseline", "external", "ensemble")  # steps of results that are no runs
+EXTRAS = ("baseline", "ensemble")  # steps of results that are no runs
 
 
 def results(context: OutputContext, baselines: list[tuple[str, RunPlan]], extras: list[tuple[str, str]]) -> list[dict]:
@@ -19,7 +19,7 @@ def results(context: OutputContext, baselines: list[tuple[str, RunPlan]], extras
     """
     made = {step: [_extra(step, key) for of, key in extras if of == step] for step in EXTRAS}
     shown = [_baseline(name, run, context) for name, run in _by_cell(baselines, context)]
-    return [*made["baseline"], *shown, *_runs(context), *made["external"], *made["ensemble"]]
+    return [*made["baseline"], *shown, *_runs(context), *made["ensemble"]]
 
 
 def _extra(step: str, key: str) -> dict:

@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.phrases import plural
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBE_ONLY_TYPES
-from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
+from thaw.planning import ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_context import OutputContext
@@ -26,7 +26,7 @@ from thaw.schema.entry import spec_of
 from thaw.schema.experiment import BASELINES, ExperimentConfig
 
 # The key of an experiment that asks for a step's results, of those which no run reads.
-SELECTED_BY = {"baseline": "baselines", "external": "external", "ensemble": "ensembles", "merge": "merges"}
+SELECTED_BY = {"baseline": "baselines", "ensemble": "ensembles", "merge": "merges"}
 SELECTED_BY |= {"latency": "latency", "probe": "probes"}
 
 
@@ -35,8 +35,8 @@ class ExperimentJobs:
 
     Attributes: selected, the runs that it selects and those that these need; shown, the runs among them that tables
     and figures show; baseline_runs, those that it shows as baselines, each with the baseline's name; runs, selected
-    ones and baselines; extra_results, {folder: (step, key)} of what it shows in addition: other baselines, external
-    predictions, ensembles; merges, the results of merging; probes, their keys.
+    ones and baselines; extra_results, {folder: (step, key)} of what it shows in addition: other baselines
+    and ensembles; merges, the results of merging; probes, their keys.
     """
 
     def __init__(self, table: JobTable, experiment: ExperimentConfig, catalogue: Catalogue, left_out: list[str]):
@@ -49,18 +49,17 @@ class ExperimentJobs:
         self.extra_results: dict[str, tuple[str, str]] = {}
         for task in experiment.tasks:
             self._add_task(task)
-        self._add_external()
         self.selected, self.baseline_runs = list(self.planner.runs()), self.planner.baseline_runs()
         self.runs = [*self.selected, *(run for _, run in self.baseline_runs)]
         # All runs are known before the first job of one: whether it keeps its encoder follows from those that read it.
         merges = list(merge_plan.merges(experiment, self.planner))
         for run in (run for merge in merges for run in merge.runs if run.seed == merge.seed):
             self.planner.mark_kept(run)
-        ensembles = external_and_ensembles.ensembles(experiment, self.planner)
+        combined = ensembles.ensembles(experiment, self.planner)
         self._check_searches()
         for run in self.runs:
             self._runs.add(run)
-        for key, (name, members) in ensembles.items():
+        for key, (name, members) in combined.items():
             self._add_ensemble(key, name, members)
         self.merges = [result for merge in merges for result in self._add_merge(merge)]
         self.probes = list(self._add_probes())
@@ -119,17 +118,12 @@ class ExperimentJobs:
     def _subset(self, name: str) -> dict:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
 
-    def _add_external(self) -> None:
-        for key, (corpus, file, spec) in external_and_ensembles.external(self.experiment, self.catalogue).items():
-            data, cards = self.upstream.data(corpus)
-            self._add_extra("external", key, spec | {"data": data}, {"data": cards, "predictions": [file]})
-
     def _add_ensemble(self, key: str, name: str, runs: list[RunPlan]) -> None:
         """Add an ensemble of runs, and those of them that the experiment does not show."""
         for run in runs:
             self._runs.add(run)
         digests = [self.table.digest(run.result) for run in runs]
-        spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
+        spec = ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
         data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
         inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
         self._add_extra("ensemble", key, spec | {"data": data}, inputs)

@@ -89,14 +89,7 @@ class Scaling:
         self.left = [name for name in self.experiment.tasks if self._is_available(name, sources)]
         if not self.left:
             raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
-        return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
-
-    def _external(self) -> dict:
-        external: dict = {}
-        for name, entry in self.experiment.external.items():
-            kept = {task: file for task, file in entry.predictions.items() if task in self.left}
-            external |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
-        return external
+        return {"tasks": self.left, "sources": sources, "ensembles": self._ensembles()}
 
     def _ensembles(self) -> dict:
         seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}

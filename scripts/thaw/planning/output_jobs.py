@@ -111,9 +111,8 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
         word: plugins.parse_plugin(word).stated("label", word.partition(":")[2])
         for word in filter(plugins.is_plugin, metrics)
     }
-    named = experiment.external | experiment.ensembles
-    external = {name: entry.label or name for name, entry in named.items()}
-    return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
+    ensembles = {name: entry.label or name for name, entry in experiment.ensembles.items()}
+    return labels | ({"metrics": own} if own else {}) | ({"ensembles": ensembles} if ensembles else {})
 
 
 def _draws_named(first: dict[str, str], catalogue: Catalogue) -> dict[str, str]:

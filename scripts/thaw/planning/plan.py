@@ -34,8 +34,8 @@ class Plan:
 
     Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; and by experiment
     its runs: shown, selected (with what these need) and baseline_runs, (baseline, run), and the last two together; the
-    keys of its probes, the results of its merges, and its extra_results, {folder: (step, key)}: other baselines,
-    external predictions, ensembles.
+    keys of its probes, the results of its merges, and its extra_results, {folder: (step, key)}: other baselines
+    and ensembles.
     """
 
     def __init__(

@@ -77,14 +77,6 @@ class ScaleDownConfig(BaseModel):
     search_seeds: int | None = Field(None, ge=1, description="instead of those of the experiment")
 
 
-class ExternalConfig(CatalogueEntry):
-    """Predictions of another system, scored and shown with the runs."""
-
-    predictions: dict[Id, Text] = Field(
-        min_length=1, description="task: file of predictions, .csv, .tsv, .jsonl or .parquet"
-    )
-
-
 class EnsembleMemberConfig(BaseModel):
     """Runs that an ensemble is made of: a strategy with its seeds."""
 
@@ -142,7 +134,6 @@ class ExperimentConfig(ConfigModel):
     probe_tasks: list[Id] = Field([], description="further tasks for probes; no strategy is trained on them")
     gradients: bool = Field(False, description="record the gradient norm of each layer in every epoch")
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = Field([], description="baselines for comparison")  # type: ignore[valid-type]
-    external: dict[Id, ExternalConfig] = Field({}, description="id: predictions of other systems, by task")
     ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose predictions are combined")
     merges: dict[Id, MergeConfig] = Field({}, description="id: runs of several tasks that are merged on one trunk")
     latency: LatencyConfig | None = Field(None, description="measure the merges against separate models")

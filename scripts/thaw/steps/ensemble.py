@@ -12,9 +12,15 @@ def main() -> None:
     )
     from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
-    from thaw.evaluation.external_predictions import combined
     from thaw.evaluation.log_lines import scores_line
-    from thaw.evaluation.result_files import evaluate, predictions_frame, scored_rows, task_with_defaults, write_result
+    from thaw.evaluation.result_files import (
+        combined,
+        evaluate,
+        predictions_frame,
+        scored_rows,
+        task_with_defaults,
+        write_result,
+    )
 
     spec = arguments.spec
     check_digest(arguments.data / "card.json", spec["data"])

@@ -91,7 +91,7 @@ class _Reader:
 
     def section(self, rows: aggregate.SummaryRows, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
-        predicted = aggregate.in_column([*rows.runs(group), *rows.external], column)
+        predicted = aggregate.in_column([*rows.runs(group), *rows.ensembles], column)
         baselines = aggregate.in_column(rows.baselines(group), column)
         section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
         section["anchor"] = section_anchor(column.task, group)

@@ -17,7 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     """Return the score against the number of thawed layers, one panel per task.
 
     A line joins the points of one sweep that read pairs alike, with a band over seeds; hollow marks read pairs as a
-    bi-encoder; runs that also train the embeddings are separate points on the right; baselines and external predictions
+    bi-encoder; runs that also train the embeddings are separate points on the right; baselines and ensembles
     are broken lines. With `minus` it is the difference to the mean of that strategy, as the authors of Lee et al. 2019
     draw it.
     """
@@ -134,7 +134,7 @@ def _spread(points) -> tuple:
 
 
 def _reference_lines(axis, rows, labels: dict, broken: dict) -> None:
-    """Draw baselines and external predictions as broken lines; one far below the runs is a note at the lower edge."""
+    """Draw baselines and ensembles as broken lines; one far below the runs is a note at the lower edge."""
     low, high = axis.get_ylim()
     span, lowest, far = high - low, rows.loc[rows["fitted"], "mean"].min(), []
     for row in rows[~rows["fitted"] & rows["mean"].notna()].sort_values("mean", ascending=False).itertuples():

@@ -71,7 +71,7 @@ def sizes(runs, spec: dict):
     """Return one row per line and number of training rows: mean, low and high of the score x 100, median price."""
     runs = runs.assign(price=price(runs))
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec["split"]) & (runs["missing"] == "")]
-    chosen = chosen[~chosen["kind"].isin(aggregate.EXTERNAL)]
+    chosen = chosen[chosen["kind"] != "ensemble"]
     chosen = chosen.assign(value=100 * chosen["value"])
     return (
         chosen.groupby([*LINE, "train_rows"], sort=False, dropna=False)

@@ -17,7 +17,7 @@ def task_panels(summary, labels: dict) -> list[tuple]:
     """
     shown, rows_of = [], aggregate.SummaryRows(summary)
     for group, name in aggregate.group_names(summary, labels).items():
-        parts = rows_of.runs(group), rows_of.baselines(group), rows_of.external
+        parts = rows_of.runs(group), rows_of.baselines(group), rows_of.ensembles
         mine = summary.loc[[row.Index for part in parts for row in part]]
         for column in aggregate.columns(summary, labels):
             rows = aggregate.of_column(mine, column)

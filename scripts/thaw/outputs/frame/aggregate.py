@@ -1,6 +1,6 @@
 """Means and standard deviations over seeds, shared by all tables and figures of an experiment.
 
-A row is a point of a strategy, a baseline, or external predictions. Scores are x 100. The standard deviation is the
+A row is a point of a strategy, a baseline, or an ensemble. Scores are x 100. The standard deviation is the
 sample standard deviation (n - 1), undefined for one seed.
 """
 
@@ -14,7 +14,6 @@ from thaw.words import wording
 GROUP = ["subset", "encoder", "head"]
 ROW = ["kind", *GROUP, "strategy", "variant"]
 COLUMN = ["task", "split"]
-EXTERNAL = ("external", "ensemble")  # kinds that belong to no encoder and head
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,10 @@ def row_key(row) -> tuple:
 
 
 def row_name(row, labels: dict) -> str:
-    """Return the printed name of a summary row: a baseline, external predictions, or a strategy with its point."""
+    """Return the printed name of a summary row: a baseline, an ensemble, or a strategy with its point."""
     if row.kind == "run":
         return wording.strategy_name(labels, row.strategy, row.variant)
-    known = wording.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})
+    known = wording.BASELINE_LABELS if row.kind == "baseline" else labels.get("ensembles", {})
     return known.get(row.strategy, row.strategy)
 
 
@@ -180,7 +179,7 @@ class SummaryRows:
 
     def __init__(self, summary):
         self.all = list(summary.itertuples())
-        self.external = [row for row in self.all if row.kind in EXTERNAL]
+        self.ensembles = [row for row in self.all if row.kind == "ensemble"]
         self._runs, self._baselines = defaultdict(list), defaultdict(list)
         for row in self.all:
             if row.fitted:

@@ -74,7 +74,7 @@ class CollectedResult:
 
 
 def selected(spec: dict) -> list[CollectedResult]:
-    """Return every result that the spec of `collect` lists: baselines, runs, external ones, ensembles."""
+    """Return every result that the spec of `collect` lists: baselines, runs, ensembles."""
     return [CollectedResult.of(entry) for entry in spec["results"]]
 
 

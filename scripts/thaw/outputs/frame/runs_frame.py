@@ -2,9 +2,8 @@
 
 One row per result, split and metric.
 
-    kind                run; baseline; external: predictions that were made elsewhere; ensemble: combined
-                        predictions of several runs. A baseline has no head, and an encoder only if it is compared
-                        with that encoder's runs; external predictions and ensembles have neither
+    kind                run; baseline; ensemble: combined predictions of several runs. A baseline has no head, and an
+                        encoder only if it is compared with that encoder's runs; ensembles have neither
     weights             the folder below encoders/ and features/ that the run begins with: the encoder's, or that of
                         its further pretraining on a corpus
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on

@@ -38,7 +38,7 @@ def to_tex(table: Table) -> str:
         lines += [_row(row, widest) for row in group.baselines]
         lines += [f"\\cmidrule(l){{1-{width + 1}}}"] if group.baselines else []
         lines += [_row(row, widest) for row in group.rows]
-    lines += [r"\midrule", *(_row(row, widest) for row in table.external)] if table.external else []
+    lines += [r"\midrule", *(_row(row, widest) for row in table.ensembles)] if table.ensembles else []
     return "\n".join([*lines, r"\bottomrule", *_closing(table)]) + "\n"
 
 

@@ -26,7 +26,7 @@ def to_markdown(table: Table) -> str:
         lines += [f"| **{wording.markdown(group.name)}** |" + " |" * width] if group.name else []
         lines += [_markdown_row(row, "*") for row in group.baselines]
         lines += [_markdown_row(row) for row in group.rows]
-    lines += [_markdown_row(row, "*") for row in table.external]
+    lines += [_markdown_row(row, "*") for row in table.ensembles]
     return "\n".join([*lines, "", *(f"- {wording.markdown(note)}" for note in table.notes)]) + "\n"
 
 

@@ -123,7 +123,7 @@ class Group:
 
 @dataclass
 class Table:
-    """A table: baselines above the rule, the groups, and external rows below a rule.
+    """A table: baselines above the rule, the groups, and ensembles below a rule.
 
     short_notes: those of a LaTeX table where not all have room. of: what its rows are, in print. sentences: whether
     cells are words and not numbers. answers: the decisions that a table of recommendations shows. failed: why it could
@@ -136,7 +136,7 @@ class Table:
     groups: list[Group]
     notes: list[str] = field(default_factory=list)
     baselines: list[Row] = field(default_factory=list)
-    external: list[Row] = field(default_factory=list)
+    ensembles: list[Row] = field(default_factory=list)
     short_notes: list[str] = field(default_factory=list)
     of: str = "Strategy"
     sentences: bool = False
@@ -160,8 +160,8 @@ class Table:
             Group(group["name"], [_row(row) for row in group["rows"]], [_row(row) for row in group["baselines"]])
             for group in content["groups"]
         ]
-        baselines, external = ([_row(row) for row in content[part]] for part in ("baselines", "external"))
-        return cls(columns=columns, groups=groups, baselines=baselines, external=external, **fields)
+        baselines, ensembles = ([_row(row) for row in content[part]] for part in ("baselines", "ensembles"))
+        return cls(columns=columns, groups=groups, baselines=baselines, ensembles=ensembles, **fields)
 
     @property
     def content(self) -> dict:
@@ -171,15 +171,15 @@ class Table:
             {"name": group.name, "rows": _rows(group.rows), "baselines": _rows(group.baselines)}
             for group in self.groups
         ]
-        parts = {"baselines": _rows(self.baselines), "external": _rows(self.external)}
+        parts = {"baselines": _rows(self.baselines), "ensembles": _rows(self.ensembles)}
         answers = {"answers": record.entries(self.answers)}
         return plain(vars(self) | {"columns": columns, "groups": groups, "answers": []} | parts) | answers
 
     @property
     def rows(self) -> list[Row]:
-        """All rows: baselines, those of the groups, external ones."""
+        """All rows: baselines, those of the groups, ensembles."""
         inner = [row for group in self.groups for row in group.baselines + group.rows]
-        return [*self.baselines, *inner, *self.external]
+        return [*self.baselines, *inner, *self.ensembles]
 
     @property
     def texts(self) -> list[bool]:

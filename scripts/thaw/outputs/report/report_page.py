@@ -3,7 +3,7 @@
 What it reads of its spec (those of the other steps are in the docstrings of `collection` and of each table and figure):
     experiment, title
     outputs      [{id, kind, step, caption, label}] in order; step, table or figure, decides the folder of its file
-    labels       {tasks|encoders|heads|subsets|strategies|external: {id: name in print}}
+    labels       {tasks|encoders|heads|subsets|strategies|ensembles: {id: name in print}}
     order        {tasks: [id], strategies: [[strategy, variant]]}
     notes        {encoder: footnote}
     tasks        {id: Task as plain values, defaults filled in}

@@ -133,7 +133,7 @@ def _empty(summary, spec: dict) -> list[str]:
     """Return the sentences about rows that are not run on a task: for pairs only, or after a run on that task."""
     labels, sources = spec["labels"], spec.get("start_tasks", {})
     others = set(summary["task"]) - set(summary.loc[summary["pairs"] != "", "task"])
-    tasks = summary[~summary["kind"].isin(aggregate.EXTERNAL)].groupby(aggregate.ROW, dropna=False)["task"].agg(set)
+    tasks = summary[summary["kind"] != "ensemble"].groupby(aggregate.ROW, dropna=False)["task"].agg(set)
     rows = [
         (others - {sources.get(strategy)}, scored)
         for strategy, scored in zip(tasks.index.get_level_values("strategy"), tasks, strict=True)

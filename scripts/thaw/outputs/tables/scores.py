@@ -69,7 +69,7 @@ def _of_role(data, spec: dict, role: str) -> Table:
     shown = [*columns, *(Column("", name, COSTS[name][1], COSTS[name][2], False) for name in costs)]
     above = rows_of([row for row in summarised.all if row.Index in common])
     table = Table(
-        spec["id"], spec["caption"], shown, groups, notes, above, rows_of(summarised.external), short_notes=short
+        spec["id"], spec["caption"], shown, groups, notes, above, rows_of(summarised.ensembles), short_notes=short
     )
     fitted = {id(row) for row in every}
     for row in table.rows:

@@ -1,11 +1,9 @@
-"""What an experiment shows in addition to its runs: predictions that were made elsewhere, and ensembles. No torch."""
+"""The ensembles of an experiment: which runs each combines. No torch."""
 
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 from thaw.core import layout, plugins
-from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, WORD_TYPES
@@ -14,31 +12,6 @@ from thaw.planning.run_plan import RunCell, RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import EnsembleConfig, EnsembleMemberConfig, ExperimentConfig
-
-# What a file of predictions ends in, and the format that it then has.
-PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
-
-
-def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tuple[str, str, dict]]:
-    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds the path of a file.
-
-    The digest of the corpus is the caller's to add.
-    """
-    jobs = {}
-    for name, entry in experiment.external.items():
-        for asked, file in entry.predictions.items():
-            place, path = experiment.place("external", name, "predictions", asked), Path(file)
-            if asked not in experiment.tasks:
-                raise UserError(f"{place}: the experiment has no such task{suggestion(asked, experiment.tasks)}")
-            if path.suffix not in PREDICTIONS:
-                raise UserError(f"{place}: {file} ends in none of {', '.join(PREDICTIONS)}")
-            if not path.is_file():
-                raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
-            task = catalogue.get("tasks", asked, place)
-            spec = {"version": STEPS["external"].version, "external": name, "task": task_spec(asked, task)}
-            spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **plugins.in_spec(task.metrics)}
-            jobs[layout.key("external", {"task": asked, "external": name})] = (task.corpus, file, spec)
-    return jobs
 
 
 def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tuple[str, list[RunPlan]]]:
