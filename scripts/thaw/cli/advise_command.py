@@ -12,9 +12,9 @@ Without a file it advises on the only experiment in this folder, else on its con
 Further options are Snakemake's own, as --cores 4.
 
 First come the baselines and the strategies that fit a head on the frozen encoder. The others follow with one seed, the
-cheapest first. Last come further seeds. A run that may gain less than 0.1 points on average is not made, nor one that
-may gain less than `price_weight` asks for its seconds. The answer is that of the report on the same runs
-(docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it.
+cheapest first. A run that may gain less than 0.1 points on average is not made, nor one that may gain less than
+`price_weight` asks for its seconds. The answer is that of the report on the same runs (docs/explanation/decision.md).
+What was trained stays, and `thaw run` continues from it: the report needs further seeds.
 """
 
 import contextlib
@@ -93,7 +93,7 @@ def main(words: list[str]) -> None:
         _print_new(made, said)
         turns = [turn for turn in pending_runs.pending_runs(plan, name) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
-        waiting = [waiting_run(plan, turn, made, pace, weight) for turn in first_of_cells(turns)]
+        waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
         tried |= {turn.run.folder for turn in chosen}
         targets = [plan.table.paths.result(turn.run.folder) for turn in chosen]
@@ -152,20 +152,12 @@ def _replay() -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The next run of a cell that is not there: the points that it may gain and has to gain, and its seconds."""
+    """The run of a cell that is not there: the points that it may gain and has to gain, and its seconds."""
 
     turn: PendingRun
     gain: float
     least: float
     seconds: float
-
-
-def first_of_cells(turns: list[PendingRun]) -> list[PendingRun]:
-    """Return the first turn of each cell: where it is not made, further seeds of it are not made either."""
-    firsts: dict[str, PendingRun] = {}
-    for turn in turns:
-        firsts.setdefault(turn.run.cell, turn)
-    return list(firsts.values())
 
 
 def waiting_run(plan: Plan, turn: PendingRun, made: list[TaskAnswer], pace: Pace, weight: float) -> Waiting:
@@ -199,7 +191,6 @@ def _stops(waiting: list[Waiting], made: list[TaskAnswer], labels: dict, command
         dear, late = [], []
         for one in (one for one in waiting if one.turn.group == group):
             name = wording.strategy_name(labels, one.turn.run.strategy, one.turn.run.variant)
-            name = f"further seeds of {name}" if one.turn.number else name
             if one.gain < one.least:
                 dear.append((name, one.gain, one.least))
             else:

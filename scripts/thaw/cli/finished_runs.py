@@ -4,7 +4,6 @@ import io
 import math
 from pathlib import Path
 
-from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.decision import prior
 from thaw.decision.record import TaskAnswer
@@ -37,7 +36,7 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswe
 
 
 def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
-    """Return the points that another run may gain on average: by a further seed, or by a strategy that was not tried.
+    """Return the points that the run of a strategy that was not tried may gain on average.
 
     It is infinite for a head on the frozen encoder, by which nobody loses, and where nothing is known. So without a
     prior for the encoder and the type of task every strategy runs once. Args: the answers by what is there.
@@ -46,9 +45,6 @@ def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
     answer = next((one for one in made if (one.task, one.subset, one.encoder, one.head) == group), None)
     if answer is None or run.step == "fit_heads":
         return math.inf
-    for arm in answer.decision.arms:
-        if (cell := answer.cell_of(arm.name)) and layout.cell(cell) == run.cell:
-            return arm.gain
     task_type = plan.catalogue.get("tasks", run.task, "tasks").type
     if not prior.is_measured(run.encoder, task_type):
         return math.inf

@@ -1,4 +1,4 @@
-"""What is run next under a limit of time: cheap cells first, one seed of each before the second.
+"""What `thaw advise` may run next: one seed of each cell, cheap cells first.
 
 A cell is a point of a strategy on a task, subset, encoder and head, over all seeds. No torch.
 """
@@ -17,12 +17,9 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True)
 class PendingRun:
-    """The run of a cell with one seed: how many seeds of the cell come before it, and its operations with those
-    of what it needs and no seed before it.
-    """
+    """The first run of a cell, and its operations with those of what it needs."""
 
     run: RunPlan
-    number: int
     operations: float
 
     @property
@@ -39,25 +36,16 @@ def seconds_of(budget: str) -> float:
 
 
 def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
-    """Return the runs of an experiment that are not there: the first seed of each cell, then the second, cheap first.
-
-    A head that is fitted for all seeds in one job has one turn.
-    """
-    numbers: dict[str, int] = {}
-    counted: dict[str, set[tuple[str, str]]] = {}  # by cell the jobs that an earlier seed has brought with it
+    """Return the first run of each cell of an experiment of which no seed is there, cheap first."""
+    cells: dict[str, list[RunPlan]] = {}
+    for run in (run for run in plan.runs[experiment] if not run.trial):
+        cells.setdefault(run.cell, []).append(run)
     own, pending = operations_of_jobs(plan), []
-    for run in plan.runs[experiment]:
-        number = numbers.setdefault(run.cell, 0)
-        numbers[run.cell] += 1
-        if run.trial or (run.step == "fit_heads" and number) or plan.status.is_there(run):
-            continue
-        jobs = {(one.step, one.key) for one in [*(need.of for need in needed(run)), run]}
-        jobs -= counted.setdefault(run.cell, set())
-        counted[run.cell] |= jobs
-        pending.append(
-            PendingRun(run, number, sum(own.get(job, 0.0) for job in jobs if not plan.status.is_current(*job)))
-        )
-    return sorted(pending, key=lambda turn: (turn.number, turn.operations))
+    for runs in (runs for runs in cells.values() if not any(map(plan.status.is_there, runs))):
+        jobs = {(one.step, one.key) for one in [*(need.of for need in needed(runs[0])), runs[0]]}
+        left = sum(own.get(job, 0.0) for job in jobs if not plan.status.is_current(*job))
+        pending.append(PendingRun(runs[0], left))
+    return sorted(pending, key=lambda turn: turn.operations)
 
 
 class Pace:
