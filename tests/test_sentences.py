@@ -8,7 +8,7 @@ import yaml
 
 HOME = Path(__file__).parents[1]
 PAGES = [
-    *(page for page in sorted((HOME / "docs").rglob("*.md")) if page.parent.name != "reference"),  # made of strings
+    *(page for page in sorted((HOME / "docs").rglob("*.md")) if page.stem not in ("command-line", "configuration")),
     *(HOME / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
 ]
 MODULES = [path for path in sorted((HOME / "scripts/thaw").rglob("*.py")) if path.parent.name != "grammar"]
