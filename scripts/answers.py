@@ -23,6 +23,7 @@ import pandas as pd
 
 from thaw.core.files import read_json
 from thaw.decision.arms import Arm
+from thaw.decision.prior import KINDS
 from thaw.declarations.splits import HELD_OUT, RESERVED
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.weighted_metrics import Scorer, scorer
@@ -37,7 +38,8 @@ COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 ROLES = ("test", RESERVED)
 PROBES, LORA = ("linear_probe", "linear_probe_all_layers"), "lora"
 TOP_2, FULL = "top_k k02", "full"
-KIND = {"classification": "texts", "tagging": "words", "spans": "words"}  # of types of task that have a prior
+TRAINED = (TOP_2, LORA, FULL, "top_k_separate k02", "lora_separate", "full_separate")  # the last three of pairs
+STANDARD = (*PROBES, *TRAINED)
 
 
 def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
@@ -100,7 +102,7 @@ class Record:
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
         self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}
-        self.kinds = {one.task: (KIND.get(one.type), one.corpus) for one in runs.itertuples()}
+        self.kinds = {one.task: (KINDS[one.type], one.corpus) for one in runs.itertuples()}
         self.thawed = {(one.task, one.arm): one.thawed for one in runs.itertuples()}
         self.seconds = runs.groupby(["task", "arm"])[["train", "extraction"]].median()
 
@@ -120,39 +122,45 @@ class Record:
 
     @cached_property
     def gains(self) -> pd.DataFrame:
-        """How far top 2 and full are above both probes, by kind of task and dataset: means over its tasks and tests."""
+        """How far STANDARD strategies are above both probes, by kind of task, dataset and strategy."""
         lines = []
         for (task, _), scores in ((key, scores) for key, scores in self.scores.items() if key[1] in ROLES):
             means = scores.mean()
-            lines.append((*self.kinds[task], means[[TOP_2, FULL]].mean() - means[list(PROBES)].mean()))
-        return (
-            pd.DataFrame(lines, columns=["kind", "corpus", "gain"]).groupby(["kind", "corpus"], as_index=False).mean()
-        )
+            above = means - means[list(PROBES)].mean()
+            lines += [(*self.kinds[task], arm, above[arm]) for arm in TRAINED if arm in above]
+        table = pd.DataFrame(lines, columns=["kind", "corpus", "arm", "gain"])
+        return table.groupby(["kind", "corpus", "arm"], as_index=False)["gain"].mean()
 
     @cache  # noqa: B019
-    def expected(self, task: str) -> float:
-        """Return the mean gain on the other datasets of the kind of a task; pairs have none."""
+    def expected(self, task: str, arm: str) -> float:
+        """Return the mean gain of a strategy on the other datasets of the kind of a task, as `prior` has it."""
         kind, corpus = self.kinds[task]
         others = self.gains[(self.gains["kind"] == kind) & (self.gains["corpus"] != corpus)]
-        return float(others["gain"].mean()) if len(others) else 0.0
+        if others.empty or not self.thawed[task, arm]:
+            return 0.0
+        gains = others.groupby("arm")["gain"].mean()
+        return float(gains.get(arm, gains.mean()))
 
     @cached_property
-    def apart(self) -> pd.Series:
-        """The variance of strategies about what is expected of them, by dataset: a mean over its tasks and tests."""
+    def apart(self) -> pd.DataFrame:
+        """Variances of strategies about what is expected of them by dataset: means over its tasks and tests.
+
+        all: of all strategies; trained: of those of the standard set that train layers.
+        """
         made = []
         for (task, role), scores in self.scores.items():
-            trains = np.array([self.thawed[task, arm] > 0 for arm in scores])
             if role in ROLES:
-                made.append((self.kinds[task][1], (scores.mean() - self.expected(task) * trains).var()))
-        return pd.DataFrame(made, columns=["corpus", "variance"]).groupby("corpus")["variance"].mean()
+                away = pd.Series({arm: scores[arm].mean() - self.expected(task, arm) for arm in scores})
+                made.append((self.kinds[task][1], away.var(), away[[arm for arm in TRAINED if arm in away]].var()))
+        return pd.DataFrame(made, columns=["corpus", "all", "trained"]).groupby("corpus").mean()
 
-    def spread(self, task: str | None = None) -> float:
+    def spread(self, task: str | None = None, of: str = "all") -> float:
         """Return the deviation of strategies about what is expected: of datasets the geometric mean.
 
         Strategies of one dataset may be many times as far apart as those of another, and none of them has the say.
-        Args: a task whose dataset is left out.
+        Args: a task whose dataset is left out; a column of `apart`.
         """
-        others = self.apart.drop(self.kinds[task][1]) if task else self.apart
+        others = self.apart[of].drop(self.kinds[task][1]) if task else self.apart[of]
         return float(np.exp(np.log(others).mean() / 2))
 
     @cache  # noqa: B019
@@ -176,7 +184,7 @@ class Record:
         by_row = 100 * _drawn(group[of].tobytes()).scores([scorer_of(line, of) for line in lines.values()])
         made = {}
         for (arm, line), drawn in zip(lines.items(), by_row, strict=True):
-            scores, gain = np.array([score(line, of)]), self.expected(task) * (line.thawed > 0)
+            scores, gain = np.array([score(line, of)]), self.expected(task, arm)
             price = self.price(task, (arm,))
             made[arm] = Arm(arm, scores, drawn[None], len(of), price, line.one_fit, expected=gain)
         return made

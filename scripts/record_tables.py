@@ -34,6 +34,7 @@ EIGHT = ("sick_e", "stsb", "sst2_sentences", "cola", "trec6", "trec50", "conll20
 LOOP_SPLITS = ("test", RESERVED)
 THREE = ("trec6", "sst2_sentences", "conll2003")
 PROBE, ALL, LORA, TOP = "linear_probe", "linear_probe_all_layers", "lora", "top_k k02"
+OF_PAIRS = ("lora_separate", "top_k_separate k02", "full_separate")
 OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
 LABELS = {
     "bag_of_words": "*Bag of words*",
@@ -73,7 +74,7 @@ LAYOUTS = {
         ("bag_of_words", PROBE, ALL, LORA, TOP, FULL),
         costs=True,
     ),
-    "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID)),
+    "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID, *OF_PAIRS)),
     "all_rows": Layout("grid_all", ("sst2_sentences", "conll2003"), (PROBE, ALL, TOP), to=FULL),
     "updates": Layout(
         "updates",

@@ -23,7 +23,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from answers import FULL, LORA, PROBES, ROLES, TOP_2, Record, scorer_of
+from answers import FULL, PROBES, ROLES, STANDARD, TOP_2, Record, scorer_of
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
@@ -41,7 +41,6 @@ from thaw.words.numbers import number
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"
 ADVISE = "`thaw advise`"
-STANDARD = (*PROBES, LORA, TOP_2, FULL, "lora_separate", "top_k_separate k02", "full_separate")  # three of pairs
 RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
@@ -95,15 +94,21 @@ def of_task(record: Record, task: str, among: tuple[str, ...] | None) -> tuple[s
 
 
 def advised(record: Record, task: str, draw: str, weight: float) -> tuple[str, tuple[str, ...]]:
-    """Return what `thaw advise` takes and tries with one seed: both probes, then others while they may gain."""
-    shown, spread, tried = record.shown(task, draw, 200), record.spread(task), PROBES
-    for name in (name for name in of_task(record, task, STANDARD) if name not in PROBES):
+    """Return what `thaw advise` takes and tries with one seed: both probes, then what may gain most, while it may."""
+    shown, spread, trained = record.shown(task, draw, 200), record.spread(task), record.spread(task, "trained")
+    tried, left = PROBES, [name for name in of_task(record, task, STANDARD) if name not in PROBES]
+    while True:
         decision = decide([shown[one] for one in tried], price_weight=weight, spread=spread)
-        price = record.price(task, (*tried, name)) - record.price(task, tried)
-        known = record.kinds[task][0] is not None  # of pairs nothing is known beforehand
-        if not known or gain_of_unseen(decision, shown[name].expected, spread) >= has_to_gain(weight, price):
-            tried = (*tried, name)
-    return decide([shown[one] for one in tried], price_weight=weight, spread=spread).taken, tried
+        worth = {}
+        for name in left:
+            price = record.price(task, (*tried, name)) - record.price(task, tried)
+            gain = gain_of_unseen(decision, shown[name].expected, spread, trained)
+            if gain >= has_to_gain(weight, price):
+                worth[name] = gain
+        if not worth:
+            return decision.taken, tried
+        tried = (*tried, max(worth, key=worth.get))
+        left.remove(tried[-1])
 
 
 def _together(arms: list[Arm]) -> Arm:

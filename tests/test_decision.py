@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import COLLAPSED, Arm, FoldScores
-from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide
+from thaw.decision.arms import COLLAPSED, Arm, FoldScores, placed
+from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide, draws_of
 from thaw.decision.prior import GAINS, expected, is_measured
-from thaw.decision.stops import LEAST_GAIN, gain_of_unseen, has_to_gain
+from thaw.decision.stops import LEAST_GAIN, SPREAD_OF_TRAINED, gain_of_unseen, has_to_gain
 
 DRAWS, ROWS = 100, 50
 
@@ -281,23 +281,40 @@ def test_further_seeds_narrow_what_they_tell_and_rows_stay():
 
 
 def test_training_layers_is_expected_to_gain_where_that_was_measured():
-    assert (
-        expected("minilm", "spans", True) == GAINS["minilm"]["spans"] > expected("minilm", "classification", True) > 0
-    )
-    unknown = [("minilm", "spans", False), ("minilm", "pair_classification", True), ("bert", "spans", True)]
+    words = GAINS["minilm"]["words"]
+    assert expected("minilm", "spans", "full", True) == words["full"] > words["lora"] > 0
+    assert expected("minilm", "tagging", "mine", True) == pytest.approx(sum(words.values()) / 3)
+    assert expected("minilm", "pair_regression", "top_k_separate k02", True) < 0
+    unknown = [
+        ("minilm", "spans", "full", False),
+        ("minilm", "multi_label", "full", True),
+        ("bert", "spans", "full", True),
+    ]
     assert [expected(*one) for one in unknown] == [0, 0, 0]
     assert [is_measured(*one[:2]) for one in unknown] == [True, False, False]
 
 
-def test_what_was_not_tried_may_gain_the_mean_of_what_it_is_above_the_best():
-    """Drawn a million times: the level that two arms tell, and an arm about it."""
+@pytest.mark.parametrize("trained", [(), (6.0,), (6.0, 5.0)])
+def test_what_was_not_tried_may_gain_what_a_run_shows_of_what_it_is_above_the_best(trained):
+    """Drawn a million times: the level that others tell, a strategy about it, its score, and what that lets expect."""
     rng = np.random.default_rng(11)
-    arms = [arm("probe", rng, 70), arm("top", rng, 72, price=2.0, expected=6.0)]
+    arms = [arm("probe", rng, 70), arm("layers", rng, 69)]
+    arms += [arm(f"top{k}", rng, 72 + k, price=2.0, expected=gain) for k, gain in enumerate(trained)]
     decision = decide(arms)
-    means = [-one.loss for one in decision.arms]
-    level = (means[0] + means[1] - 6) / 2 - max(means)
-    drawn = level + 6 + SPREAD * (rng.standard_normal(10**6) + rng.standard_normal(10**6) / 2**0.5)
-    assert gain_of_unseen(decision, 6.0) == pytest.approx(drawn.clip(min=0).mean(), abs=0.05)
+    assert decision.noise == pytest.approx(noise_of(arms))
+    levels = [-one.loss - one.expected for one in decision.arms if one.expected or not trained]
+    spread, most = SPREAD_OF_TRAINED if trained else SPREAD, max(-one.loss for one in decision.arms)
+    mean = sum(levels) / len(levels) + 4.0 - most
+    away = spread * (rng.standard_normal(10**6) + rng.standard_normal(10**6) / len(levels) ** 0.5)
+    score = away + decision.noise**0.5 * rng.standard_normal(10**6)
+    shown = np.cov(away, score)[0, 1] / score.var() * score
+    assert gain_of_unseen(decision, 4.0) == pytest.approx((mean + shown).clip(min=0).mean(), abs=0.05)
+
+
+def noise_of(arms) -> float:
+    """Return the mean over arms of the variance of their draws, which all have one level taken off."""
+    draws = draws_of(arms, placed(arms), SPREAD).draws
+    return sum(np.var(draws[:, k] - draws.mean(1), ddof=1) for k in range(len(arms))) / (len(arms) - 1)
 
 
 def test_what_was_not_tried_may_gain_nothing_where_something_else_is_far_above_all_that_is_like_it():

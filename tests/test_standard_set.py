@@ -19,7 +19,7 @@ PAIRS = {"lora_separate", "top_k_separate", "full_separate"}
 SHOWN = {
     "config/config.yaml": TEXTS | {"top_k_separate"},
     "config/experiments/first.yaml": TEXTS | PAIRS,
-    "config/experiments/grid.yaml": TEXTS,
+    "config/experiments/grid.yaml": TEXTS | PAIRS,
     "draft of texts": TEXTS,
     "draft of pairs": TEXTS | PAIRS,
 }

@@ -1,4 +1,4 @@
-"""Find the strategy to take without training all: from cheap to dear, as long as more may gain something.
+"""Find the strategy to take without training all: probes first, then what may gain most, as long as it may.
 
 thaw advise reviews.csv                                your labelled texts: writes reviews.yaml and goes on from it
 thaw advise reviews.csv --text body --label stars      where names and values leave several columns
@@ -11,10 +11,11 @@ Any file will do that `thaw new task` takes. A second call on it goes on from th
 Without a file it advises on the only experiment in this folder, else on its config/config.yaml, else on the demo.
 Further options are Snakemake's own, as --cores 4.
 
-First come the baselines and the strategies that fit a head on the frozen encoder. The others follow with one seed, the
-cheapest first. A run that may gain less than 0.1 points on average is not made, nor one that may gain less than
-`price_weight` asks for its seconds. The answer is that of the report on the same runs (docs/explanation/decision.md).
-What was trained stays, and `thaw run` continues from it: the report needs further seeds.
+First come the baselines and the strategies that fit a head on the frozen encoder. Then comes, each time, the strategy
+that may gain most, with one seed. With an unknown encoder all run, the cheapest first. A run that may gain less than 0.1
+points on average is not made, nor one that may gain less than `price_weight` asks for its seconds. The answer is that of
+the report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues from it: the
+report needs further seeds.
 """
 
 import contextlib
@@ -167,14 +168,15 @@ def waiting_run(plan: Plan, turn: PendingRun, made: list[TaskAnswer], pace: Pace
 
 
 def next_turns(waiting: list[Waiting], left: float | None) -> list[PendingRun]:
-    """Return what is trained next: of each group of runs the first that may gain what it has to, if it fits.
+    """Return what is trained next: of each group the run that may gain most, of those that have a reason and fit.
 
-    Args: the next run of each cell, cheap first; seconds that are left, None without a limit.
+    Of equal gains it is the first. Args: the next run of each cell, cheap first; seconds left, None without a limit.
     """
     chosen: dict[tuple, Waiting] = {}
     for one in waiting:
-        if one.gain >= one.least:
-            chosen.setdefault(one.turn.group, one)
+        known = chosen.get(one.turn.group)
+        if one.gain >= one.least and (left is None or one.seconds <= left) and (known is None or one.gain > known.gain):
+            chosen[one.turn.group] = one
     fitting, spent = [], 0.0
     for one in chosen.values():
         if left is None or spent + one.seconds <= left:

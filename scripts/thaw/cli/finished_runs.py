@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.decision import prior
+from thaw.decision.arms import arm_name
 from thaw.decision.record import TaskAnswer
 from thaw.decision.stops import gain_of_unseen
 from thaw.declarations.output_kind import Use
@@ -48,8 +49,8 @@ def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
     task_type = plan.catalogue.get("tasks", run.task, "tasks").type
     if not prior.is_measured(run.encoder, task_type):
         return math.inf
-    trains_layers = plan.job(run.step, run.key).trains_layers
-    return gain_of_unseen(answer.decision, prior.expected(run.encoder, task_type, trains_layers))
+    trains_layers, name = plan.job(run.step, run.key).trains_layers, arm_name(run.strategy, run.variant)
+    return gain_of_unseen(answer.decision, prior.expected(run.encoder, task_type, name, trains_layers))
 
 
 def advice_spec(plan: Plan, name: str) -> dict:

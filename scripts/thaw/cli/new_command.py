@@ -31,7 +31,7 @@ from thaw.schema.yaml_files import read_yaml
 EXPERIMENT = """\
 # An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
 #     thaw plan {file}      what would run
-#     thaw advise {file}    what to take, from cheap to dear
+#     thaw advise {file}    what to take, without training all
 #     thaw run {file}       runs all of it
 
 experiment: {name}

@@ -53,6 +53,11 @@ class Arm:
         return self.folds.score if self.folds else float(np.nan_to_num(self.scores).mean())
 
 
+def arm_name(strategy: str, variant: str) -> str:
+    """Return the name of a strategy at a point of its sweep, as in "top_k k02"."""
+    return strategy if variant == "base" else f"{strategy} {variant}"
+
+
 @dataclass(frozen=True)
 class Placed:
     """Arms on one scale: scores [K, S] and, on draws of rows, by_row [K, S, D]; converged [K]."""

@@ -5,6 +5,7 @@ from statistics import NormalDist
 from thaw.decision.arms import COLLAPSED
 from thaw.decision.decide import SPREAD, Decision
 
+SPREAD_OF_TRAINED = 2.0  # points, as SPREAD, of strategies that train layers
 LEAST_GAIN = 0.1  # points: a run that may gain less is not made, however cheap it is
 
 
@@ -13,19 +14,26 @@ def has_to_gain(price_weight: float, price: float) -> float:
     return max(LEAST_GAIN, price_weight * price)
 
 
-def gain_of_unseen(decision: Decision, expected: float, spread: float = SPREAD) -> float:
-    """Return the points that an arm which was not tried may gain on average over the best of today.
+def gain_of_unseen(
+    decision: Decision, expected: float, spread: float = SPREAD, trained: float = SPREAD_OF_TRAINED
+) -> float:
+    """Return the points that a run of a strategy which was not tried may gain on average over the best of today.
 
-    It is the mean of max(0, arm - best) under the prior: arms of a task differ by `spread` from what is expected.
-    The arms that were tried tell the level. Where none of them tells it the gain is infinite. Args: the decision
-    between those; points that are expected of the arm, as `Arm.expected`.
+    The strategies that were tried tell the level, those that train layers alone once there are any. About it the
+    strategy has a deviation, of which the run shows a part: its score is as noisy as theirs. The gain is the mean of
+    max(0, what it then is expected to be - best). Where none of them tells the level the gain is infinite. Args: the
+    decision between those; points that are expected of the strategy, as `Arm.expected`; deviations of all
+    strategies, and of those that train layers.
     """
     sound = [arm for arm in decision.arms if COLLAPSED not in arm.flags]
     tried = [arm for arm in sound if arm.encoder]
     if not tried:
         return float("inf")
+    if alike := [arm for arm in tried if arm.expected]:  # of those that train layers alone something is
+        tried, spread = alike, trained
     least = min(arm.loss for arm in sound)
     level = sum(least - arm.loss - arm.expected for arm in tried) / len(tried)  # below the best of today
-    mean, deviation = level + expected, spread * (1 + 1 / len(tried)) ** 0.5
+    variance = spread**2 * (1 + 1 / len(tried))
+    mean, deviation = level + expected, variance / (variance + decision.noise) ** 0.5
     normal = NormalDist()
     return deviation**2 * NormalDist(mean, deviation).pdf(0) + mean * normal.cdf(mean / deviation)

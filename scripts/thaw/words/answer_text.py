@@ -42,8 +42,9 @@ def reasons(answer: TaskAnswer) -> list[str]:
         lines.append(f"It is the cheapest that is expected to lose at most {points(decision.within)}.")
     if decision.price_weight:
         lines.append(f"A second of training is asked to gain {decision.price_weight:g} points.")
-    if prior := max(arm.expected for arm in decision.arms):
-        lines.append(f"Expected beforehand of training layers: {number(prior)} points ({PRIOR_FROM}).")
+    if prior := [arm.expected for arm in decision.arms if arm.expected]:
+        gain = " to ".join(dict.fromkeys([number(min(prior)), number(max(prior))]))
+        lines.append(f"Expected beforehand of training layers: {gain} points ({PRIOR_FROM}).")
     lines += _labels_or_thawing(answer)
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, placed
+from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, arm_name, placed
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
@@ -86,7 +86,7 @@ class TaskArms:
         """
         self.runs = runs[runs["main"].astype(bool) & (runs["missing"] == "")]
         self.task, self.group, self.predictions = task, group, predictions
-        self.rows = {_name(row): row for row in rows}
+        self.rows = {arm_name(row.strategy, row.variant): row for row in rows}
         self.left_out: list[tuple[str, str]] = []
         self.unselected: dict[str, object] = {}  # of other tasks
         scored = {name: self._validated(row) for name, row in self.rows.items()}
@@ -123,7 +123,7 @@ class TaskArms:
         """Note what other tasks have and this one could have. Args: all rows of the summary of this group of runs."""
         pairs = any(row.pairs for row in self.rows.values())
         others = group[(group["task"] != self.task) & (pairs | (group["pairs"].fillna("") == ""))]
-        rows = {_name(row): row for row in others.itertuples()}
+        rows = {arm_name(row.strategy, row.variant): row for row in others.itertuples()}
         self.unselected = {name: row for name, row in rows.items() if name not in self.rows}
         for name in self.unselected:
             self._leave_out(name, NOT_SELECTED)
@@ -171,7 +171,8 @@ class TaskArms:
             return [Arm(name, scores, by_row, rows, price, encoder=of_encoder, folds=self._folds(name, validated))]
         flags = usual_flags(validated["flags"])
         folds = self._folds(name, validated) if shared else None
-        gain = expected(self.group[1], self.predictions.task_type(validated["folder"].iloc[0]), row.thawed > 0)
+        task_type = self.predictions.task_type(validated["folder"].iloc[0])
+        gain = expected(self.group[1], task_type, name, row.thawed > 0)
         converged = row.optimizer == FITTED
         return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, seeds, folds)]
 
@@ -220,10 +221,6 @@ class TaskArms:
             )
             for arm in arms
         ]
-
-
-def _name(row) -> str:
-    return row.strategy if row.variant == "base" else f"{row.strategy} {row.variant}"
 
 
 def _most(seeds: list[set]) -> set:
