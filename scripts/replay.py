@@ -30,7 +30,7 @@ from thaw.decision.arms import Arm
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.record import TaskAnswer
-from thaw.decision.stops import LEAST_GAIN, gain_of_unseen, has_to_gain
+from thaw.decision.stops import gain_of_unseen, has_to_gain
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
 from thaw.schema.catalogue import Catalogue, shipped
@@ -54,7 +54,7 @@ NAMED = {"test": "official test", RESERVED: "reserved rows"}
 class Rule:
     """How a strategy is chosen: of those `among` that a task has, by the decision with `within`, None for the highest.
 
-    among: None for all. most: draws that may be used. weight: the points that a full fine-tuning has to gain, by which
+    among: None for all. draws: how many are used. weight: the points that a full fine-tuning has to gain, by which
     `thaw advise` stops; None where all are tried.
     """
 
@@ -62,7 +62,7 @@ class Rule:
     among: tuple[str, ...] | None = STANDARD
     within: float | None = None
     prior: bool = True
-    most: int = 1
+    draws: int = 1
     weight: float | None = None
 
     def taken(self, record: Record, task: str, draw: int) -> tuple[str, list[str], tuple[str, ...]]:
@@ -70,21 +70,17 @@ class Rule:
 
         Args: the number of the first draw.
         """
-        used: list[str] = []
         if self.weight is not None:
             taken, tried = advised(record, task, record.draws[draw], self.weight)
             return taken, [record.draws[draw]], tried
         tried = of_task(record, task, self.among)
-        while True:
-            used.append(record.draws[(draw + len(used)) % len(record.draws)])
-            shown = [record.shown(task, one, 200) for one in used]
-            arms = [_together([one[name] for one in shown]) for name in tried]
-            if self.within is None:
-                return max(arms, key=lambda arm: arm.scores.mean()).name, used, tried
-            arms = arms if self.prior else [replace(arm, expected=0.0) for arm in arms]
-            decision = decide(arms, self.within, spread=record.spread(task))
-            if len(used) == self.most or max(arm.gain for arm in decision.arms) < LEAST_GAIN:
-                return decision.taken, used, tried
+        used = [record.draws[(draw + n) % len(record.draws)] for n in range(self.draws)]
+        shown = [record.shown(task, one, 200) for one in used]
+        arms = [_together([one[name] for one in shown]) for name in tried]
+        if self.within is None:
+            return max(arms, key=lambda arm: arm.scores.mean()).name, used, tried
+        arms = arms if self.prior else [replace(arm, expected=0.0) for arm in arms]
+        return decide(arms, self.within, spread=record.spread(task)).taken, used, tried
 
 
 def of_task(record: Record, task: str, among: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -136,7 +132,7 @@ for LABEL, AMONG in (("The standard set, decision", STANDARD), ("All strategies,
     RULES += [Rule(LABEL, AMONG, 0), *(Rule(f"{LABEL} within {points}", AMONG, points) for points in (1, 2))]
     RULES += [
         Rule(f"{LABEL} without the prior", AMONG, 0, prior=False),
-        Rule(f"{LABEL}, further draws", AMONG, 0, most=4),
+        Rule(f"{LABEL}, two draws", AMONG, 0, draws=2),
     ]
 
 

@@ -69,7 +69,7 @@ def expected_of(arms: list[Arm], within: float = 0.0, weight: float = 0.0) -> di
         winners = [k for k in range(count) if sound[k] and row[k] >= top - 1e-9]
         for k in winners:
             chances[k] += 1 / len(winners) / DRAWS
-    said = {"loss": losses, "chance": chances, "gain": gains_of(likely, moved, sound)}
+    said = {"loss": losses, "chance": chances}
     allowed = [k for k in range(count) if sound[k]]
     cost = {k: losses[k] if within else losses[k] + weight * arms[k].price for k in allowed}
     near = [k for k in allowed if cost[k] <= max(within, min(cost.values())) + 1e-9]
@@ -137,15 +137,6 @@ def with_prior(draws, values, alike, arms) -> np.ndarray:
         likely[:, alike] = posterior + mine.mean(1, keepdims=True)
         assert np.cov(posterior, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "its covariance is known"
     return likely
-
-
-def gains_of(likely, moved, sound) -> list[float]:
-    means, gains = likely.mean(0), []
-    now = max(mean for mean, good in zip(means, sound, strict=True) if good)
-    for k in range(len(means)):
-        others = max([means[j] for j in range(len(means)) if j != k and sound[j]], default=-np.inf)
-        gains.append(sum(max(means[k] + moved[k][d], others) for d in range(DRAWS)) / DRAWS - now)
-    return gains
 
 
 def ends_of(draws, values, taken, arms) -> list[tuple]:

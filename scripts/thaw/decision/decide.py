@@ -32,9 +32,9 @@ class Judged:
     """What is said of an arm.
 
     estimate: its own score, see `Arm.score`. difference: it less the arm that is taken, on one scale. chance: to be the
-    best. loss: points that it is expected to lose to the best. gain: points that further seeds of it may bring on
-    average. listed: whether it is on the price list, cheaper than what is taken and on the front of price and loss.
-    expected, price, encoder, converged and flags are the arm's.
+    best. loss: points that it is expected to lose to the best. listed: whether it is on the price list,
+    cheaper than what is taken and on the front of price and loss. expected, price, encoder, converged and flags are the
+    arm's.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Judged:
     difference: Difference
     chance: float
     loss: float
-    gain: float
     expected: float
     price: float
     listed: bool
@@ -91,15 +90,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Draws:
-    """Arms relative to the highest of them: values [K], draws [D, K], and which arms [K] may be taken.
+    """Arms relative to the highest of them: values [K] and draws [D, K].
 
-    moved [D, K]: the part of the draws that further seeds would change; rows are the same for all seeds. alike [K]:
-    which arms the prior is about; expected [K]: their points before validation was seen; spread: as SPREAD.
+    sound [K]: which arms may be taken; alike [K]: which arms the prior is about; expected [K]: their points before
+    validation was seen; spread: as SPREAD.
     """
 
     values: np.ndarray
     draws: np.ndarray
-    moved: np.ndarray
     sound: np.ndarray
     alike: np.ndarray
     expected: np.ndarray
@@ -141,14 +139,6 @@ class Draws:
         return (best / best.sum(1, keepdims=True)).mean(0)
 
     @property
-    def gains(self) -> np.ndarray:
-        """By arm the points to gain on average if its mean over all seeds were known: the value of that information."""
-        likely = self.likely.mean(0)
-        means = np.where(self.sound, likely, -np.inf)
-        others = np.array([np.delete(means, place).max(initial=-np.inf) for place in range(len(means))])
-        return np.maximum(likely + self.moved, others).mean(0) - means.max()
-
-    @property
     def _best(self) -> np.ndarray:
         return self.likely[:, self.sound].max(1, keepdims=True)
 
@@ -175,7 +165,6 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0, spre
             difference=contrasts[place],
             chance=float(chance[place]),
             loss=float(loss[place]),
-            gain=float(drawn.gains[place]),
             expected=arm.expected,
             price=arm.price,
             listed=bool(listed[place]),
@@ -213,7 +202,7 @@ def draws_of(arms: list[Arm], of: Placed, spread: float) -> Draws:
     alike = sound & np.array([arm.encoder for arm in arms])
     expected = np.array([arm.expected for arm in arms])
     draws = (values[:, None] + away.mean(1) + moved - moved[first]).T
-    return Draws(values, draws, moved.T, sound, alike, expected, spread)
+    return Draws(values, draws, sound, alike, expected, spread)
 
 
 def _seeds_moved(
