@@ -149,7 +149,9 @@ def test_a_single_class_on_validation_is_said(tmp_path):
     path = tmp_path / "data/real/validation.parquet"
     pandas.read_parquet(path).assign(label="yes").to_parquet(path)
     frame.loc[frame["role"] == "validation", "value"] = float("nan")  # as an F1 without positives has it
+    frame["flags"] = "one_class"
     answer = answer_of(tmp_path, frame)
+    assert not any(arm.flags for arm in answer.decision.arms), "whoever predicts that class is right"
     assert answer.single_class and any("single class" in line for line in answer_text.reasons(answer))
     assert not answer.left_out and len(answer.decision.arms) == len(RATES)
 

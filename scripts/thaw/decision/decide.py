@@ -122,10 +122,11 @@ class Draws:
 
     @property
     def noise(self) -> float:
-        """The mean variance of the draws of sound arms with an encoder about their level; 0 of one arm."""
+        """The mean variance of the draws of sound arms with an encoder about their level; 0 of one arm, and of none."""
+        if (count := self.alike.sum()) < 2:
+            return 0.0
         seen = self.draws[:, self.alike]
-        away = seen - seen.mean(1, keepdims=True)
-        return float(away.var(0, ddof=1).sum() / max(self.alike.sum() - 1, 1))
+        return float((seen - seen.mean(1, keepdims=True)).var(0, ddof=1).sum() / (count - 1))
 
     @property
     def losses(self) -> np.ndarray:

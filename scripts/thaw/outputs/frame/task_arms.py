@@ -169,7 +169,7 @@ class TaskArms:
             of_encoder = name == OF_ENCODER
             price = float(np.nan_to_num(validated["price_seconds"].median())) if of_encoder else 0.0
             return [Arm(name, scores, by_row, rows, price, encoder=of_encoder, folds=self._folds(name, validated))]
-        flags = usual_flags(validated["flags"])
+        flags = () if self.single_class else usual_flags(validated["flags"])  # whoever predicts that class is right
         folds = self._folds(name, validated) if shared else None
         task_type = self.predictions.task_type(validated["folder"].iloc[0])
         gain = expected(self.group[1], task_type, name, row.thawed > 0)
