@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -191,6 +192,17 @@ def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedP
     done = forked.run([f"thaw.steps.{step}", *arguments], environment=environment)
     assert not check or done.returncode == 0, done.stderr
     return done
+
+
+@pytest.fixture
+def forked_steps(monkeypatch):
+    """Let a command that runs a step as a program fork it: a new Python imports torch for five seconds."""
+
+    def run(command: list[str], check: bool) -> subprocess.CompletedProcess:
+        assert command[:2] == [sys.executable, "-m"] and not check
+        return forked.run(command[2:])
+
+    monkeypatch.setattr(subprocess, "run", run)
 
 
 def made_once(tmp_path_factory, name: str, make: Callable[[Path], None]) -> Path:

@@ -8,7 +8,7 @@ import atexit
 import functools
 from pathlib import Path
 
-from thaw.exporting.checking import checked, compare, examples, passes
+from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
 from thaw.exporting.finished_run import FinishedRun
 from thaw.merging.proof import FreshProcess
 
@@ -27,4 +27,5 @@ def read_again(source: FinishedRun, folder: Path) -> dict:
     for split in checked(source):
         (reply,) = reader().ask(examples(source, split), folder)["replies"]
         splits[split] = compare(source, split, reply["predictions"][""])
-    return {"passed": all(map(passes, splits.values())), "splits": splits}
+    passed = all(map(passes, splits.values()))
+    return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}

@@ -1,7 +1,6 @@
 """Cross-validated heads: folds of whole groups, fits as scikit-learn's, choices, records, and the last fit."""
 
 import json
-import os
 import random
 import re
 from pathlib import Path
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from conftest import HOME
 from corpora import prepared
 from read_again import read_again
 from test_export import houses as houses
@@ -443,8 +441,7 @@ def tuned(bench: Bench, name: str, **changes) -> Path:
     return folder if folder.exists() else bench.step("train", bench.spec(phase, **changes), folder)
 
 
-def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path, forked_steps):
     bench, splits = benches["classification"], splits_of("classification")
     run = tuned(bench, "tuned")
     (tmp_path / "made").mkdir()
@@ -459,9 +456,8 @@ def test_layers_train_once_more_as_on_a_dataset_with_all_rows(benches, tmp_path,
     assert source.metrics["scores"] == read_json(run / "metrics.json")["scores"]
 
 
-def test_what_an_answer_takes_trains_once_more_and_says_so(benches, tmp_path, monkeypatch, capsys):
+def test_what_an_answer_takes_trains_once_more_and_says_so(benches, tmp_path, forked_steps, capsys):
     """Where validation says when it ends, it is exported as it was trained, and that is said too."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
     bench = benches["classification"]
     run, best = tuned(bench, "taken", keep=True), tuned(bench, "best", phase={"pick": "best"}, keep=True)
     outputs = run.parents[7] / "outputs/mine"

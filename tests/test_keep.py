@@ -1,12 +1,10 @@
 """A run whose trained layers were not kept has them again by itself, and only if it scores as it did."""
 
-import os
-
 import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from conftest import HOME
+from read_again import read_again
 from shown import Shown
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -35,8 +33,8 @@ def folder(shown, strategy: str, seed: int = 1):
     return shown.folder / f"runs/t/all/e/linear/{strategy}/base/seed{seed}"
 
 
-def test_layers_are_those_of_a_run_that_keeps_them(shown, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+def test_layers_are_those_of_a_run_that_keeps_them(shown, forked_steps, monkeypatch):
+    monkeypatch.setattr("thaw.exporting.export.check", read_again)
     run, before = folder(shown, "tuned"), read_json(folder(shown, "tuned") / "metrics.json")
     shown.train("keeping", TUNED, keep=True)
     with pytest.raises(UserError, match="did not keep them"):
@@ -70,8 +68,7 @@ def test_a_file_of_each_kind_that_a_run_needs_is_found_by_its_digest(tmp_path):
     assert "live_teacher" in live
 
 
-def test_another_score_is_told_and_changes_nothing(shown, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+def test_another_score_is_told_and_changes_nothing(shown, forked_steps):
     run = folder(shown, "tuned", 2)
     record = read_json(run / "metrics.json")
     record["scores"]["validation"]["accuracy"] = 0.123
