@@ -42,6 +42,12 @@ WISHES = {
     "one word a row, named.csv": Wishes(texts=("Word",), targets=("POS",)),
     "spans as tags.conll": Wishes(type="tagging"),
     "labels as scores.csv": Wishes(type="regression"),
+    "no label key, named.jsonl": Wishes(targets=("mood",)),
+    "written lists, named.csv": Wishes(targets=("labels",)),
+    "a row that looks like names.csv": Wishes(targets=("2",)),
+    "names that look like a row.csv": Wishes(texts=("text",), targets=("good",)),
+    "no names.csv": Wishes(texts=("1",), targets=("2",)),
+    "no such number.csv": Wishes(targets=("7",)),
     "duplicate named.csv": Wishes(texts=("0",), targets=("label",)),
 }
 
@@ -88,6 +94,11 @@ table("a score is NA.csv", "text|score", [(TEXTS[i], "NA" if i == 3 else f"{i}.5
 table("one class.csv", "text|label", [(TEXTS[i], "pos") for i in N])
 table("a label each.csv", "text|label", [(TEXTS[i], f"c{i}") for i in N])
 table("names and numbers.csv", "text|label|label_text", [(TEXTS[i], i % 2, LABELS[i]) for i in N])
+table("slips.csv", "text|label", [(TEXTS[i], ("neg", "pos", " neg", "Pos", "negg")[i % 4 + (i == 39)]) for i in N])
+table("several labels.csv", "text|label", [*((TEXTS[i], LABELS[i]) for i in N), (TEXTS[2], "neg"), (TEXTS[2], "neg")])
+table("two labels.csv", "text|label|z", [(TEXTS[i], LABELS[i], "ab"[i % 2]) for i in N])
+lines("no label key.jsonl", [{"text": TEXTS[i]} | ({"mood": LABELS[i]} if i % 10 != 3 else {}) for i in N])
+BUILT["no label key, named.jsonl"] = BUILT["no label key.jsonl"]
 
 # Several labels.
 table("one of three.csv", "text|A|B|C", [(TEXTS[i], *(int(i % 3 == k) for k in range(3))) for i in N])
@@ -97,6 +108,8 @@ table("pipes between labels.csv", "text|labels", [(TEXTS[i], ("a|b", "b", "a")[i
 table("commas in topics.csv", "text|topics", [(TEXTS[i], ("food, drink", "food", "drink")[i % 3]) for i in N])
 lines("lists of labels.jsonl", [{"text": TEXTS[i], "labels": [["a", "b"], ["b"], []][i % 3]} for i in N])
 table("written lists.csv", "text|labels", [(TEXTS[i], "['a', 'b']" if i % 2 else "['a']") for i in N])
+table("written lists, named.csv", "text|labels", [(TEXTS[i], '["a", "b"]' if i % 2 else '["a"]') for i in N])
+lines("slips in sets.jsonl", [{"text": TEXTS[i], "labels": [["food", "room"], ["Food"], ["room"]][i % 3]} for i in N])
 
 # Texts.
 table("a longer column.csv", "text|label|why", [(TEXTS[i], LABELS[i], f"{TEXTS[i]} and more of it") for i in N])
@@ -115,6 +128,8 @@ PARSED = [(f"( {TEXTS[i]} )", f"( {TEXTS[i + 1]} )", *TEXTS[i : i + 2], "enc"[i 
 table("SNLI with trees.tsv", "sentence1_parse|sentence2_parse|sentence1|sentence2|gold_label", PARSED, delimiter="\t")
 table("two texts.csv", "title|body|mood", [(TEXTS[i], TEXTS[i + 1], LABELS[i]) for i in N])
 table("no text.csv", "name|label", [(f"n{i}", LABELS[i]) for i in N])
+table("long texts.csv", "text|label", [(f"{'word ' * 119}{i}", LABELS[i]) for i in N])
+lines("a label in an object.jsonl", [{"text": TEXTS[i], "data": {"label": LABELS[i]}} for i in N])
 lines("objects.jsonl", [{"id": i, "data": {"text": TEXTS[i], "label": LABELS[i]}} for i in N])
 
 # Splits.
@@ -129,6 +144,12 @@ table("numbered folds.csv", "text|label|fold", [(TEXTS[i], LABELS[i], i % 5) for
 table("a name twice.csv", "text|text|label", [(TEXTS[i], TEXTS[i].upper(), LABELS[i]) for i in N])
 BUILT["duplicate named.csv"] = BUILT["a name twice.csv"]
 table("an index.csv", "|text|label", [(i, TEXTS[i], LABELS[i]) for i in N])
+BUILT["a row that looks like names.csv"] = "1,text,good\n" + "".join(
+    f"{i % 7},word{i} is here,{LABELS[i]}\n" for i in N
+)
+BUILT["names that look like a row.csv"] = BUILT["a row that looks like names.csv"]
+BUILT["no names.csv"] = "".join(f"{i % 2},{TEXTS[i]},{i % 3}\n" for i in N)
+BUILT["no such number.csv"] = BUILT["no names.csv"]
 table("CRLF.csv", "text|label", [(TEXTS[i], LABELS[i]) for i in N], end="\r\n")
 table("CR.csv", "text|label", [(TEXTS[i], LABELS[i]) for i in N], end="\r")
 BUILT["a mark of order.csv"] = "\ufeff" + str(BUILT["CRLF.csv"])
@@ -178,6 +199,7 @@ table(
     delimiter="\t",
 )
 table("no sentence.csv", "Word|Tag", [tuple(KAGGLE[i % 6].split()[::2]) for i in range(300)])
+table("written words.csv", "tokens|tags", [(["the", f"n{i}", "of", "Rome"], ["O", "O", "O", "B-LOC"]) for i in N])
 lines("doccano.jsonl", [{"text": TEXTS[i], "label": [[4, 8, "THING"]]} for i in N])
 lines("spans as objects.jsonl", [{"text": TEXTS[i], "entities": [{"start": 4, "end": 8, "label": "T"}]} for i in N])
 lines("a span beyond.jsonl", [{"text": TEXTS[i], "label": [[4, 99, "THING"]]} for i in N])

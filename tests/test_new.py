@@ -11,7 +11,7 @@ from corpora import spec_for
 from thaw.cli import new_command
 from thaw.cli.new_command import add_entries, strategies, write_experiment
 from thaw.core.errors import UserError
-from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub, label_slips
+from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
 from thaw.planning.config_files import read_config
@@ -73,6 +73,12 @@ FILES = {
         csv(";", "id;comment;mood\n", text='sagt: "{}", dann'),
         "classification",
         {"format": "csv", "quoting": "double", "delimiter": ";", "columns": {"text": "comment", "label": "mood"}},
+        ["bad", "good"],
+    ),
+    "framed.csv": (  # by pandas, filtered: its header begins with an empty name, its numbers recur
+        csv(header=",text,label\n").replace(b"\n17,", b"\n16,"),
+        "classification",
+        {"format": "csv", "quoting": "double"},
         ["bad", "good"],
     ),
     "old.tsv": (
@@ -152,17 +158,7 @@ def test_parquet_and_what_is_guessed(tmp_path):
     assert f"# guess: further texts: title; {two}\n    texts: [text]" in stub
 
 
-def test_a_name_decides_between_candidates_and_the_others_are_told(tmp_path):
-    path = tmp_path / "own.jsonl"
-    path.write_bytes(jsonl(text=SENTENCES, label=KINDS, z=["ab"[i % 2] for i in range(40)]))
-    assert "# guess: could also be z (label)\n    targets: {label: label}" in draft_of_file(path, set()).corpus
-
-
-def test_ratings_may_be_labels_and_an_uneven_label_is_scored_by_macro_f1(tmp_path):
-    stars = "".join(f"text {i} of a review,{1 + i % 5}\n" for i in range(40))
-    (tmp_path / "stars.csv").write_text("text,rating\n" + stars)
-    stub = written(draft_of_file(tmp_path / "stars.csv", set()))
-    assert "# guess: the numbers (1, 2, 3, 4, 5) are scores; --type classification makes them labels\n" in stub
+def test_an_uneven_label_is_scored_by_macro_f1_and_rows_without_a_text_are_left_out(tmp_path):
     moods = "".join(f"{'' if i == 5 else f'text {i} of a review'},{'low' if i % 8 else 'high'}\n" for i in range(40))
     (tmp_path / "moods.csv").write_text("text,mood\n" + moods)
     stub = written(draft_of_file(tmp_path / "moods.csv", set()))
@@ -173,10 +169,6 @@ def test_ratings_may_be_labels_and_an_uneven_label_is_scored_by_macro_f1(tmp_pat
 MISTAKES = {
     "no file": (None, "no such file"),
     "a header alone": (b"text,label\n", "holds no rows"),
-    "no label": (
-        b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n",
-        ":42: column 'label' is empty in 1 of 41 rows",
-    ),
 }
 
 
@@ -208,24 +200,6 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
         draft_of_file(path, set(), Wishes(texts=("title", "body", "mood")))
     with pytest.raises(UserError, match="column 'mood' is the text, so it can not be predicted too"):
         draft_of_file(path, set(), Wishes(texts=("mood",), targets=("mood",)))
-
-
-def test_rows_without_a_label_are_told_with_their_line(tmp_path):
-    rows = [{"body": f"{sentence} once more", "mood": kind} for sentence, kind in zip(SENTENCES, KINDS, strict=True)]
-    path = tmp_path / "moods.jsonl"
-
-    def drafted(rows: list[dict], **wishes):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        with pytest.raises(UserError) as caught:
-            draft_of_file(path, set(), Wishes(**wishes))
-        return str(caught.value).removeprefix(str(path))
-
-    lacking = [row if n % 10 != 3 else {"body": row["body"]} for n, row in enumerate(rows)]
-    count = len(rows) - sum("mood" in row for row in lacking)
-    assert drafted(lacking, targets=("mood",)) == ":4: column 'mood': is missing; there are body"
-    assert "no column looks like labels or scores" in drafted(lacking)
-    empty = [row | {"mood": row.get("mood")} for row in lacking]
-    assert drafted(empty, targets=("mood",)).startswith(f":4: column 'mood' is empty in {count} of {len(rows)} rows")
 
 
 @pytest.fixture
@@ -414,110 +388,8 @@ def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
     assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]
 
 
-def test_the_unnamed_index_that_pandas_writes_leaves_the_other_names(place, home, capsys):
-    """Its header begins with an empty name; a filtered frame has numbers that recur or miss some."""
-    rows = "".join(f"{i % 30},{text},{kind}\n" for i, (text, kind) in enumerate(zip(SENTENCES, KINDS, strict=True)))
-    Path("framed.csv").write_text(f",text,label\n{rows}", encoding="utf-8")
-    new_command.main(["task", "framed.csv"])
-    said = capsys.readouterr().out
-    assert "  text: text\n  label: label (2 labels: bad, good)\n" in said and "guessed header" not in said
-    assert "guessed targets" not in said
-    entry = spec_of(Catalogue([home / "config", Path("my")]).get("corpora", "framed", "test"))
-    prepare(spec_for(entry, place), place, place / "out")
-    assert sum(len(Corpus(place / "out").frame(split)) for split in ("train", "validation", "test")) == 40
-
-
-def test_a_first_line_with_a_name_that_the_user_gives_is_the_header(place, capsys):
-    lines = "".join(f"{i % 7},word{i} is here,{kind}\n" for i, kind in enumerate(KINDS))
-    Path("odd.csv").write_text(f"1,text,good\n{lines}", encoding="utf-8")
-    new_command.main(["task", "odd.csv", "--label", "2"])
-    assert (
-        "  guessed header: the first line looks like a row; write header: true if it names" in capsys.readouterr().out
-    )
-    new_command.main(["task", "odd.csv", "--text", "text", "--label", "good", "--name", "odd_named"])
-    said = capsys.readouterr().out
-    assert "  text: text\n  label: good (2 labels: bad, good)\n" in said and "guessed header" not in said
-
-
-def listed(form: str) -> bytes:
-    """Return a CSV with the labels of each row as a list, in a column that is named as the text is not."""
-    lists = [form.format(*pair) for pair in [("food", "room"), ("room", "food"), ("food", "staff"), ("staff", "room")]]
-    rows = [f'{text},"{lists[i % 4]}"' for i, text in enumerate(SENTENCES)]
-    return ("text,labels\n" + "\n".join(rows) + "\n").encode()
-
-
-@pytest.mark.parametrize("form", ["['{}', '{}']", '[""{}"", ""{}""]', "['the {}']"])
-@pytest.mark.parametrize("target", [None, "labels"])
-def test_lists_that_are_written_as_text_are_refused(tmp_path, form, target):
-    path = tmp_path / "rooms.csv"
-    path.write_bytes(listed(form))
-    with pytest.raises(UserError, match="column 'labels' holds lists written as text, as .*; write the file as JSONL"):
-        draft_of_file(path, set(), Wishes(targets=(target,) if target else ()))
-
-
-def test_words_and_tags_that_are_lists_written_as_text_are_refused(tmp_path):
-    rows = "".join(f'"{words}","{tags}"\n' for words, tags in zip(WORDS, SPANS, strict=True))
-    (tmp_path / "tagged.csv").write_text(f"tokens,tags\n{rows}")
-    with pytest.raises(UserError, match="column 'tokens' holds lists written as text"):
-        draft_of_file(tmp_path / "tagged.csv", set())
-
-
-def test_labels_that_differ_by_blanks_or_case_alone_are_told(tmp_path):
-    labels = ["negative", "positive", " negative", "Positive"]
-    rows = "".join(f"{text},{labels[i % 4]}\n" for i, text in enumerate(SENTENCES))
-    (tmp_path / "moods.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
-    draft = draft_of_file(tmp_path / "moods.csv", set())
-    pairs = "' negative' and 'negative', 'Positive' and 'positive' differ by blanks or case alone"
-    assert draft.guesses["labels"] == f"{pairs}; correct the file if they are the same"
-    once = ["  negative" if i == 7 else label for i, label in enumerate(KINDS + ["negative"] * 2)]
-    assert label_slips(once)[0] == "'  negative': in one row only; correct the file if it is a slip"
-    assert label_slips(KINDS) == []
-    sets = [["food", "room"], ["Food"], ["room"], ["food"]] * 10
-    (tmp_path / "sets.jsonl").write_bytes(jsonl(text=SENTENCES, labels=sets))
-    said = draft_of_file(tmp_path / "sets.jsonl", set()).guesses["labels"]
-    assert said == "'Food' and 'food' differ by blanks or case alone; correct the file if they are the same"
-
-
-@pytest.mark.parametrize("inside", [("text", "label"), ("label",)])
-def test_keys_within_an_object_are_no_columns(tmp_path, inside):
-    rows = [{"text": text, "label": "ab"[i % 2], "id": i} for i, text in enumerate(SENTENCES)]
-    lines = [{"id": row["id"], "text": row["text"], "data": {key: row[key] for key in inside}} for row in rows]
-    lines = [{key: line[key] for key in line if key not in inside} for line in lines]
-    (tmp_path / "nested.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    said = f"column 'data' holds objects, whose keys are no columns; write {' and '.join(inside)} as keys of the line"
-    with pytest.raises(UserError, match=said):
-        draft_of_file(tmp_path / "nested.jsonl", set())
-
-
-def test_texts_with_several_labels_are_said_with_what_no_model_can_pass(tmp_path):
-    """Of 62 rows one text has both labels in three, so that one row of them is wrong whatever is predicted."""
-    rows = [f"sentence {i},{'good' if i % 2 else 'bad'}" for i in range(60)]
-    (tmp_path / "mine.csv").write_text("\n".join(["text,label", *rows, "sentence 2,good", "sentence 2,bad"]) + "\n")
-    assert draft_of_file(tmp_path / "mine.csv", set()).guesses["labels"] == (
-        "1 text has several labels, the first 'sentence 2'; 1 row is wrong whatever a model predicts"
-    )
-
-
 def test_texts_that_are_left_out_have_no_labels():
     assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == []
-
-
-@pytest.mark.parametrize("words", [20, 120])
-def test_long_texts_are_told_to_be_cut_off(place, capsys, words):
-    rows = "".join(f"{' '.join(['word'] * (words - 1))} {i},{kind}\n" for i, kind in enumerate(KINDS))
-    Path("own.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
-    new_command.main(["task", "own.csv"])
-    said = "  guessed view: long, as texts have 120 words on average; they are cut off after 512 tokens\n"
-    assert (said in capsys.readouterr().out) == (words == 120)
-
-
-def test_a_number_names_a_column_by_its_position_where_the_file_has_no_names(tmp_path):
-    lines = "".join(f"{i % 2},{text},{i % 3}\n" for i, text in enumerate(SENTENCES, 1))
-    (tmp_path / "bare.csv").write_text(lines, encoding="utf-8")
-    draft = draft_of_file(tmp_path / "bare.csv", set(), Wishes(texts=("1",), targets=("2",)))
-    assert "columns: {text: 1, label: 2}" in draft.corpus and "header: false" in draft.corpus
-    with pytest.raises(UserError, match="has no column '7'; there are 0, 1, 2"):
-        draft_of_file(tmp_path / "bare.csv", set(), Wishes(targets=("7",)))
 
 
 def test_an_id_keeps_the_letters_below_marks(tmp_path):
