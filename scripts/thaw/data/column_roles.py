@@ -161,7 +161,8 @@ def _texts(profile: FileProfile, columns: dict, path: str, targets: list[Name], 
     if len(taken) != 1:
         _refuse_objects(columns, path)
         several = f"{listing(map(str, wordy))} may be the text" if wordy else "no column holds texts of several words"
-        raise UserError(f"{path}: {several}; name it by --text, or the two of a pair\n{profile.table()}")
+        both = f" --text {wordy[0]} {wordy[1]}" if len(wordy) == 2 else ""
+        raise UserError(f"{path}: {several}; name it by --text, or the two of a pair{both}\n{profile.table()}")
     if rest := [str(name) for name in wordy if name != taken[0]]:
         two = [str(name) for name in wordy if str(name) in (str(taken[0]), rest[0])]
         joined = f"columns: {{text: [{', '.join(two)}]}} joins two in one, --text {' '.join(two)} makes a pair of them"
