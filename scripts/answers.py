@@ -186,7 +186,8 @@ class Record:
         for (arm, line), drawn in zip(lines.items(), by_row, strict=True):
             scores, gain = np.array([score(line, of)]), self.expected(task, arm)
             price = self.price(task, (arm,))
-            made[arm] = Arm(arm, scores, drawn[None], len(of), price, line.one_fit, expected=gain)
+            pairs = "separate" if "separate" in arm else ""
+            made[arm] = Arm(arm, scores, drawn[None], len(of), price, line.one_fit, expected=gain, pairs=pairs)
         return made
 
 

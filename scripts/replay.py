@@ -98,7 +98,7 @@ def advised(record: Record, task: str, draw: str, weight: float) -> tuple[str, t
         worth = {}
         for name in left:
             price = record.price(task, (*tried, name)) - record.price(task, tried)
-            gain = gain_of_unseen(decision, shown[name].expected, spread, trained)
+            gain = gain_of_unseen(decision, shown[name].expected, shown[name].pairs, spread, trained)
             if gain >= has_to_gain(weight, price):
                 worth[name] = gain
         if not worth:

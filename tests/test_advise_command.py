@@ -97,7 +97,7 @@ def test_a_strategy_that_may_gain_less_than_its_price_asks_for_is_not_run(place)
     place.write("other/encoders.yaml", {"encoders": {"minilm": entry}})
     answer, stop = advised(place, "known", encoders=["minilm"], catalogues=["my", "other"])
     assert arms_of(answer) == ["linear_probe"], "probes always run"
-    gain = gain_of_unseen(answer.decision, expected("minilm", "classification", "short_top k01", True))
+    gain = gain_of_unseen(answer.decision, expected("minilm", "classification", "short_top k01", True), "")
     assert stop.startswith(
         f"{answer.title}: not run, since it may gain less than it has to: Top (k = 1) ({gain:.2f} of "
     )

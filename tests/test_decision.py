@@ -297,7 +297,14 @@ def test_what_was_not_tried_may_gain_what_a_run_shows_of_what_it_is_above_the_be
     away = spread * (rng.standard_normal(10**6) + rng.standard_normal(10**6) / len(levels) ** 0.5)
     score = away + decision.noise**0.5 * rng.standard_normal(10**6)
     shown = np.cov(away, score)[0, 1] / score.var() * score
-    assert gain_of_unseen(decision, 4.0) == pytest.approx((mean + shown).clip(min=0).mean(), abs=0.05)
+    assert gain_of_unseen(decision, 4.0, "") == pytest.approx((mean + shown).clip(min=0).mean(), abs=0.05)
+
+
+def test_another_way_to_read_pairs_may_gain_more_than_the_one_that_was_tried():
+    rng = np.random.default_rng(13)
+    tried = arm("alone", rng, 66, price=2.0, expected=6.0, pairs="separate")
+    decision = decide([arm("probe", rng, 70), arm("layers", rng, 69), tried])
+    assert gain_of_unseen(decision, 6.0, "joint") > 1 > gain_of_unseen(decision, 6.0, "separate")
 
 
 def noise_of(arms) -> float:
@@ -310,7 +317,7 @@ def test_what_was_not_tried_may_gain_nothing_where_something_else_is_far_above_a
     rng = np.random.default_rng(12)
     words = arm("words", rng, 95, price=0.0, encoder=False)
     probes = [arm("probe", rng, 60), arm("layers", rng, 61)]
-    assert gain_of_unseen(decide(probes), 6.0) > LEAST_GAIN > gain_of_unseen(decide([words, *probes]), 6.0)
+    assert gain_of_unseen(decide(probes), 6.0, "") > LEAST_GAIN > gain_of_unseen(decide([words, *probes]), 6.0, "")
     fallen = [replace(one, flags=(COLLAPSED,)) for one in probes]
-    assert gain_of_unseen(decide([words, *fallen]), 6.0) == np.inf, "nothing sound tells the level"
+    assert gain_of_unseen(decide([words, *fallen]), 6.0, "") == np.inf, "nothing sound tells the level"
     assert (has_to_gain(0.0, 50.0), has_to_gain(0.01, 50.0)) == (LEAST_GAIN, 0.5)

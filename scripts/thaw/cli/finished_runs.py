@@ -11,6 +11,7 @@ from thaw.decision.record import TaskAnswer
 from thaw.decision.stops import gain_of_unseen
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan
 
@@ -50,7 +51,8 @@ def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
     if not prior.is_measured(run.encoder, task_type):
         return math.inf
     trains_layers, name = plan.job(run.step, run.key).trains_layers, arm_name(run.strategy, run.variant)
-    return gain_of_unseen(answer.decision, prior.expected(run.encoder, task_type, name, trains_layers))
+    gain = prior.expected(run.encoder, task_type, name, trains_layers)
+    return gain_of_unseen(answer.decision, gain, run.read_as if task_type in PAIR_TYPES else "")
 
 
 def advice_spec(plan: Plan, name: str) -> dict:

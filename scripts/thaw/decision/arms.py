@@ -31,7 +31,8 @@ class Arm:
     name: its id. scores [S] by seed; by_row [S, D] on resampled validation rows; rows: how many there are. price: what
     its training costs, in one unit for all arms. converged: all its seeds have one fit. encoder: False for a baseline.
     flags: what is wrong with its runs. expected: points more than of others before validation is seen, see `prior`.
-    seeds: how many the scores are means of, where one score represents several or fewer than other arms have.
+    pairs: how it reads pairs of texts, "" of single texts. seeds: how many the scores are means of, where one score
+    represents several or fewer than other arms have.
     folds: its out-of-fold scores; None for an arm that was trained once.
     """
 
@@ -44,6 +45,7 @@ class Arm:
     encoder: bool = True
     flags: tuple[str, ...] = ()
     expected: float = 0.0
+    pairs: str = ""
     seeds: int | None = None
     folds: FoldScores | None = None
 

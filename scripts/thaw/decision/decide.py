@@ -32,9 +32,8 @@ class Judged:
     """What is said of an arm.
 
     estimate: its own score, see `Arm.score`. difference: it less the arm that is taken, on one scale. chance: to be the
-    best. loss: points that it is expected to lose to the best. listed: whether it is on the price list,
-    cheaper than what is taken and on the front of price and loss. expected, price, encoder, converged and flags are the
-    arm's.
+    best. loss: points that it is expected to lose to the best. listed: whether it is on the price list, cheaper than
+    what is taken and on the front of price and loss. All else is the arm's.
     """
 
     name: str
@@ -43,6 +42,7 @@ class Judged:
     chance: float
     loss: float
     expected: float
+    pairs: str
     price: float
     listed: bool
     encoder: bool
@@ -167,6 +167,7 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0, spre
             chance=float(chance[place]),
             loss=float(loss[place]),
             expected=arm.expected,
+            pairs=arm.pairs,
             price=arm.price,
             listed=bool(listed[place]),
             encoder=arm.encoder,

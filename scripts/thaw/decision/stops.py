@@ -15,21 +15,22 @@ def has_to_gain(price_weight: float, price: float) -> float:
 
 
 def gain_of_unseen(
-    decision: Decision, expected: float, spread: float = SPREAD, trained: float = SPREAD_OF_TRAINED
+    decision: Decision, expected: float, pairs: str, spread: float = SPREAD, trained: float = SPREAD_OF_TRAINED
 ) -> float:
     """Return the points that a run of a strategy which was not tried may gain on average over the best of today.
 
-    The strategies that were tried tell the level, those that train layers alone once there are any. About it the
+    The strategies that were tried tell the level, those that train layers and read pairs as it does alone once there
+    are any. About it the
     strategy has a deviation, of which the run shows a part: its score is as noisy as theirs. The gain is the mean of
     max(0, what it then is expected to be - best). Where none of them tells the level the gain is infinite. Args: the
-    decision between those; points that are expected of the strategy, as `Arm.expected`; deviations of all
-    strategies, and of those that train layers.
+    decision between those; `Arm.expected` and `Arm.pairs` of the strategy; deviations of all strategies, and of those
+    that train layers.
     """
     sound = [arm for arm in decision.arms if COLLAPSED not in arm.flags]
     tried = [arm for arm in sound if arm.encoder]
     if not tried:
         return float("inf")
-    if alike := [arm for arm in tried if arm.expected]:  # of those that train layers alone something is
+    if alike := [arm for arm in tried if arm.expected and arm.pairs == pairs]:  # it is 0 of what trains no layer
         tried, spread = alike, trained
     least = min(arm.loss for arm in sound)
     level = sum(least - arm.loss - arm.expected for arm in tried) / len(tried)  # below the best of today

@@ -173,8 +173,9 @@ class TaskArms:
         folds = self._folds(name, validated) if shared else None
         task_type = self.predictions.task_type(validated["folder"].iloc[0])
         gain = expected(self.group[1], task_type, name, row.thawed > 0)
+        pairs = row.pairs if isinstance(row.pairs, str) else ""
         converged = row.optimizer == FITTED
-        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, seeds, folds)]
+        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, pairs, seeds, folds)]
 
     def _folds(self, name: str, validated) -> FoldScores | None:
         """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
