@@ -15,7 +15,7 @@ from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.render import table_formats
+from thaw.outputs.render import table_formats, values
 from thaw.outputs.report import report_page
 from thaw.outputs.tables import scores
 from thaw.schema.catalogue import Catalogue
@@ -231,6 +231,7 @@ def report_spec() -> dict:
         **{key: value for key, value in shown("", "").items() if key not in ("id", "kind", "caption")},
         "experiment": "invented",
         "outputs": outputs,
+        "preparatory": 3,
         "tasks": {id: task.model_dump(mode="json") for id, task in TASKS.items()},
         "subsets": {"all": {"rows": None, "draw": 1, "scored": None}, "few": {"rows": 1500, "draw": 2, "scored": 300}},
         "encoders": {"tiny": encoder.model_dump(mode="json")},
@@ -255,7 +256,7 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
-    write_json(folder / "figures/layers.json", {"version": 1, "records": [], "points": [], "failed": ""})
+    values.write_output(folder / "figures/layers.json", {"records": [], "points": [], "failed": ""})
     examples = examples_page.content(frame, report_spec(), results, results / "logs", folder)
     write_text(folder / "examples.html", examples_page.page(examples))
     content = report_page.content(frame, report_spec(), results, folder)

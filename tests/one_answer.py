@@ -13,6 +13,7 @@ from pathlib import Path
 import forked
 from thaw.decision.record import ADVISED
 from thaw.exporting.keeping import recommended_runs
+from thaw.words import wording
 from workflow import HOME, activated
 
 
@@ -44,12 +45,16 @@ def check(folder: Path, experiment: str, *given: str, environment: dict[str, str
     advised = thaw(folder, "advise", *given, environment=environment)
     assert sorted(folder.glob("results/runs/**/metrics.json")) == runs, "nothing was left to train"
     page = html.unescape((outputs / "report.html").read_text(encoding="utf-8"))
+    above = page.partition('aria-label="Recommendation">')[2].partition("</section>")[0]
+    abstract = (outputs / "paper.tex").read_text(encoding="utf-8").partition(r"\end{abstract}")[0]
     made = [json.loads((outputs / name).read_text())["answers"] for name in (ADVISED, "tables/advice.json")]
     assert made[0] == made[1], "of thaw advise, and of the report's table"
     answers = shown.split("\n\n")[:-1]
     for answer in answers:
         assert answer in advised and len(sentences(answer)) >= 2
         assert [said for said in sentences(answer) if said not in page] == []
+        taken = sentences(answer)[0]
+        assert taken in above and wording.tex(taken) in abstract
     run = recommended_runs(outputs)[-1]
     with tempfile.TemporaryDirectory() as made:
         thaw(folder, "export", str(run), f"{made}/model", environment=environment)

@@ -16,7 +16,7 @@ import yaml
 import forked
 import thaw
 from code_digests import closure
-from known_reports import KnownReport
+from test_keep import answer_taking
 from thaw import cli
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS, main
@@ -25,6 +25,7 @@ from thaw.cli.selection import leading_experiment, leading_files, parsed, select
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
+from thaw.decision import record
 
 THAW = "thaw.cli.main"
 
@@ -236,13 +237,14 @@ def test_show_prints_the_answers_and_where_the_report_is(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="results has no report; thaw run my.yaml makes one"):
         show_command.main([])
-    page = KnownReport(tmp_path / "results", {"frozen": [0.7], "full": [0.9]}).folder / "report.html"
+    page = tmp_path / "results/outputs/known/report.html"
+    record.write(page.parent / record.ADVISED, [answer_taking("tuned")])
     page.write_text("<p>")
     (tmp_path / "my.yaml").write_text("experiment: known\n")
     for words in ([], ["my.yaml"], ["known"]):
         show_command.main(words)
         said = capsys.readouterr().out
-        assert "→ Take Full fine-tuning.\n" in said
+        assert "→ Take tuned.\n" in said
         assert said.endswith("\n\nreport: results/outputs/known/report.html\n")
     with pytest.raises(UserError, match="no report of 'knwon'; did you mean 'known'?"):
         show_command.main(["knwon"])

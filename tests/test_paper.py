@@ -30,6 +30,7 @@ def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
     text = (folder / "paper.tex").read_text()
     for section in ("Setup", "Results", "Cost", "Warnings", "Provenance"):
         assert f"\\section{{{section}}}" in text
+    assert "in 20 runs and 3 preparatory ones" in text
     assert "\\input{tables/main.tex}" in text and "{figures/layers.pdf}" in text
     assert "R\\&D\\_50\\%" in text and "SYNTHETIC" in text and "predicts a single class" in text
     assert "Runs differ in torch: 2.13.0" in text and "300 of validation and of each test split" in text

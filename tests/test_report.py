@@ -45,6 +45,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
     text = text_of(page)
     for expected in (
         "4 strategies were run on 2 tasks with 1 encoder and 2 seeds (1, 2)",
+        "20 runs and 3 preparatory",
         "SYNTHETIC data. Entities:",
         "Pretrained by masked words, on a corpus and another.",
         "train: [head], optimizer: lbfgs",

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import forked
+import one_answer
 from test_papers import PAPERS
 from thaw.core.steps import STEPS
 from thaw.planning.config_files import read_config
@@ -189,6 +190,13 @@ def check_rebuilding(place: Workplace, name: str) -> None:
 def test_a_cell_is_made_again_by_the_command_that_the_report_shows_for_its_number(place):
     check_rebuilding(place, "weight, short_stack")
     assert place.planned() == {}
+
+
+def test_all_who_are_asked_about_finished_runs_give_one_answer(place):
+    place.write("asked.yaml", place.experiment("asked", tasks=["colour"], outputs=["advice"]))
+    place.snakemake(config="asked.yaml")
+    card = one_answer.check(place.folder, "asked", "asked.yaml", "--cores", "2", environment=place.environment)
+    assert "once more on 68 rows (48 of train and 20 of validation)" in card
 
 
 def test_a_label_draws_outputs_again_and_computes_nothing(place):
