@@ -57,7 +57,7 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
-if not {"experiment", "experiments"} & set(config):
+if "experiment" not in config:
 
     configfile: HOME / "config/config.yaml"
 
@@ -119,14 +119,10 @@ rule all:
     """Tables, figures and report of the chosen experiment."""
     default_target: True
     input:
-        [
-            f"{PLAN.results}/outputs/{name}/{page}.html"
-            for name in PLAN.jobs["report"]
-            for page in ("report", "examples")
-        ],
+        [f"{PLAN.results}/outputs/{PLAN.name}/{page}.html" for page in ("report", "examples")],
         # Named with the report, so that one which the experiment got since is made though Snakemake's own notes are gone.
-        [file for name in PLAN.jobs["report"] for file in ASK.report_files(name)],
+        ASK.report_files(),
         f"{PLAN.results}/advice.md" if ASK.advice() else [],
-        [file for name in PLAN.jobs["report"] for file in PLAN.status.merged(name)],
+        PLAN.status.merged(),
         lambda _: PLAN.status.deleted,
         [f"{folder}/freed" for folder in ASK.freed()],

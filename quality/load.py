@@ -59,7 +59,7 @@ class Large(Workplace):
     def finish(self) -> int:
         """Make what the runs would read, write a record for each run and baseline, and return the number of runs."""
         plan = self.plan()
-        runs = plan.runs["mine"]
+        runs = plan.runs
         inputs = [files for run in runs for files in plan.job(run.step, run.key).inputs.values()]
         needed = {file for files in inputs for file in files}
         self.snakemake("--quiet", "all", "--", *sorted(file for file in needed if not file.startswith("results/runs")))
@@ -70,7 +70,7 @@ class Large(Workplace):
             job = plan.job(run.step, run.key).spec
             spec = job | {"seed": run.seed} if run.step == "fit_heads" else job
             self._write(self.folder / "results" / run.folder, spec, corpus, cost, place)
-        for folder, (step, key) in plan.extra_results["mine"].items():
+        for folder, (step, key) in plan.extra_results.items():
             self._write(self.folder / "results" / folder, plan.job(step, key).spec, corpus, None, 0)
         return len(runs)
 

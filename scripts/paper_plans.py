@@ -3,7 +3,7 @@
 
     python scripts/paper_plans.py
 
-plans each experiment of config/experiments/papers.yaml as `thaw plan` does, in a minute, and writes what is between
+plans each experiment of the Makefile's PAPERS as `thaw plan` does, in a minute, and writes what is between
 
     <!-- plans: needs -->       runs with trials, jobs, store, days of a GPU
     <!-- plans: coverage -->    numbers that a paper prints, and those with an address here
@@ -15,8 +15,6 @@ Prepare no data before: sizes are those that the catalogue states. A slow test c
 import re
 import sys
 from pathlib import Path
-
-import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -43,8 +41,8 @@ DAY = 86_400
 
 def plans() -> dict[str, Plan]:
     """Return the plan of each experiment of papers, by name, but for those that need local files."""
-    papers = yaml.safe_load((HOME / "config/experiments/papers.yaml").read_text(encoding="utf-8"))["experiments"]
-    files = {name: str(HOME / f"config/experiments/{name}.yaml") for name in papers}
+    (papers,) = re.findall(r"^PAPERS := (.*)$", (HOME / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    files = {name: str(HOME / f"config/experiments/{name}.yaml") for name in papers.split()}
     by_name = {}
     for name, file in files.items():
         try:
@@ -63,7 +61,7 @@ def needs(by_name: dict[str, Plan]) -> str:
         store = readable(sum(store.bytes for store in cost_estimate.stores(plan)))
         jobs = sum(map(len, plan.jobs.values()))
         shown = f"{days:.0f}" if days >= 1 else "less than 1"
-        lines.append(f"| `{name}` | {len(plan.runs[name]):,} | {jobs:,} | {store} | {shown} |")
+        lines.append(f"| `{name}` | {len(plan.runs):,} | {jobs:,} | {store} | {shown} |")
     return "\n".join(lines)
 
 

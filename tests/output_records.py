@@ -58,14 +58,14 @@ class OutputRecords:
         for key in self.plan.jobs["features"]:
             _write_store(self.results / "features" / key)
         self.corpora = {path.name: Corpus(path) for path in (self.results / "data").iterdir()}
-        for run in self.plan.runs["all_kinds"]:
+        for run in self.plan.runs:
             self._write_run(run)
         for key, job in self.plan.jobs["baseline"].items():
             write_json(self.results / "baselines" / key / "metrics.json", self._record(job.spec, 0.3))
             self._write_predictions(self.results / "baselines" / key, job.spec, False)
-        for key in _drawn(self.plan.probes["all_kinds"]):
+        for key in _drawn(self.plan.probes):
             _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
-        for result in self.plan.merges["all_kinds"]:
+        for result in self.plan.merges:
             _write_merged(self.plan, result)
         self.collect()
 
@@ -84,7 +84,7 @@ class OutputRecords:
     def probes(self, kind: str) -> list[Path]:
         """Return the records of probes that a kind is drawn from."""
         step = step_of(kind)
-        paths = self.plan.status.probed("all_kinds", step, f"a_{kind}")
+        paths = self.plan.status.probed(step, f"a_{kind}")
         return [Path(path) for path in paths if Path(path).exists()]
 
     def data(self, kind: str) -> OutputData:
@@ -94,7 +94,7 @@ class OutputRecords:
 
     def merges(self, kind: str) -> list[str]:
         """Return the records of merges that a kind is drawn from."""
-        return self.plan.status.drawn_merges("all_kinds", step_of(kind), f"a_{kind}")
+        return self.plan.status.drawn_merges(step_of(kind), f"a_{kind}")
 
     def _record(self, spec: dict, score: float) -> dict:
         """Return a metrics.json."""

@@ -4,7 +4,6 @@ from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.plan import Plan
 
 CHOSEN = {
     "strategies": ["linear_probe", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
@@ -57,7 +56,7 @@ def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path
 
 def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):
     plan = planned(home)
-    probed = plan.probes["demo"]
+    probed = plan.probes
     names = ["pretrained.outside", *(f"acceptability.linear.{s}" for s in ("full.base", "top_k.k02"))]
     names.append("acceptability.linear.stack_then_finetune.base")
     assert probed == [f"acceptability/n100_d1/minilm/linear/{name}" for name in names]
@@ -74,7 +73,7 @@ def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):
 
 def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
     plan = planned(home, probe_tasks=["entities"], adapted=["full"], strategies=["full"])
-    entities = {key: plan.job("probe", key).spec for key in plan.probes["demo"] if key.startswith("entities")}
+    entities = {key: plan.job("probe", key).spec for key in plan.probes if key.startswith("entities")}
     assert [key.split("/")[-1] for key in entities] == ["pretrained", "acceptability.linear.full.base"]
     assert all("rows" not in spec for spec in entities.values())
     assert not any("entities" in key.split("/")[1] for key in plan.jobs["train"])
@@ -82,12 +81,10 @@ def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
 
 def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
     plan = planned(home, probes=["cka"], subsets=["all"], outputs=["main_table", "layer_changes"])
-    spec = plan.job("probe", plan.probes["demo"][0]).spec
+    spec = plan.job("probe", plan.probes[0]).spec
     assert "rows" not in spec and spec["phases"] == [{"boundary": n} for n in range(7)]
     assert {job.spec["rows"] for job in plan.jobs["features_adapted"].values()} == {"none"}
-    assert plan.status.probed("demo", "figure", "layer_changes") == [
-        plan.files("probe", key)[0] for key in plan.probes["demo"]
-    ]
+    assert plan.status.probed("figure", "layer_changes") == [plan.files("probe", key)[0] for key in plan.probes]
 
 
 def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(home, tmp_path, monkeypatch):
@@ -114,43 +111,16 @@ def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(hom
     )
 
 
-def test_two_experiments_ask_one_run_for_what_both_want(home):
-    one = planned(home, gradients=True, adapted=[], probes=[], outputs=["main_table"]).experiments[0]
-    other = planned(home, experiment="other").experiments[0]
-    for order in ([one, other], [other, one]):
-        plan = Plan(order, planned(home).catalogue)
-        specs = {key.split("/")[5]: job.spec for key, job in plan.jobs["train"].items()}
-        assert all(spec["gradients"] for spec in specs.values()) and specs["full"]["keep"]
-        for job in plan.jobs["features_adapted"].values():
-            key = job.inputs["run"][0].removeprefix("results/").removesuffix("/metrics.json")
-            assert job.spec["run"] == plan.job("train", key).digest, "what is made from the run says so too"
-
-
-def test_states_that_one_experiment_compares_and_another_fits_probes_to_have_the_rows_of_both(home, tmp_path):
-    """The first trains on two tasks of the corpus, so that only a comparison is left, which reads no row of train."""
+def test_states_that_one_probe_compares_and_another_scores_have_the_rows_of_both(home, tmp_path):
+    """The comparison reads no row of train, since `next` has trained on two tasks of the corpus."""
     again = "tasks: {again: {corpus: acceptability, target: label, type: classification, metrics: [accuracy]}}\n"
     (tmp_path / "tasks.yaml").write_text(again)
-    wish = {"strategies": ["full"], "adapted": ["full"], "outputs": ["main_table"], "catalogues": [str(tmp_path)]}
     kept = "  kept: {phases: [{train: [all]}], keep: true}\n"
     later = "  next: {phases: [{train: [all]}], after: {strategy: kept, task: again}}\n"
     (tmp_path / "strategies.yaml").write_text(f"strategies:\n{kept}{later}")
-    alone = planned(home, experiment="other", **wish)
-    wish |= {"strategies": ["full", "next"], "adapted": ["full", "next"]}
-    compares, fits, specs = planned(home, probes=["cka"], **wish).experiments[0], alone.experiments[0], []
-    for order in ([compares, fits], [fits, compares]):
-        plan = Plan(order, alone.catalogue)
-        specs.append({key: job.spec for key, job in plan.jobs["features_adapted"].items()})
-        for job in plan.jobs["probe"].values():
-            for file, digest_ in zip(job.inputs.get("adapted", []), job.spec.get("adapted", {}).values(), strict=True):
-                key = file.removeprefix("results/adapted/").removesuffix("/card.json")
-                assert plan.job("features_adapted", key).digest == digest_
-    assert specs[0] == specs[1] and "outside" in {spec["rows"] for spec in specs[0].values()}
-
-
-def test_what_is_left_out_is_said_once_where_experiments_differ_on_a_run(home):
-    """Such a plan is made twice."""
-    scaled = {"scale_down": {"stand_in": "minilm"}, "outputs": ["main_table", "sizes"], "adapted": [], "probes": []}
-    one = planned(home, gradients=True, **scaled).experiments[0]
-    other = planned(home, experiment="other", **scaled).experiments[0]
-    said = Plan([other, one], planned(home).catalogue).left_out
-    assert len(said) == 2 and all("sizes" in sentence for sentence in said), "once for each experiment"
+    wish = {"strategies": [{"adapters": [2]}, "next"], "adapted": ["adapters", "next"], "catalogues": [str(tmp_path)]}
+    rows = []
+    for probes in (["cka", "adapter_removal"], ["adapter_removal", "cka"]):
+        plan = planned(home, probes=probes, outputs=["main_table"], **wish)
+        rows.append({key.split("/")[4]: job.spec["rows"] for key, job in plan.jobs["features_adapted"].items()})
+    assert rows == [{"adapters": "outside", "next": "none"}] * 2

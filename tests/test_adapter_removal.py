@@ -71,7 +71,7 @@ def test_a_run_without_adapters_is_refused(tmp_path, home):
         with pytest.raises(UserError, match=sentence):
             planned(home, **chosen, strategies=strategies, adapted=adapted)
     plan = planned(home, **chosen, strategies=["full", {"adapters": [2]}], adapted=["full", "adapters"])
-    probed = [plan.job("probe", key).spec["of"].get("run", {}).get("strategy") for key in plan.probes["demo"]]
+    probed = [plan.job("probe", key).spec["of"].get("run", {}).get("strategy") for key in plan.probes]
     assert set(probed) == {"adapters"}, "neither the pretrained encoder nor full fine-tuning"
 
 

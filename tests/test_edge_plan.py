@@ -31,7 +31,7 @@ def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
         "linear": ["acceptability", "ud_ewt_upos", "entities", "similarity"],
     }
     assert {key.partition("/")[0] for key in plan.jobs["baseline"]} == {"acceptability"}
-    assert {run.task for run in plan.runs["demo"]} == {"acceptability"}
+    assert {run.task for run in plan.runs} == {"acceptability"}
 
 
 def test_figures_take_the_probes_that_they_draw(home, data):
@@ -39,7 +39,7 @@ def test_figures_take_the_probes_that_they_draw(home, data):
     plan = planned(
         home, probe_tasks=["entities"], probes=["edge", "mutual_information", "linear"], outputs=outputs, **data
     )
-    kinds = {name: {path.split("/")[-3] for path in plan.status.probed("demo", "figure", name)} for name in outputs}
+    kinds = {name: {path.split("/")[-3] for path in plan.status.probed("figure", name)} for name in outputs}
     assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "mutual_information", "linear"}}
 
 

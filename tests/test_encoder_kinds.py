@@ -33,7 +33,7 @@ def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
     """Strategies that thaw, and tagging, are left out on a sentence encoder."""
     tasks, strategies = ["sentiment", "entities", "paraphrase"], ["linear_probe", "frozen_separate", "top_k", "full"]
     plan = wanted(home, None, "minilm_sentence", tasks=tasks, strategies=strategies, outputs=["main_table"])
-    runs = {(run.task, run.strategy, run.variant) for run in plan.runs["demo"]}
+    runs = {(run.task, run.strategy, run.variant) for run in plan.runs}
     due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("linear_probe", "frozen_separate")}
     due |= {(task, "top_k", "k00") for task in ("sentiment", "paraphrase")}
     assert runs == due - {("sentiment", "frozen_separate", "base")}
@@ -46,7 +46,7 @@ def test_word_vectors_are_tuned_by_full(home, tmp_path):
     path.write_text("\n".join(vector_lines()) + "\n")
     (tmp_path / "encoders.yaml").write_text(ENTRY.format(path))
     plan = wanted(home, tmp_path, "mine", tasks=["entities"], strategies=["linear_probe", "top_k", "full"])
-    phases = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
+    phases = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs}
     assert {name: (phase["components"], phase["boundary"]) for name, phase in phases.items()} == {
         "linear_probe": (["head"], 0),
         "top_k": (["head"], 0),

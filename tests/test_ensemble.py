@@ -97,7 +97,7 @@ def test_the_plan_has_the_members_and_shows_the_ensemble(home):
     folders = ["full/base/seed1", "full/base/seed2", "top_k/k04/seed2"]
     cell = "results/runs/acceptability/all/minilm/linear"
     assert job.inputs["members"] == [f"{cell}/{folder}/metrics.json" for folder in folders]
-    assert "results/ensembles/acceptability/all/two/metrics.json" in plan.status.collected("demo")
-    assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.status.collected("demo"), "a member alone is not shown"
+    assert "results/ensembles/acceptability/all/two/metrics.json" in plan.status.collected()
+    assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.status.collected(), "a member alone is not shown"
     assert plan.job("table", "demo/main_table").spec["labels"]["ensembles"] == {"two": "Two"}
     assert job.digest != planned(home, [{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest

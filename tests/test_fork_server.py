@@ -110,7 +110,6 @@ def test_the_server_ends_with_who_started_it_after_its_last_job(tmp_path):
         ({}, ["--dry-run"], None),
         ({}, ["--cores", "2", "-n"], None),
         ({}, ["--workflow-profile", "slurm"], None),
-        ({"experiments": ["wei2022"]}, [], None),
         ({"compute": {"threads": "many"}}, [], None),
         ({"compute": 3}, [], None),
     ],

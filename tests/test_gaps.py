@@ -33,12 +33,12 @@ def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place,
         return load_plan(selection(**wish) | home, HOME, results=str(tmp_path))
 
     plan = planned()
-    top, full = (run for run in plan.runs["mine"] if run.strategy != "linear_probe")
+    top, full = (run for run in plan.runs if run.strategy != "linear_probe")
     write_json(tmp_path / top.folder / "metrics.json", {"digest": plan.job("train", top.key).digest})
     write_json(tmp_path / full.folder / "metrics.json", {"digest": digest("of other settings")})
-    assert len(plan.status.collected("mine")) == 7 and "missing" not in plan.job("collect", "mine").spec
+    assert len(plan.status.collected()) == 7 and "missing" not in plan.job("collect", "mine").spec
     partial = planned(allow_missing="true")
-    assert sorted(partial.status.collected("mine")) == [
+    assert sorted(partial.status.collected()) == [
         f"{tmp_path}/{top.folder}/{name}.json" for name in ("cost", "metrics")
     ]
     assert partial.job("collect", "mine").spec["missing"]

@@ -162,7 +162,7 @@ def test_the_report_of_a_plan_has_the_settings_of_all_that_its_runs_need(home):
     """Strategies that others start from, or whose search they take, are listed though the experiment lacks them."""
     wish = {"strategies": ["lee_top_k", "stack_then_finetune"], "search_seeds": 2, "heads": ["linear", "linear_mean"]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["layers"]}), home)
-    spec = plan.job("report", plan.experiments[0].experiment).spec
+    spec = plan.job("report", plan.name).spec
     found = {one["id"]: one for one in methods.strategies(spec)}
     assert [id for id, one in found.items() if one["shown"]] == ["lee_top_k", "stack_then_finetune"]
     assert ("points shown", "k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6") in found["lee_top_k"]["settings"]

@@ -271,7 +271,7 @@ def with_head(home, folder, head: str, strategies: list):
 def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
     plan = with_head(home, tmp_path / "my", "{kind: linear, layers: {combine: mix}}", ["frozen_sgd", {"top_k": [2]}])
     assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
-    found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
+    found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs}
     assert (found["frozen_sgd"]["boundary"], found["frozen_sgd"]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert (found["top_k"]["boundary"], found["top_k"]["reads"]) == (4, [0, 1, 2, 3])
 
@@ -290,8 +290,8 @@ def test_tasks_for_which_a_set_has_no_head_are_left_to_other_heads(home, tmp_pat
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
     changes = {"heads": ["mine", "linear"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
-    due = {("entities", "mine")} | {(task, "linear") for task in plan.experiments[0].tasks}
-    assert {(run.task, run.head) for run in plan.runs["demo"]} == due
+    due = {("entities", "mine")} | {(task, "linear") for task in plan.experiment.tasks}
+    assert {(run.task, run.head) for run in plan.runs} == due
     rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
     assert {(row["task"], row["head"]) for row in rows} == due
 
@@ -309,6 +309,6 @@ def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, ben
 def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
     plan = planned(home, strategies=["frozen_mix", "frozen_layer_attention"], tasks=["acceptability"], seeds=[1])
     mix, run = (job(plan, strategy=name) for name in ("frozen_mix", "frozen_layer_attention"))
-    assert {found.step for found in plan.runs["demo"]} == {"train"} and run.spec["phases"] == mix.spec["phases"]
+    assert {found.step for found in plan.runs} == {"train"} and run.spec["phases"] == mix.spec["phases"]
     assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert run.spec["head"] == mix.spec["head"] | {"layers": {"combine": "attention", "norm": True}}

@@ -228,8 +228,8 @@ def test_an_experiment_with_merges_is_planned(home):
     assert sizes == [(6 - k, k) for k in range(7)] and spec["seeds"] == [1, 2, 3]
     kept = {key for key, job in plan.jobs["train"].items() if job.spec["keep"] and "/top_k/" in key}
     assert kept and all(key.endswith("seed1") for key in kept)
-    assert len(plan.status.merged("merge")) == 6 and len(plan.status.drawn_merges("merge", "table", "merges")) == 3
-    assert plan.status.drawn_merges("merge", "table", "main_table") == []
+    assert len(plan.status.merged()) == 6 and len(plan.status.drawn_merges("table", "merges")) == 3
+    assert plan.status.drawn_merges("table", "main_table") == []
 
 
 def test_a_scaled_down_experiment_merges_what_is_left(home):

@@ -346,8 +346,6 @@ plan mine.yaml --config store.max_gib=3
 plan mine.yaml --config cores=4
 plan mine.yaml --config device=cuda
 plan mine.yaml --config pathvars=3
-plan mine.yaml --config experiments=mine.yaml
-plan mine.yaml --config experiments=[mine.yaml,mine.yaml]
 plan mine.yaml seeds=[1]
 plan seeds=[1]
 plan mine.yaml over.yaml

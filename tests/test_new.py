@@ -221,7 +221,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     said = capsys.readouterr().out
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
-    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 15
+    assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 15
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
@@ -358,7 +358,7 @@ def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, hom
 
 def test_an_experiment_selects_what_there_is(place, home):
     new_command.main(["experiment", "mine", "--tasks", "sentiment", "--encoders", "minilm"])
-    assert plan_of("mine.yaml", home).experiments[0].catalogues == []
+    assert plan_of("mine.yaml", home).experiment.catalogues == []
     with pytest.raises(UserError, match="--tasks: no 'sentimet' in tasks; did you mean 'sentiment'?"):
         new_command.main(["experiment", "other", "--tasks", "sentimet"])
 
@@ -366,7 +366,7 @@ def test_an_experiment_selects_what_there_is(place, home):
 @pytest.mark.parametrize(("tasks", "lines"), [("sentiment", 5), ("sentiment paraphrase", 8)])
 def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(place, home, tasks, lines):
     new_command.main(["experiment", "mine", "--tasks", *tasks.split()])
-    assert len(plan_of("mine.yaml", home).experiments[0].strategies) == lines
+    assert len(plan_of("mine.yaml", home).experiment.strategies) == lines
     comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if re.match("  - .*#", line)]
     assert len(comments) >= 5 and len(set(comments)) == 1, "comments stay in one column"
 
@@ -380,7 +380,7 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
     (line,) = [line for line in lines if line.startswith("heads:")]
     said = r"# a linear head on the mean of the tokens, of taggers on each word; linear reads \[CLS\]"
     assert re.fullmatch(rf"heads: \[linear_mean\] +{said}", line)
-    assert {run.head for run in plan_of("own.yaml", home).runs["own"]} == {"linear_mean"}
+    assert {run.head for run in plan_of("own.yaml", home).runs} == {"linear_mean"}
 
 
 def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):

@@ -7,7 +7,7 @@ PAIRS = {"tasks": ["paraphrase", "acceptability"], "seeds": [1], "outputs": ["ma
 
 def job(plan, **wanted):
     """Return the job of the one run that has these attributes."""
-    (run,) = [r for r in plan.runs["demo"] if all(getattr(r, name) == value for name, value in wanted.items())]
+    (run,) = [r for r in plan.runs if all(getattr(r, name) == value for name, value in wanted.items())]
     return plan.job(run.step, run.key)
 
 
@@ -24,7 +24,7 @@ def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
 
 def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
     plan = planned(home, strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
-    of = {name: {r.task for r in plan.runs["demo"] if r.strategy == name} for name in ("full", "full_separate")}
+    of = {name: {r.task for r in plan.runs if r.strategy == name} for name in ("full", "full_separate")}
     assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
     rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
     assert {name: {row["task"] for row in rows if row["strategy"] == name} for name in of} == of
@@ -32,7 +32,7 @@ def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
 
 def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
     plan = planned(home, strategies=["full"], baselines=["majority", "cosine", "random_encoder"], **PAIRS)
-    shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs["demo"] if r.strategy != "full"]
+    shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs if r.strategy != "full"]
     assert shown == [
         ("paraphrase", "minilm", "cosine", "frozen_separate"),
         ("paraphrase", "minilm_random", "linear", "linear_probe"),

@@ -227,14 +227,14 @@ def test_parts_of_an_experiment_meet_as_only_says():
 
 def test_only_leaves_runs_out_and_names_what_is_there(home, tmp_path):
     config = read_config([str(home / "config/experiments/peters2019.yaml")], {"data_dir": str(tmp_path)})
-    runs = load_plan(config, home).runs["peters2019"]
+    runs = load_plan(config, home).runs
     assert {run.encoder for run in runs if run.task == "conll2003"} == {"bert_base_cased"}
     assert {run.task for run in runs if run.encoder == "bert_base_cased"} == {"conll2003"}
     assert {run.task for run in runs if run.strategy == "peters_features_bcn"} == {"sst2"}
     with pytest.raises(UserError, match="only: sst3 is no task, encoder, head or strategy"):
         load_plan(config | {"only": {"bert_base_cased": ["sst3"]}}, home)
     plan = load_plan(config | {"encoders": ["bert_base_uncased"], "optional": [], "outputs": ["main_table"]}, home)
-    runs = plan.runs["peters2019"]
+    runs = plan.runs
     assert "conll2003" not in {run.task for run in runs}, "its encoders are not selected"
     assert "peters_features_tagger" not in {run.strategy for run in runs}, "nor is then its task"
     left_out = "conll2003 was left out: it is run with elmo, bert_base_cased alone, not selected here."

@@ -1,8 +1,9 @@
 """The experiments of papers: each is planned whole, and scaled down to the local data."""
 
+import re
+
 import pytest
 
-from thaw.core.errors import UserError
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 
@@ -23,8 +24,8 @@ def planned(home, name: str, data, overlay: bool = False):
 def test_a_papers_experiment_is_planned_whole(name, home, tmp_path):
     plan = planned(home, name, tmp_path)
     assert all(sentence.startswith("Encoder elmo was left out") for sentence in plan.left_out)
-    runs = plan.runs[name]
-    assert {run.seed for run in runs if run.trial}.isdisjoint(plan.experiments[0].seeds)
+    runs = plan.runs
+    assert {run.seed for run in runs if run.trial}.isdisjoint(plan.experiment.seeds)
     assert len(plan.jobs["train"]) > (60 if name in UNSEARCHED else 200)
     assert bool(plan.jobs["select"]) == (name not in UNSEARCHED)
 
@@ -35,15 +36,11 @@ def test_a_papers_probes_are_planned_whole(name, home, named_files):
     assert not plan.left_out and len(plan.jobs["probe"]) > 1
 
 
-@pytest.fixture(scope="module")
-def together(home, named_files):
-    """Return the plan of all papers at once, under the overlay offline.yaml."""
-    return planned(home, "papers", named_files, overlay=True)
-
-
 @pytest.mark.parametrize("name", PAPERS)
-def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, together):
-    plan, runs = together, together.runs[f"{name}_scaled"]
+def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, named_files):
+    plan = planned(home, name, named_files, overlay=True)
+    runs = plan.runs
+    assert list(plan.jobs["report"]) == [f"{name}_scaled"]
     assert {run.encoder for run in runs} - {"minilm_random"} == {"minilm"} and {run.subset for run in runs} == {
         "n500_s300"
     }
@@ -52,14 +49,12 @@ def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, 
     assert {run.task for run in runs} == wanted - gone != set()
 
 
-def test_one_plan_holds_all_papers_and_shares_what_they_share(home, together):
-    assert list(together.jobs["report"]) == [f"{name}_scaled" for name in PAPERS]
-    assert set(together.jobs["fetch"]) == {"minilm", "minilm_random"}, "one encoder and its twin, each fetched once"
-    with pytest.raises(UserError, match="experiments: lee2020 is no file of .*config/experiments; did you mean"):
-        load_plan({"experiments": ["lee2020"]}, home)
+def test_make_papers_runs_them_all(home):
+    (named,) = re.findall(r"^PAPERS := (.*)$", (home / "Makefile").read_text(), re.MULTILINE)
+    assert named.split() == PAPERS
 
 
 def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(home, tmp_path):
     plan = planned(home, "peters2019", tmp_path)
-    assert {run.encoder for run in plan.runs["peters2019"]} == {"bert_base_uncased", "bert_base_cased"}
+    assert {run.encoder for run in plan.runs} == {"bert_base_uncased", "bert_base_cased"}
     assert "named in https://github.com/allenai/bilm-tf" in plan.left_out[0]

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def planned(home, **changes):
 
 def test_the_demo_selects_what_it_says(home):
     plan = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
-    assert len(plan.runs["demo"]) == 3 * 2 + 5 + 1 + 1, "probes, what trains layers on one task each, a cosine"
+    assert len(plan.runs) == 3 * 2 + 5 + 1 + 1, "probes, what trains layers on one task each, a cosine"
     names = ("linear_probe", "linear_probe_all_layers")
     assert plan.executed["fit_heads"] == {("linear_mean", name) for name in names} | {("cosine", "frozen_separate")}
 
@@ -56,9 +55,7 @@ def test_a_wrong_selection_is_refused(train, message):
 
 def test_a_phase_resumes_from_its_boundary_and_reads_only_that(home):
     plan = planned(home, strategies=["frozen", {"top_k": [2]}, "full"], tasks=["acceptability"], seeds=[1])
-    boundaries = [
-        phase["boundary"] for run in plan.runs["demo"] for phase in plan.job(run.step, run.key).spec["phases"]
-    ]
+    boundaries = [phase["boundary"] for run in plan.runs for phase in plan.job(run.step, run.key).spec["phases"]]
     assert boundaries == [6, 4, None]
     assert plan.boundaries["minilm/acceptability/joint"] == [4, 6]
 
@@ -67,7 +64,7 @@ def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below(home)
     tokens = planned(home).catalogue.get("corpora", "acceptability", "test").size.tokens
     room = 2.5 * tokens * 384 * 2 / 2**30
     plan = planned(home, strategies=[{"top_k": [0, 1, 4]}], seeds=[1], store={"max_gib": room})
-    spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs["demo"] if run.task == "acceptability"}
+    spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs if run.task == "acceptability"}
     assert cacheable_layers(6, 384, tokens, "bf16", room) == [3, 6]
     assert [spec[v]["phases"][0]["boundary"] for v in ("k00", "k01", "k04")] == [6, 3, None]
     (sentence,) = [line for line in cost_estimate.left_out(plan) if "acceptability" in line]
@@ -81,15 +78,15 @@ def test_nothing_is_stored_without_room():
 
 def test_dropout_in_the_frozen_part_turns_caching_off(home):
     plan = planned(home, strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
-    assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs["demo"])
+    assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs)
 
 
 def test_a_start_is_the_other_strategys_own_run(home):
     plan = planned(home, strategies=["stack_then_finetune"], tasks=["acceptability"], seeds=[1])
-    first, second = plan.runs["demo"]
+    first, second = plan.runs
     assert (first.strategy, second.strategy) == ("frozen_sgd", "stack_then_finetune")
     both = planned(home, strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
-    assert [r.folder for r in both.runs["demo"]] == [first.folder, second.folder]
+    assert [r.folder for r in both.runs] == [first.folder, second.folder]
     labels = plan.job("report", "demo").spec["labels"]["strategies"]
     assert labels["frozen_sgd"] == "Frozen encoder (AdamW, 3 epochs)", "a start has its name in print too"
     assert plan.job("train", second.key).inputs["start"] == [f"results/{first.folder}/metrics.json"]
@@ -97,7 +94,7 @@ def test_a_start_is_the_other_strategys_own_run(home):
 
 def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
     plan = planned(home)
-    for run in plan.runs["demo"]:
+    for run in plan.runs:
         text = plan.job(run.step, run.key).canonical
         assert text == canonical(json.loads(text))
         assert plan.catalogue.get("strategies", run.strategy, "test").label not in text and str(home) not in text
@@ -185,61 +182,6 @@ def test_the_command_that_makes_files_again_says_what_snakemake_was_told(home):
     assert Path(told[told.index("--configfile") + 1]).samefile(home / "config/config.yaml")
 
 
-def test_experiments_of_a_plan_compute_the_states_that_they_share_alike(home, tmp_path):
-    shutil.copytree(home / "config", tmp_path / "config")
-    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
-    for name, store in (("one", {}), ("other", {"precision": "bf16"})):
-        text = yaml.safe_dump(base | {"experiment": name, "store": store})
-        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    said = r"other\.yaml:\d+: store: one stores the hidden states of minilm on \w+ too, in another dtype or precision"
-    with pytest.raises(UserError, match=said):
-        load_plan({"experiments": ["one", "other"]}, tmp_path)
-    assert load_plan({"experiments": ["one"]}, tmp_path).jobs["features"]
-
-
-def test_one_plan_has_several_files_of_a_folder_of_ones_own(home, tmp_path, monkeypatch):
-    """Their paths are relative to the file that names them, else to the working folder."""
-    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
-    place = tmp_path / "mine"
-    place.mkdir()
-    for file, name in (("ner", "ner"), ("topics", "topics"), ("copy", "ner")):
-        (place / f"{file}.yaml").write_text(yaml.safe_dump(base | {"experiment": name}))
-
-    def planned(*names):
-        file = place / "both.yaml"
-        file.write_text(yaml.safe_dump({"experiments": list(names), "seeds": [2, 3]}))
-        return load_plan(read_config([str(file)]), home, str(tmp_path / "results"), files=[str(file)])
-
-    plan = planned("ner.yaml", "topics.yaml")
-    assert [one.experiment for one in plan.experiments] == ["ner", "topics"] == list(plan.jobs["report"])
-    assert [one.seeds for one in plan.experiments] == [[2, 3]] * 2 and len(plan.jobs["prepare"]) == len(base["tasks"])
-    monkeypatch.chdir(place)
-    assert load_plan({"experiments": ["topics.yaml"]}, home, "results").runs["topics"]
-    with pytest.raises(UserError, match=r"both\.yaml:\d: experiments: there is no file .*/nor\.yaml$"):
-        planned("ner.yaml", "nor.yaml")
-    with pytest.raises(UserError, match=r"ner\.yaml and .*copy\.yaml, which have the same experiment: ner; rename one"):
-        planned("ner.yaml", "copy.yaml")
-    with pytest.raises(
-        UserError, match=r"zebras is no file of .*; name a file of yours with its suffix, as first\.yaml"
-    ):
-        planned("zebras")
-
-
-@pytest.mark.parametrize(
-    ("more", "names", "said"),
-    [
-        ({"pathvars": {"results": "other"}}, ["one.yaml"], "one.yaml: pathvars: is a key of the file that names"),
-        ({"experiments": ["demo"]}, ["one.yaml"], "one.yaml: experiments: is a key of this file too"),
-    ],
-)
-def test_what_several_experiments_cannot_say_each_is_refused(home, tmp_path, monkeypatch, more, names, said):
-    monkeypatch.chdir(tmp_path)
-    base = yaml.safe_load((home / "config/config.yaml").read_text()) | {"experiment": "one"}
-    (tmp_path / "one.yaml").write_text(yaml.safe_dump(base | more))
-    with pytest.raises(UserError, match=said):
-        load_plan({"experiments": names}, home)
-
-
 def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_missing(home, tmp_path):
     """A subset of more rows than train has. F1 of one label is refused where the entry lists more."""
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
@@ -278,62 +220,6 @@ def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_
     }
     with pytest.raises(UserError, match=r"tasks.yaml:2: .*metric f1 is for two labels, and mood has 3; take f1_macro"):
         load_plan(mine, home, str(tmp_path))
-
-
-def test_experiments_of_a_plan_make_what_both_name_alike(home, tmp_path):
-    shutil.copytree(home / "config", tmp_path / "config")
-    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": [{"top_k": [2]}], "seeds": [1, 2]}
-    asked = {"merges": {"near": {"strategies": [{"top_k": [2]}]}}, "outputs": ["main_table"]}
-    for name, changes in (("one", {}), ("other", {"seeds": [1]}), ("third", {"title": "As one"})):
-        text = yaml.safe_dump(base | asked | {"experiment": name} | changes)
-        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    said = r"other\.yaml:\d+: merges: merges/all/minilm/near is made for another experiment too, with other seeds, "
-    with pytest.raises(UserError, match=said):
-        load_plan({"experiments": ["one", "other"]}, tmp_path)
-    assert len(load_plan({"experiments": ["one", "third"]}, tmp_path).jobs["merge"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("own", "said"),
-    [
-        ({"data_dir": "other"}, "data_dir: other has other and one has one"),
-        ({"compute": {"threads": 2}}, "compute.threads: other has 2 and one has 1"),
-        ({"store": {"free": True}}, "store.free: other has True and one has False"),
-    ],
-)
-def test_experiments_of_a_plan_have_one_folder_of_data_as_many_threads_and_free_alike(home, tmp_path, own, said):
-    shutil.copytree(home / "config", tmp_path / "config")
-    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
-    for name, changes in (("one", {}), ("other", own)):
-        text = yaml.safe_dump(base | {"data_dir": "one", "experiment": name} | changes)
-        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    with pytest.raises(UserError, match=rf"other\.yaml:\d+: {said}; give both the same, or run them one by one"):
-        load_plan({"experiments": ["one", "other"]}, tmp_path)
-    both = load_plan({"experiments": ["one", "other"]} | own, tmp_path)
-    assert (both.experiments[0].data_dir, both.threads) == (
-        own.get("data_dir", "one"),
-        own.get("compute", {}).get("threads", 1),
-    )
-
-
-def test_experiments_of_a_plan_search_with_the_same_seeds(home, tmp_path):
-    """The choice that both share is made among trials of the same seeds, whatever else is in the experiments."""
-    shutil.copytree(home / "config", tmp_path / "config")
-    tried = {"phases": [{"train": ["head", {"top": 1}]}], "search": {"grid": {"rate": [1e-4, 1e-3]}, "seeds": [3, 4]}}
-    alike = {"phases": [{"train": ["head", {"top": 2}]}], "rates_from": "tried"}
-    (tmp_path / "my").mkdir()
-    (tmp_path / "my/strategies.yaml").write_text(yaml.safe_dump({"strategies": {"tried": tried, "alike": alike}}))
-    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["tried"], "seeds": [1]}
-    base |= {"catalogues": [str(tmp_path / "my")], "outputs": ["main_table"], "tasks": ["acceptability"]}
-    others = {"other": {"search_seeds": 1}, "third": {"strategies": ["alike"], "search_seeds": 1}}
-    for name, changes in ({"one": {}, "more": {"search_seeds": 2}} | others).items():
-        text = yaml.safe_dump(base | {"experiment": name} | changes)
-        (tmp_path / f"config/experiments/{name}.yaml").write_text(text)
-    for name in others:
-        said = rf"{name}\.yaml:\d+: search_seeds: {name} searches \S+/tried/base with 1 seed and one with 2; give both "
-        with pytest.raises(UserError, match=said):
-            load_plan({"experiments": ["one", name]}, tmp_path)
-    assert len(load_plan({"experiments": ["one", "more"]}, tmp_path).jobs["train"]) == 2 * 2 + 1
 
 
 def test_results_are_in_the_folder_that_the_configuration_names(home, tmp_path):

@@ -205,7 +205,7 @@ def test_all_strategies_seeds_and_heads_share_one(tmp_path):
     assert stores == {"minilm/acceptability/joint": [], f"{key}/acceptability/joint": [6]}
     assert job.inputs["tokens"] == ["results/features/minilm/acceptability/joint/tokens.json"]
     assert plan.job("features", f"{key}/acceptability/joint").spec["encoder"] == job.digest
-    for run in plan.runs["demo"]:
+    for run in plan.runs:
         found, own = plan.job(run.step, run.key), run.strategy != "full"
         assert run.encoder == "minilm" and run.weights.key == (key if own else "minilm")
         assert (found.spec["encoder"] == job.digest) == own

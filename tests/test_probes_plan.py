@@ -32,7 +32,7 @@ def test_one_job_reads_all_layers_for_all_seeds(home):
     assert job.spec["phases"] == [{"boundary": n} for n in range(7)]
     assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
     assert len(job.inputs["boundaries"]) == 7
-    assert plan.status.probed("demo", "figure", "probe_curves") == [
+    assert plan.status.probed("figure", "probe_curves") == [
         f"results/probes/acceptability/all/minilm/{p}/pretrained/metrics.json" for p in ("linear", "linear_first")
     ]
 

@@ -38,14 +38,14 @@ def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read(home):
 
 def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
     plan = planned(home, strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
-    assert {run.strategy: run.step for run in plan.runs["demo"]} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
+    assert {run.strategy: run.step for run in plan.runs} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
     assert job(plan, strategy="frozen_mix").spec["phases"][0]["reads"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_heads_that_differ_under_what_is_read_are_all_planned(home, tmp_path):
     text = f"reads: {{layers: {{combine: mean}}}}, {SOLVED}"
     plan = with_strategy(home, tmp_path, text, heads=["linear", "linear_mean"])
-    assert {run.head for run in plan.runs["demo"]} == {"linear", "linear_mean"}
+    assert {run.head for run in plan.runs} == {"linear", "linear_mean"}
 
 
 def test_a_run_starts_from_a_head_that_reads_the_same(home, tmp_path):

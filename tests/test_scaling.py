@@ -67,7 +67,7 @@ def large(home, tmp_path):
 
 def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
     plan = large()
-    runs = plan.runs["large_scaled"]
+    runs = plan.runs
     assert {run.task for run in runs} == {"acceptability"} and {run.encoder for run in runs} == {"minilm"}
     assert {run.subset for run in runs} == {"n500_s300"} and {run.seed for run in runs} == {1}
     points = [(run.strategy, run.variant) for run in runs]
@@ -114,12 +114,12 @@ def test_what_is_at_hand_already_stays_as_it_is(large):
 
 def test_a_small_share_of_the_layers_still_thaws_one(large):
     plan = large(encoders=["bert_large_uncased"], strategies=[{"top_k": [0, 1, 24]}])
-    assert [run.value for run in plan.runs["large_scaled"]] == [0, 1, 6]
+    assert [run.value for run in plan.runs] == [0, 1, 6]
 
 
 def test_a_strategy_stays_where_the_variant_that_it_starts_from_has_layers(large):
     plan = large(strategies=["after_two", "after_eight"])
-    points = [(run.strategy, run.variant) for run in plan.runs["large_scaled"]]
+    points = [(run.strategy, run.variant) for run in plan.runs]
     assert points == [("upper", "k02"), ("after_two", "base")]
     assert "Strategy after_eight was left out: minilm has 6 layers only." in plan.left_out
 

@@ -52,14 +52,14 @@ def test_an_alias_stands_for_its_entry_wherever_it_is_written(tmp_path, home):
     wish = {"catalogues": [str(tmp_path)], "strategies": ["frozen", {"top_k_400_updates": [2]}, "ours"]}
     wish |= {"only": {"frozen": ["acceptability"]}, "outputs": ["way_2"]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
-    assert {run.strategy for run in plan.runs["demo"]} == {
+    assert {run.strategy for run in plan.runs} == {
         "linear_probe",
         "top_k",
         "mine",
         "frozen_sgd",
         "frozen_separate",
     }
-    assert {run.task for run in plan.runs["demo"] if run.strategy == "linear_probe"} == {"acceptability"}
+    assert {run.task for run in plan.runs if run.strategy == "linear_probe"} == {"acceptability"}
 
 
 def test_a_rate_by_width_is_that_of_the_largest_width_not_above_the_encoders(catalogue):

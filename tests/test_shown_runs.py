@@ -26,8 +26,8 @@ def test_the_runs_that_count_as_shown_are_those_of_which_tables_are_made(home, n
     """These experiments have teachers, intermediate tasks and parts that `only` rules out."""
     plan = load_plan(read_config([str(home / f"config/experiments/{name}.yaml")], {}), home)
     collected = [one for one in selected(plan.job("collect", name).spec) if one.row["kind"] == "run"]
-    assert sorted(run.folder for run in plan.shown[name]) == sorted(one.folder for one in collected)
-    preparatory = len(plan.runs[name]) - len(collected)
+    assert sorted(run.folder for run in plan.shown) == sorted(one.folder for one in collected)
+    preparatory = len(plan.runs) - len(collected)
     assert plan.job("report", name).spec["preparatory"] == preparatory > 0
 
 

@@ -23,7 +23,7 @@ from thaw.planning.configuration import load_plan
 HOME = Path(__file__).parents[1]
 RECORD = HOME / "tests/specs.json"
 DATA = HOME.parent / "shared/data"
-OVERLAYS = {"offline", "papers"}  # not experiments by themselves
+OVERLAYS = {"offline"}  # no experiment by itself
 PRINTED = {"collect", "table", "figure", "report"}  # steps that only show results
 EXPERIMENTS = ["config/config.yaml"] + [
     path.relative_to(HOME).as_posix()
@@ -44,8 +44,7 @@ def planned(experiment: str, data: bool, scaled: bool) -> dict | None:
         plan = load_plan(config, HOME, results="no_results_yet")
     except UserError:  # its data are not here
         return None
-    for experiment in plan.experiments:
-        check_read(experiment, plan)
+    check_read(plan.experiment, plan)
     specs = {step: {key: job.digest for key, job in jobs.items()} for step, jobs in plan.jobs.items()}
     return {step: [len(jobs), digest(jobs)] for step, jobs in specs.items() if jobs and step not in PRINTED}
 
@@ -55,7 +54,7 @@ def check_read(experiment, plan) -> None:
     spec = plan.job("collect", experiment.experiment).spec
     results = [one for one in selected(spec) if one.step == "train"]
     read = {tuple(map(str, one.names.values())): one.row["kind"] for one in results}
-    made = {tuple(str(run.names[part]) for part in layout.RUN): run for run in plan.runs[experiment.experiment]}
+    made = {tuple(str(run.names[part]) for part in layout.RUN): run for run in plan.runs}
     assert read.keys() <= made.keys(), f"outputs of {experiment.experiment} read runs that nothing makes"
     shown = {key for key, kind in read.items() if kind == "run"}
     points = {(made[key].encoder, made[key].strategy, made[key].variant) for key in shown}

@@ -146,9 +146,7 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     plan = load_plan(
         {**read_config([str(HOME / "tests/base.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME
     )
-    gradual, full = (
-        next(r for r in plan.runs["demo"] if r.strategy == name) for name in ("gradual_unfreezing", "full")
-    )
+    gradual, full = (next(r for r in plan.runs if r.strategy == name) for name in ("gradual_unfreezing", "full"))
     spec = plan.job("train", gradual.key).spec
     key = store_of(plan, plan.job("train", gradual.key))
     assert plan.boundaries[key] == [0, 1, 2, 3, 4, 5, 6]
@@ -161,7 +159,7 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
 
 def test_layers_above_the_highest_that_a_head_reads_are_not_counted():
     plan = load_plan({**read_config([str(HOME / "tests/base.yaml")]), "strategies": ["full"]}, HOME)
-    key = next(run.key for run in plan.runs["demo"] if run.strategy == "full")
+    key = next(run.key for run in plan.runs if run.strategy == "full")
     spec, store = plan.job("train", key).spec, store_of(plan, plan.job("train", key))
     (phase,) = spec["phases"]
     lower = [part for part in phase["components"] if part not in ("layer.3", "layer.4", "layer.5")]
@@ -186,5 +184,5 @@ def test_a_sweep_over_a_key_of_phases_sets_it(tmp_path):
     (tmp_path / "my/strategies.yaml").write_text(entry)
     chosen = {"tasks": ["acceptability"], "encoders": ["minilm"], "strategies": ["ordered", "full"], "seeds": [3]}
     plan = load_plan(Workplace.experiment("mine", **chosen) | {"catalogues": [str(tmp_path / "my")]}, HOME)
-    found = {run.variant: plan.job("train", run.key).spec["phases"][0] for run in plan.runs["mine"]}
+    found = {run.variant: plan.job("train", run.key).spec["phases"][0] for run in plan.runs}
     assert [found[name].get("order") for name in ("order01", "order02", "base")] == [1, 2, None]

@@ -38,10 +38,10 @@ def planned(name: str, home, named_files):
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_is_shown_names_the_standard_set_with_its_settings(name, home, named_files, catalogue):
     plan = planned(name, home, named_files)
-    named = {named_points(item)[0] for item in plan.experiments[0].strategies}
+    named = {named_points(item)[0] for item in plan.experiment.strategies}
     others = named - TEXTS - PAIRS
     assert named - others == SHOWN[name] and (not others or name.endswith("grid.yaml"))
-    for run in (run for run in plan.runs[plan.experiments[0].experiment] if run.strategy in SHOWN[name]):
+    for run in (run for run in plan.runs if run.strategy in SHOWN[name]):
         width = catalogue.get("encoders", run.encoder, "test").width
         (phase,) = catalogue.get("strategies", run.strategy, "test").at_width(width).phases
         (spec,) = plan.job(run.step, run.key).spec["phases"]

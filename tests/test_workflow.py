@@ -378,7 +378,7 @@ OVERLAY = "config/experiments/offline.yaml"
 # each has jobs of a rule that those before it lack, or another form of them; tests/test_specs.py plans all experiments
 EACH = "merge_small forgetting further_pretraining edge_probing head_ensemble intermediate_task students_small wang2019"
 RUN_HERE = {"search_heads"}  # by experiments of the workplace above
-OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "papers", "offline"}
+OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "offline"}
 EXPERIMENTS = ["config/config.yaml", f"config/experiments/first.yaml {OVERLAY}"]
 EXPERIMENTS += [f"config/experiments/{name}.yaml" for name in EACH.split()]
 SLOW = [pytest.param(f"config/experiments/{name}.yaml", marks=pytest.mark.slow) for name in sorted(OTHERS)]

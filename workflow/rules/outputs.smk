@@ -20,7 +20,7 @@ AGAIN = command(HOME, workflow.overwrite_configfiles, workflow.config_settings.c
 rule collect:
     """Gather scores and costs of all runs in one long table."""
     input:
-        lambda w: PLAN.status.collected(w.experiment),
+        lambda w: PLAN.status.collected(),
     output:
         runs=f"{OUTPUTS}/runs.csv",
         listed=f"{OUTPUTS}/runs.json",
@@ -43,8 +43,8 @@ rule table:
     """Draw one table as JSON, and from that in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        probes=lambda w: PLAN.status.probed(w.experiment, "table", w.id),
-        merges=lambda w: PLAN.status.drawn_merges(w.experiment, "table", w.id),
+        probes=lambda w: PLAN.status.probed("table", w.id),
+        merges=lambda w: PLAN.status.drawn_merges("table", w.id),
     output:
         html=report(
             f"{OUTPUTS}/tables/{{id}}.html",
@@ -73,8 +73,8 @@ rule figure:
     """Draw one figure in three formats, with the numbers behind it as JSON and CSV."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        probes=lambda w: PLAN.status.probed(w.experiment, "figure", w.id),
-        merges=lambda w: PLAN.status.drawn_merges(w.experiment, "figure", w.id),
+        probes=lambda w: PLAN.status.probed("figure", w.id),
+        merges=lambda w: PLAN.status.drawn_merges("figure", w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",
@@ -103,8 +103,8 @@ rule report:
     """Write the one self-contained page that reads like a paper's results section."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        outputs=lambda w: ASK.report_files(w.experiment),
-        records=lambda w: PLAN.status.recorded(w.experiment),
+        outputs=lambda w: ASK.report_files(),
+        records=lambda w: PLAN.status.recorded(),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         examples=f"{OUTPUTS}/examples.html",
@@ -128,7 +128,7 @@ rule report:
 
 
 rule advice:
-    """Put the advice of all experiments that are asked for into one file."""
+    """Put the advice of all tables into one file."""
     input:
         ASK.advice(),
     output:

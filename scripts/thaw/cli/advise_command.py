@@ -67,9 +67,7 @@ def main(words: list[str]) -> None:
     elif options := draft_options(own):
         raise UserError(f"{options[0]}: is for a file of labelled texts, which comes first, as thaw advise reviews.csv")
     plan, given, further = given_plan("advise", parser, words)
-    if len(plan.experiments) > 1:
-        raise UserError("thaw advise advises on one experiment; name one file")
-    name = plan.experiments[0].experiment
+    name = plan.name
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +90,7 @@ def main(words: list[str]) -> None:
         if not made:
             break
         _print_new(made, said)
-        turns = [turn for turn in pending_runs.pending_runs(plan, name) if turn.run.folder not in tried]
+        turns = [turn for turn in pending_runs.pending_runs(plan) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
         waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
@@ -203,10 +201,10 @@ def _stops(waiting: list[Waiting], made: list[TaskAnswer], labels: dict, command
 
 def _first(plan: Plan, name: str) -> list[str]:
     """Return what is made first: baselines that train no encoder, and the runs that fit a head to convergence."""
-    baselines = [key for step, key in plan.extra_results[name].values() if step == "baseline"]
+    baselines = [key for step, key in plan.extra_results.values() if step == "baseline"]
     files = [file for key in baselines for file in plan.files("baseline", key)]
-    fitted = [run for run in plan.shown[name] if plan.job(run.step, run.key).fits_to_convergence]
-    return files + [plan.table.paths.result(run.folder) for run in fitted or plan.shown[name][:1]]
+    fitted = [run for run in plan.shown if plan.job(run.step, run.key).fits_to_convergence]
+    return files + [plan.table.paths.result(run.folder) for run in fitted or plan.shown[:1]]
 
 
 def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:

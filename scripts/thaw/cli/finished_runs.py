@@ -28,7 +28,7 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswe
     from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
 
     try:
-        rows = collection.rows(plan.status.collect_what_is_there(name), plan.results, logs)
+        rows = collection.rows(plan.status.collect_what_is_there(), plan.results, logs)
     except UserError:  # no run has a result yet
         return []
     table = io.StringIO(pandas.DataFrame(rows, columns=COLUMNS).to_csv(index=False))

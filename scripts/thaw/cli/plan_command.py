@@ -122,15 +122,14 @@ def _waits(plan: Plan, step: str, key: str) -> bool:
 
 def print_runs(plan: Plan) -> None:
     """Print every run with what each phase trains and where it resumes."""
-    for runs in plan.runs.values():
-        for run in runs:
-            words = ((NEEDS[need.role].word, need.of) for need in run.needs)
-            needs = "".join(f" {word} {of.label}" for word, of in words if word)
-            for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
-                for stage in phase.get("stages", [phase]):
-                    start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
-                    start = stage.get("vectors", start)
-                    print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
+    for run in plan.runs:
+        words = ((NEEDS[need.role].word, need.of) for need in run.needs)
+        needs = "".join(f" {word} {of.label}" for word, of in words if word)
+        for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
+            for stage in phase.get("stages", [phase]):
+                start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
+                start = stage.get("vectors", start)
+                print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
 
 
 def print_specs(plan: Plan) -> None:
@@ -146,7 +145,7 @@ def check_files(plan: Plan) -> None:
         spec = plan.job("prepare", key).spec
         if spec["source"] == "files" and not plan.status.is_current("prepare", key):
             entry, files = canonical(spec["entry"]), tuple(spec["files"])
-            sources.check_files(key, entry, files, plan.experiments[0].data_dir)
+            sources.check_files(key, entry, files, plan.experiment.data_dir)
 
 
 def main(words: list[str]) -> None:
@@ -156,16 +155,12 @@ def main(words: list[str]) -> None:
     if given.specs:
         return print_specs(plan)
     check_files(plan)
-    for experiment in plan.experiments:
-        runs = plan.runs[experiment.experiment]
-        print(f"experiment {experiment.experiment}: {experiment.title}")
-        print(
-            f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
-        )
-        report = plan.job("report", experiment.experiment).spec
-        if others := report["preparatory"]:
-            print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
-    warnings = [sentence for experiment in plan.experiments for sentence in reported_seeds(experiment, plan.catalogue)]
+    runs, strategies = plan.runs, Counter(run.strategy for run in plan.runs)
+    print(f"experiment {plan.name}: {plan.experiment.title}")
+    print(f"runs {len(runs)}: {', '.join(f'{name}: {count}' for name, count in strategies.items())}")
+    if others := plan.job("report", plan.name).spec["preparatory"]:
+        print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
+    warnings = reported_seeds(plan.experiment, plan.catalogue)
     for sentence in [*plan.left_out, *warnings]:
         print(f"  {sentence}")
     if given.runs:

@@ -118,11 +118,11 @@ def graceful_interrupt(on_first=_interrupt, on_third=lambda: None):
 def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:
     """Return the threads of a job if jobs will run on this machine, so that it may prepare while Snakemake starts.
 
-    Only for certain: options that start jobs, no profile of the user's, one experiment, and a core to spare.
+    Only for certain: options that start jobs, no profile of the user's, and a core to spare.
     """
     options = {word.split("=")[0] for word in further if word.startswith("-")}
     profiles = Path("profiles/default").is_dir() or "SNAKEMAKE_PROFILE" in os.environ
-    if "experiments" in config or not options <= STARTING or profiles or machine_size()["cores"] == 1:
+    if not options <= STARTING or profiles or machine_size()["cores"] == 1:
         return None
     with contextlib.suppress(ValidationError):  # which Snakemake reports
         return min(ComputeConfig.model_validate(config.get("compute", {})).threads, _cores_given(further))

@@ -69,12 +69,11 @@ class WorkflowEvents:
         """Put back what `prepare` did not replace, and print the results of a whole experiment."""
         kept_corpora.put_back(self.plan.results)
         if self._is_whole():
-            for name in self.plan.jobs["report"]:
-                page = Path(self.plan.results, layout.file("report", {"experiment": name}))
-                self.logger.info(f"\n{summary(page.parent)}")
+            page = Path(self.plan.results, layout.file("report", {"experiment": self.plan.name}))
+            self.logger.info(f"\n{summary(page.parent)}")
 
     def _is_whole(self) -> bool:
-        """Return whether whole experiments were asked for, and not some of their files."""
+        """Return whether the whole experiment was asked for, and not some of its files."""
         return any(job.rule.name == "all" for job in self.workflow.dag.jobs)
 
     def _run_here(self, threads: int) -> None:

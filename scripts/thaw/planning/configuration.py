@@ -1,14 +1,11 @@
 """From configuration files to a plan: selections are merged, read and, where asked, scaled down."""
 
 import contextlib
-from itertools import product
-from operator import attrgetter
 from pathlib import Path
 
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.planning.compatibility import check_heads
-from thaw.planning.config_files import SUFFIXES, merged
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
@@ -23,12 +20,10 @@ from thaw.schema.yaml_files import read_yaml
 BLOCK_OF_KEY = {key: key for key in ("tasks", "encoders", "strategies", "outputs", "heads", "subsets", "probes")}
 BLOCK_OF_KEY |= {"probe_tasks": "tasks"}
 KINDS_OF_PARTS = ("tasks", "encoders", "heads", "strategies")  # of which `only` speaks
-SEVERAL = "experiments"  # the key of a configuration that names several
-OF_A_PLAN = (("data_dir",), ("compute", "threads"), ("store", "free"))  # keys that experiments have alike in one plan
 
 
 def load_plan(config: dict, home: Path, results: str | None = None, files=()) -> "Plan":
-    """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
+    """Build the plan of an experiment from a merged configuration.
 
     Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
     the shipped catalogues; results, the folder of all results, in the place of that which config names; files, from
@@ -37,75 +32,23 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     results = results or _results_folder(config)
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
-    experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
-    for experiment in experiments:
-        _check_folders(experiment)
-    folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
-    plugins.set_folders(list(folders))
-    catalogue = Catalogue([*shipped(home), *folders])
-    experiments = [experiment.with_ids(catalogue) for experiment in experiments]
-    for experiment in experiments:
-        _check_ids(experiment, catalogue)
-    planned, said = [], []
-    for experiment in experiments:
-        experiment, idle = _without_idle_parts(experiment, catalogue)
-        said += idle
-        check_heads(catalogue, experiment)
-        experiment, absent = drop_unavailable(experiment, catalogue)
-        experiment, left_out = scaled_down(experiment, catalogue)
-        planned.append(experiment)
-        said += absent + left_out
-    _check_shared(planned, catalogue)
-    return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
+    experiment = _experiment(config, list(files))
+    _check_folders(experiment)
+    plugins.set_folders(list(experiment.catalogues))
+    catalogue = Catalogue([*shipped(home), *experiment.catalogues])
+    experiment = experiment.with_ids(catalogue)
+    _check_ids(experiment, catalogue)
+    experiment, idle = _without_idle_parts(experiment, catalogue)
+    check_heads(catalogue, experiment)
+    experiment, absent = drop_unavailable(experiment, catalogue)
+    experiment, left_out = scaled_down(experiment, catalogue)
+    return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
 
 
 def _results_folder(config: dict) -> str:
     """Return the folder of all results that a configuration names, as Snakemake has it."""
     named = config.get("pathvars")
     return str((isinstance(named, dict) and named.get("results")) or "results")
-
-
-def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:
-    """Return configuration and files of each experiment: those that are named, under the other keys."""
-    if SEVERAL not in config:
-        return [(config, list(files))]
-    place, rest = SelectionFiles(files, config).place([SEVERAL]), {k: v for k, v in config.items() if k != SEVERAL}
-    if not isinstance(config[SEVERAL], list) or not config[SEVERAL]:
-        raise UserError(f"{place}: {SEVERAL}: expected a list of experiments, as [first.yaml, other.yaml]")
-    paths = [_file_of(name, home, files, place) for name in config[SEVERAL]]
-    selections = [(merged(_selection(path, config), rest), [path, *files]) for path in paths]
-    named: dict[str, Path] = {}
-    for path, (one, _) in zip(paths, selections, strict=True):
-        name = one.get("experiment")
-        if name and (first := named.setdefault(str(name), path)) is not path:
-            both = f"{first} and {path}, which have the same experiment: {name}; rename one"
-            raise UserError(f"{place}: {SEVERAL}: names {f'{path} twice' if first == path else both}")
-    return selections
-
-
-def _selection(path: Path, config: dict) -> dict:
-    """Return what a file among several experiments says; keys of a whole plan are those of the file that names it."""
-    content = read_yaml(path).content
-    if SEVERAL in content:
-        raise UserError(f"{path}: {SEVERAL}: is a key of this file too; list its experiments where it is named")
-    if content.get("pathvars", config.get("pathvars")) != config.get("pathvars"):
-        raise UserError(f"{path}: pathvars: is a key of the file that names the experiments; move it there")
-    return content
-
-
-def _file_of(name, home: Path, files, place: str) -> Path:
-    """Return the file of an experiment of several: one next to a file that names it or of here, or a shipped one."""
-    shipped_ones = home / "config/experiments"
-    if Path(str(name)).suffix in SUFFIXES:
-        near = [Path(file).parent / name for file in reversed(files)]
-        if own := next((path for path in [*near, Path(name)] if path.is_file()), None):
-            return own
-        raise UserError(f"{place}: {SEVERAL}: there is no file {near[0] if near else name}")
-    known = sorted(path.stem for path in shipped_ones.glob("*.yaml"))
-    if name not in known:
-        hint = suggestion(str(name), known, "name a file of yours with its suffix, as first.yaml")
-        raise UserError(f"{place}: {SEVERAL}: {name} is no file of {shipped_ones}{hint}")
-    return shipped_ones / f"{name}.yaml"
 
 
 def _experiment(config: dict, files: list) -> ExperimentConfig:
@@ -119,27 +62,6 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
             f"{document.place([])}: the experiment lacks {', '.join(missing)}; a selection must be complete"
         )
     return validate(ExperimentConfig, config, document).written_in(document)
-
-
-def _check_shared(experiments: list[ExperimentConfig], catalogue: Catalogue) -> None:
-    """Raise UserError for experiments of one plan that differ in what all of its jobs have, or in states they share."""
-    made: dict[tuple[str, str], ExperimentConfig] = {}
-    for one in experiments:
-        for key in OF_A_PLAN:
-            first, own = (attrgetter(".".join(key))(each) for each in (experiments[0], one))
-            if own != first:
-                raise UserError(
-                    f"{one.place(*key)}: {one.experiment} has {own} and {experiments[0].experiment} has {first}; give "
-                    "both the same, or run them one by one"
-                )
-        corpora = {catalogue.get("tasks", task, "tasks").corpus for task in (*one.tasks, *one.probe_tasks)}
-        for place in product(one.encoders, sorted(corpora)):
-            first = made.setdefault(place, one)
-            if one.store.states != first.store.states:
-                raise UserError(
-                    f"{one.place('store')}: {first.experiment} stores the hidden states of {place[0]} on {place[1]} "
-                    "too, in another dtype or precision; give both the same, or one another folder of results"
-                )
 
 
 def _check_folders(experiment: ExperimentConfig) -> None:

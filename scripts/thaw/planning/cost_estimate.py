@@ -78,19 +78,18 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 
 def left_out(plan: Plan) -> list[str]:
-    """Return a sentence for each encoder and corpus of which an experiment's `max_gib` lets fewer layers be cached."""
-    sentences = []
+    """Return a sentence for each encoder and corpus of which `max_gib` lets fewer layers be cached."""
+    sentences, store = [], plan.experiment.store
     for key in plan.jobs["features"]:
         entry, corpus = entry_of(plan, key), plan.catalogue.get("corpora", corpus_of(key), "corpora")
-        for store in (experiment.store for experiment in plan.experiments):
-            held = store.boundaries(entry, corpus)
-            if len(held) <= entry.layers:
-                kept = " ".join(f"b{n}" for n in held) or "no boundary"
-                sentences.append(
-                    f"store: max_gib: {store.max_gib:g} holds {kept} of {key}; what starts elsewhere computes the "
-                    "layers below it each time"
-                )
-    return list(dict.fromkeys(sentences))
+        held = store.boundaries(entry, corpus)
+        if len(held) <= entry.layers:
+            kept = " ".join(f"b{n}" for n in held) or "no boundary"
+            sentences.append(
+                f"store: max_gib: {store.max_gib:g} holds {kept} of {key}; what starts elsewhere computes the "
+                "layers below it each time"
+            )
+    return sentences
 
 
 def entry_of(plan: Plan, key: str):
@@ -111,7 +110,7 @@ def _size(plan: Plan, key: str) -> SizeConfig | None:
     spec, view = plan.job("prepare", corpus).spec, plan.job("features", key).spec["view"]
     if spec["source"] != "files":
         return None
-    files, data_dir = tuple(spec["files"].items()), plan.experiments[0].data_dir
+    files, data_dir = tuple(spec["files"].items()), plan.experiment.data_dir
     return count_texts(corpus, canonical(spec["entry"]), files, data_dir, canonical(view))
 
 

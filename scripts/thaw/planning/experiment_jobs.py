@@ -7,11 +7,10 @@ from thaw.core import layout, plugins
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
-from thaw.core.phrases import plural
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBE_ONLY_TYPES
 from thaw.planning import ensembles, merge_plan, output_jobs, probe_jobs
-from thaw.planning.jobs import Job, JobTable, Result
+from thaw.planning.jobs import JobTable, Result
 from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
@@ -24,10 +23,6 @@ from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import BASELINES, ExperimentConfig
-
-# The key of an experiment that asks for a step's results, of those which no run reads.
-SELECTED_BY = {"baseline": "baselines", "ensemble": "ensembles", "merge": "merges"}
-SELECTED_BY |= {"latency": "latency", "probe": "probes"}
 
 
 class ExperimentJobs:
@@ -56,7 +51,6 @@ class ExperimentJobs:
         for run in (run for merge in merges for run in merge.runs if run.seed == merge.seed):
             self.planner.mark_kept(run)
         combined = ensembles.ensembles(experiment, self.planner)
-        self._check_searches()
         for run in self.runs:
             self._runs.add(run)
         for key, (name, members) in combined.items():
@@ -88,32 +82,8 @@ class ExperimentJobs:
 
     def _add_extra(self, step: str, key: str, spec: dict, inputs: dict) -> None:
         """Add a result that is no run of the grid: it needs none, or puts several together."""
-        self._add(step, key, spec, inputs)
+        self.table.add(step, key, spec, inputs)
         self.extra_results[result_folder(step, key)] = (step, key)
-
-    def _add(self, step: str, key: str, spec: dict, inputs: dict) -> Job:
-        """Add a job whose result no run reads, and return it; one that another experiment has otherwise is an error."""
-        known = self.table.job(step, key).spec if self.table.has(step, key) else spec
-        if differs := sorted(name for name in known | spec if known.get(name) != spec.get(name)):
-            raise UserError(
-                f"{self.experiment.place(SELECTED_BY[step])}: {result_folder(step, key)} is made for another "
-                f"experiment too, with other {', '.join(differs)}; give both the same, or run them one by one, each "
-                "with a folder of results of its own"
-            )
-        return self.table.add(step, key, spec, inputs)
-
-    def _check_searches(self) -> None:
-        """Raise UserError for a search that another experiment of the plan has with other seeds."""
-        for search in self.planner.searches.values():
-            seeds, own = {trial.seed for trial in search.trials}, self.experiment
-            first, others = self.table.searches.setdefault((search.step, search.key), (own.experiment, seeds))
-            if seeds != others:
-                count = plural(len(seeds), "seed")
-                raise UserError(
-                    f"{own.place('search_seeds')}: {own.experiment} searches {search.key} with {count} and {first} "
-                    f"with {len(others)}; give both the same search_seeds, or run them one by one, each with a folder "
-                    "of results of its own"
-                )
 
     def _subset(self, name: str) -> dict:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
@@ -134,12 +104,12 @@ class ExperimentJobs:
             self._runs.add(run)
         digests = {run.folder: self.table.digest(run.result) for run in merge.runs}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
-        self._add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
+        self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
         yield Result("merge", merge.key)
         if latency := self.experiment.latency:
             spec = merge_plan.latency_spec(self.experiment, latency, self.table.digest(Result("merge", merge.key)))
             inputs = {"merge": self.table.files("merge", merge.key)}
-            self._add("latency", merge.key, spec, inputs)
+            self.table.add("latency", merge.key, spec, inputs)
             yield Result("latency", merge.key)
 
     def _add_probes(self):
@@ -147,27 +117,30 @@ class ExperimentJobs:
         for task in self.experiment.probe_tasks:
             self.upstream.task(task, "probe_tasks")
         runs = [run for run in self.runs if self.planner.is_probed(run)]
-        for probed in probe_jobs.probes(self.experiment, self.catalogue, runs):
+        every, rows = list(probe_jobs.probes(self.experiment, self.catalogue, runs)), {}
+        for key, own in ((adapted_key(run.folder, one.task), one.rows) for one in every for run in one.runs):
+            rows[key] = own if rows.get(key, probe_jobs.NONE) == probe_jobs.NONE else rows[key]
+        for probed in every:
             spec, inputs = self._states_of(probed, probe_jobs.spec(probed, self.experiment, self.catalogue))
             for run in probed.runs:
-                states = self._add_adapted(probed, run)
+                states = self._add_adapted(probed, run, rows)
                 spec.setdefault("adapted", {})[str(run.seed)] = self.table.digest(states)
                 inputs.setdefault("adapted", []).extend(self.table.files(states.step, states.key))
                 inputs.setdefault("runs", []).append(self.table.paths.result(run.folder))
-            self._add("probe", probed.key, spec, inputs)
+            self.table.add("probe", probed.key, spec, inputs)
             yield probed.key
 
-    def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:
-        """Add the hidden states that an adapted encoder gives to what is probed, and return them."""
+    def _add_adapted(self, probed: Probed, run: RunPlan, rows: dict[str, str]) -> Result:
+        """Add the hidden states that an adapted encoder gives to what is probed, and return them.
+
+        Args: by key of such states the training rows that some probe is fitted to.
+        """
         states = Result("features_adapted", adapted_key(run.folder, probed.task))
         if not self.table.has(states.step, states.key):
-            rows = self.table.previous_changes.get(states.key, {"rows": probed.rows})
-            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | rows
+            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | {"rows": rows[states.key]}
             spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(run.result)})
             inputs["run"] = [self.table.paths.result(run.folder)]
             self.table.add(states.step, states.key, spec, inputs)
-        elif self.table.job(states.step, states.key).spec["rows"] == probe_jobs.NONE != probed.rows:
-            self.table.changes[states.key] = {"rows": probed.rows}  # another experiment's probe is fitted to no rows
         return states
 
     def _states_of(self, probed: Probed, spec: dict) -> tuple[dict, dict]:

@@ -90,22 +90,16 @@ class JobTable:
 
     Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; taught,
     {key of a teacher's outputs: the boundaries of its hidden states that some student is matched to}; seeds,
-    those that a fitted head is made with; executed, {step: {(head, strategy)}}; searches, {step and key of a choice
-    among trials: the first experiment that asks for it, and the seeds of the trials}; changes, {key of a run,
-    or of the states of an adapted encoder: keys of its spec in which a later experiment differs from the one that added
-    it}; previous_changes, those that a first pass over all experiments has recorded, which specs take over.
+    those that a fitted head is made with; executed, {step: {(head, strategy)}}.
     """
 
-    def __init__(self, results: str, seeds: set[int], previous_changes: dict[str, dict] | None = None):
+    def __init__(self, results: str, seeds: set[int]):
         self.paths = Paths(results)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in STEPS}
         self.boundaries: dict[str, list[int]] = {}
         self.vectors: dict[str, list[str]] = {}
         self.taught: dict[str, set[int | str]] = {}
         self.seeds = set(seeds)
-        self.searches: dict[tuple[str, str], tuple[str, set[int]]] = {}
-        self.changes: dict[str, dict] = {}
-        self.previous_changes = previous_changes or {}
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in STEPS}
 
     def has(self, step: str, key: str) -> bool:

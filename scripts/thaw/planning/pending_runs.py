@@ -35,10 +35,10 @@ def seconds_of(budget: str) -> float:
     return float(budget[:-1]) * UNITS[budget[-1]]
 
 
-def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
-    """Return the first run of each cell of an experiment of which no seed is there, cheap first."""
+def pending_runs(plan: Plan) -> list[PendingRun]:
+    """Return the first run of each cell of which no seed is there, cheap first."""
     cells: dict[str, list[RunPlan]] = {}
-    for run in (run for run in plan.runs[experiment] if not run.trial):
+    for run in (run for run in plan.runs if not run.trial):
         cells.setdefault(run.cell, []).append(run)
     own, pending = operations_of_jobs(plan), []
     for runs in (runs for runs in cells.values() if not any(map(plan.status.is_there, runs))):

@@ -1,6 +1,6 @@
-"""The plan: experiments -> runs -> specs and file lists. What runs is decided here, before anything is loaded.
+"""The plan: experiment -> runs -> specs and file lists. What runs is decided here, before anything is loaded.
 
-    config --load_plan--> experiments + catalogue --build_jobs--> Plan: jobs of each step, by key
+    config --load_plan--> experiment + catalogue --ExperimentJobs--> Plan: jobs of each step, by key
     Status: the plan compared with the results folder; Questions: what the rules of Snakemake ask of both
 
 Neither torch nor pandas is imported.
@@ -15,42 +15,27 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
 
-def build_jobs(
-    experiments: list[ExperimentConfig], catalogue: Catalogue, results: str, notes: list[str]
-) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
-    """Return the jobs of all experiments, these by name, and all sentences on what was left out. Args: those so far."""
-    seeds = {seed for experiment in experiments for seed in experiment.seeds}
-    changes: dict[str, dict] = {}
-    while True:
-        table, said = JobTable(results, seeds, changes), list(notes)
-        parts = {one.experiment: ExperimentJobs(table, one, catalogue, said) for one in experiments}
-        if changes or not table.changes:
-            return table, parts, said
-        changes = table.changes  # experiments differ on a run that they share: once more, with what they recorded
-
-
 class Plan:
-    """The jobs of one experiment or several.
+    """The jobs of an experiment.
 
-    Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; and by experiment
-    its runs: shown, selected (with what these need) and baseline_runs, (baseline, run), and the last two together; the
-    keys of its probes, the results of its merges, and its extra_results, {folder: (step, key)}: other baselines
-    and ensembles.
+    Attributes: experiment; catalogue; left_out, sentences on what scaling down did; table, all jobs; runs (with
+    baselines) and shown, those that tables and figures show; the keys of its probes, the results of its merges, and its
+    extra_results, {folder: (step, key)}: other baselines and ensembles.
     """
 
-    def __init__(
-        self, experiments: list[ExperimentConfig], catalogue: Catalogue, results: str = "results", left_out=()
-    ):
-        self.experiments = experiments
+    def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue, results: str = "results", left_out=()):
+        self.experiment = experiment
         self.catalogue = catalogue
-        self.table, parts, self.left_out = build_jobs(experiments, catalogue, results, left_out)
-        self.runs = {name: part.runs for name, part in parts.items()}
-        self.selected = {name: part.selected for name, part in parts.items()}
-        self.shown = {name: part.shown for name, part in parts.items()}
-        self.baseline_runs = {name: part.baseline_runs for name, part in parts.items()}
-        self.extra_results = {name: part.extra_results for name, part in parts.items()}
-        self.probes = {name: part.probes for name, part in parts.items()}
-        self.merges = {name: part.merges for name, part in parts.items()}
+        self.left_out = list(left_out)
+        self.table = JobTable(results, set(experiment.seeds))
+        jobs = ExperimentJobs(self.table, experiment, catalogue, self.left_out)
+        self.runs, self.shown, self.extra_results = jobs.runs, jobs.shown, jobs.extra_results
+        self.probes, self.merges = jobs.probes, jobs.merges
+
+    @property
+    def name(self) -> str:
+        """The name of the experiment."""
+        return self.experiment.experiment
 
     @cached_property
     def status(self) -> Status:
@@ -90,13 +75,13 @@ class Plan:
         return self.table.cards(store)
 
     def seeds(self) -> list[int]:
-        """Return every seed that some experiment asks for, and those of heads that trials of a search start from."""
+        """Return every seed of the experiment, and those of heads that trials of a search start from."""
         return sorted(self.table.seeds)
 
     @property
     def threads(self) -> int:
-        """The threads that a job which computes is given: the most that an experiment of the plan asks for."""
-        return max(experiment.compute.threads for experiment in self.experiments)
+        """The threads that a job which computes is given."""
+        return self.experiment.compute.threads
 
     @property
     def downloads(self) -> dict[str, dict[str, str]]:
@@ -106,7 +91,3 @@ class Plan:
         read = {"prepare": {key: spec["entry"]["hub"]["id"] for key, spec in datasets.items()}}
         read["fetch"] = {key: spec["entry"]["hub"] for key, spec in encoders.items()}
         return {step: ids for step, ids in read.items() if ids}
-
-    def experiment(self, name: str) -> ExperimentConfig:
-        """Return an experiment by its name."""
-        return next(experiment for experiment in self.experiments if experiment.experiment == name)

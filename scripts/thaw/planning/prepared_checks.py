@@ -15,30 +15,24 @@ from thaw.encoders.weight_sources import locate
 from thaw.planning.paths import encoder_of
 from thaw.schema.corpora import SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.experiment import ExperimentConfig
 
 MOST = 3  # sentences in one error
 COUNTED_FROM_PADDING = ("roberta", "camembert", "mpnet")  # models whose positions begin after that of the padding
 
 
 def refuse_shortfalls(plan) -> None:
-    """Raise UserError where an experiment lacks what its runs read, so that it cannot be finished.
+    """Raise UserError where the experiment lacks what its runs read, so that it cannot be finished.
 
     Args: a Plan. An experiment whose results may be missing (`allow_missing`) goes on without these runs.
     """
-    lacks = shortfalls(plan, whole_alone=True)
+    lacks = [] if plan.experiment.allow_missing else shortfalls(plan)
     if lacks:
         raise UserError("; ".join(lacks[:MOST]) + (f"; and {len(lacks) - MOST} more" if len(lacks) > MOST else ""))
 
 
-def shortfalls(plan, whole_alone: bool = False) -> list[str]:
-    """Return a sentence for each thing that is lacking: rows for a subset, two labels for `f1`, positions, a download.
-
-    Args: a Plan; whether to leave out experiments whose results may be missing. Such a run fails; the others do not.
-    """
-    asked = [one for one in plan.experiments if not (whole_alone and one.allow_missing)]
-    sentences = [sentence for one in asked for sentence in _of(plan, one)]
-    return list(dict.fromkeys(sentences + (_not_cached(plan) + _too_long(plan) if asked else [])))
+def shortfalls(plan) -> list[str]:
+    """Return a sentence for each lack: of rows for a subset, of two labels for `f1`, of positions, of a download."""
+    return list(dict.fromkeys([*_of(plan), *_not_cached(plan), *_too_long(plan)]))
 
 
 def _not_cached(plan) -> list[str]:
@@ -107,12 +101,12 @@ def _cached(entry: EncoderConfig) -> Path:
     return Path(config).parent
 
 
-def _of(plan, experiment: ExperimentConfig) -> Iterator[str]:
-    for name in experiment.tasks:
+def _of(plan) -> Iterator[str]:
+    for name in plan.experiment.tasks:
         task = plan.catalogue.get("tasks", name, "tasks")
         if plan.status.is_current("prepare", task.corpus):
             card = read_json(Path(plan.files("prepare", task.corpus)[0]))
-            subsets = {subset: plan.catalogue.get("subsets", subset, "subsets") for subset in experiment.subsets}
+            subsets = {subset: plan.catalogue.get("subsets", subset, "subsets") for subset in plan.experiment.subsets}
             yield from (f"{name}: {lack}" for lack in _lacks(task, card, subsets))
 
 

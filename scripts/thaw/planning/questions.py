@@ -43,8 +43,8 @@ class Questions:
 
     def _given(self, step: str, key: str) -> dict:
         spec = self.plan.status.records.spec(step, key)
-        if step == "collect" and self.plan.experiment(key).allow_missing:
-            spec = spec | {"stale": self.plan.status.stale(key)}
+        if step == "collect" and self.plan.experiment.allow_missing:
+            spec = spec | {"stale": self.plan.status.stale()}
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
         return spec | ({"failures": failed} if failed else {})
 
@@ -54,12 +54,12 @@ class Questions:
     @property
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
-        return quoted(self.plan.experiments[0].data_dir)
+        return quoted(self.plan.experiment.data_dir)
 
     @property
     def catalogues(self) -> str:
         """The users' catalogue folders for a shell line: own parts are looked for there; no spec holds them either."""
-        return " ".join(dict.fromkeys(quoted(folder) for one in self.plan.experiments for folder in one.catalogues))
+        return " ".join(map(quoted, self.plan.experiment.catalogues))
 
     def strategies(self, step: str) -> str:
         """Return, as a pattern for wildcards that follow the head's, the strategies that a step executes."""
@@ -72,7 +72,7 @@ class Questions:
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""
         readers: dict[str, list[str]] = {}
-        if any(experiment.store.free for experiment in self.plan.experiments):
+        if self.plan.experiment.store.free:
             jobs = [(step, key, job) for step, jobs in self.plan.jobs.items() for key, job in jobs.items()]
             for step, key, job in jobs:
                 read = [card for name in ("boundaries", "also_boundaries") for card in job.inputs.get(name, [])]
@@ -82,12 +82,12 @@ class Questions:
         return readers
 
     def advice(self) -> list[str]:
-        """Return the tables of advice of all experiments, as Markdown."""
+        """Return the tables of advice, as Markdown."""
         kinds = kinds_for(Use.ADVICE)
         named = [key for key, job in self.plan.jobs["table"].items() if job.spec["kind"] in kinds]
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.plan.files("table", key)]
 
-    def report_files(self, name: str) -> list[str]:
-        """Return the tables and figures of an experiment's report."""
-        outputs = self.plan.job("report", name).spec["outputs"]
-        return [file for o in outputs for file in self.plan.files(o["step"], f"{name}/{o['id']}")]
+    def report_files(self) -> list[str]:
+        """Return the tables and figures of the report."""
+        outputs = self.plan.job("report", self.plan.name).spec["outputs"]
+        return [file for o in outputs for file in self.plan.files(o["step"], f"{self.plan.name}/{o['id']}")]

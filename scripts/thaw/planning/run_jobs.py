@@ -4,7 +4,6 @@ from thaw.core import layout
 from thaw.core.boundaries import stored_parts_read, taught_parts
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
-from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.objective_kinds import texts_read
 from thaw.planning import searches
@@ -26,7 +25,6 @@ class RunJobs:
         self.table = table
         self.upstream = upstream
         self.planner = planner
-        self._added: set[str] = set()
         self._specs_of_cells: dict[str, dict] = {}
 
     def add(self, plan: Planned) -> Job:
@@ -40,25 +38,9 @@ class RunJobs:
                 self._add_run(plan)
             else:
                 self._add_search(plan)
-            self._added.add(plan.key)
-        elif isinstance(plan, RunPlan) and plan.key not in self._added:
-            self._record_changes(plan)
         if plan.result.seed is not None:
             self.table.seeds.add(plan.result.seed)
         return self.table.job(plan.step, plan.key)
-
-    def _record_changes(self, run: RunPlan) -> None:
-        """Record where this experiment's spec of a run differs from that of the experiment that added the run.
-
-        A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
-        decides, as it does where selections are merged.
-        """
-        known, own = self.table.job(run.step, run.key).spec, self._spec(run)
-        shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
-        own = {name: value for name, value in own.items() if value or name not in EXTRA_FILES}
-        wanted = {name: value for name, value in own.items() if name not in shared}
-        if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
-            self.table.changes.setdefault(run.key, {}).update(more)
 
     def _spec(self, run: RunPlan) -> dict:
         """Return the spec of a run that is a job; what all seeds of its cell share is computed once."""
@@ -68,7 +50,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self._spec(run) | self.table.previous_changes.get(run.key, {}))
+        spec, inputs = self._based(run, self._spec(run))
         for need in run.needs:
             self.add(need.of)
             role = NEEDS[need.role]

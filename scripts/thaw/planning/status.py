@@ -35,12 +35,12 @@ class Status:
         every = [(step, key, id) for step, ids in self.plan.downloads.items() for key, id in ids.items()]
         return [(step, key, id) for step, key, id in every if not self.is_current(step, key)]
 
-    def collected(self, name: str) -> list[str]:
-        """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
-        experiment, paths = self.plan.experiment(name), self.plan.table.paths
-        wanted = self.wanted(name)
-        folders = [folder for folder in wanted if not experiment.allow_missing or self.records.is_made(wanted[folder])]
-        trained = {run.folder for run in self.plan.runs[name]}
+    def collected(self) -> list[str]:
+        """Return the results that runs.csv is made from; with `allow_missing` those that are there."""
+        paths, wanted = self.plan.table.paths, self.wanted()
+        partial = self.plan.experiment.allow_missing
+        folders = [folder for folder in wanted if not partial or self.records.is_made(wanted[folder])]
+        trained = {run.folder for run in self.plan.runs}
         costs = [paths.result(folder, "cost.json") for folder in folders if folder in trained]
         return costs + [paths.result(folder) for folder in folders]
 
@@ -51,60 +51,58 @@ class Status:
         Snakemake makes a missing file only where something that reads it is to be made. Where results may be missing,
         those that are stay so.
         """
-        gone = []
-        for name in self.plan.jobs["report"]:
-            if not self.plan.experiment(name).allow_missing and Path(self.plan.files("report", name)[0]).exists():
-                made_of = [*self.collected(name), *self.recorded(name)]
-                gone += [file for file in made_of if not Path(file).exists()]
-        return gone
+        shown = Path(self.plan.files("report", self.plan.name)[0]).exists()
+        if self.plan.experiment.allow_missing or not shown:
+            return []
+        return [file for file in [*self.collected(), *self.recorded()] if not Path(file).exists()]
 
-    def wanted(self, name: str) -> dict[str, Result]:
-        """Return by folder all results that an experiment shows."""
-        wanted = {run.folder: run.result for run in self.plan.runs[name]}
-        return wanted | {folder: Result(step, key) for folder, (step, key) in self.plan.extra_results[name].items()}
+    def wanted(self) -> dict[str, Result]:
+        """Return by folder all results that the experiment shows."""
+        wanted = {run.folder: run.result for run in self.plan.runs}
+        return wanted | {folder: Result(step, key) for folder, (step, key) in self.plan.extra_results.items()}
 
-    def collect_what_is_there(self, name: str) -> dict:
-        """Return the spec with which the results of an experiment that are there are collected."""
-        return self.records.spec("collect", name) | {"missing": True, "stale": self.stale(name)}
+    def collect_what_is_there(self) -> dict:
+        """Return the spec with which the results that are there are collected."""
+        return self.records.spec("collect", self.plan.name) | {"missing": True, "stale": self.stale()}
 
-    def stale(self, name: str) -> list[str]:
-        """Return which of an experiment's results that are there were made under other settings."""
+    def stale(self) -> list[str]:
+        """Return which results that are there were made under other settings."""
         there = {
             folder: result
-            for folder, result in self.wanted(name).items()
+            for folder, result in self.wanted().items()
             if Path(self.plan.table.paths.result(folder)).exists()
         }
         return sorted(folder for folder, result in there.items() if not self.records.is_made(result))
 
-    def probed(self, name: str, step: str, output: str) -> list[str]:
+    def probed(self, step: str, output: str) -> list[str]:
         """Return the results of probes that a table or figure is drawn from; with `allow_missing` those that are there.
 
         For an output that shows no probes there are none.
         """
-        kind = self.plan.job(step, f"{name}/{output}").spec["kind"]
-        keys = [key for key in self.plan.probes[name] if draws(kind, self.plan.job("probe", key).spec["probe"]["kind"])]
-        return self._present(name, [Result("probe", key) for key in keys])
+        kind = self.plan.job(step, f"{self.plan.name}/{output}").spec["kind"]
+        keys = [key for key in self.plan.probes if draws(kind, self.plan.job("probe", key).spec["probe"]["kind"])]
+        return self._present([Result("probe", key) for key in keys])
 
-    def recorded(self, name: str) -> list[str]:
-        """Return the results of an experiment's probes and merges; with `allow_missing` those that are there."""
-        return self._present(name, [Result("probe", key) for key in self.plan.probes[name]]) + self.merged(name)
+    def recorded(self) -> list[str]:
+        """Return the results of probes and merges; with `allow_missing` those that are there."""
+        return self._present([Result("probe", key) for key in self.plan.probes]) + self.merged()
 
-    def merged(self, name: str) -> list[str]:
-        """Return the records of an experiment's merges; with `allow_missing` those that are there."""
-        return self._present(name, self.plan.merges[name])
+    def merged(self) -> list[str]:
+        """Return the records of merges; with `allow_missing` those that are there."""
+        return self._present(self.plan.merges)
 
-    def drawn_merges(self, name: str, step: str, output: str) -> list[str]:
+    def drawn_merges(self, step: str, output: str) -> list[str]:
         """Return the records of merges that a table or figure is drawn from; with `allow_missing` those that are there.
 
         For an output that shows no merges there are none.
         """
-        needs = OUTPUTS[self.plan.job(step, f"{name}/{output}").spec["kind"]].needs
+        needs = OUTPUTS[self.plan.job(step, f"{self.plan.name}/{output}").spec["kind"]].needs
         steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
-        return self._present(name, [result for result in self.plan.merges[name] if result.step in steps])
+        return self._present([result for result in self.plan.merges if result.step in steps])
 
-    def _present(self, name: str, results: list[Result]) -> list[str]:
+    def _present(self, results: list[Result]) -> list[str]:
         """Return the first file of each of some results; with `allow_missing` of those that are there."""
-        partial = self.plan.experiment(name).allow_missing
+        partial = self.plan.experiment.allow_missing
         there = [one for one in results if not partial or self.is_current(one.step, one.key)]
         return [self.plan.files(one.step, one.key)[0] for one in there]
 
