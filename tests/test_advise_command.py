@@ -68,7 +68,7 @@ def test_a_limit_is_a_time(place):
 def test_of_each_group_the_run_that_may_gain_most_is_next(place, tmp_path, monkeypatch):
     monkeypatch.chdir(place.folder)
     plan = load_plan(read_config(["seeds.yaml"]), HOME, results=str(tmp_path))
-    turns = pending_runs.pending_runs(plan, "seeds")
+    turns = pending_runs.pending_runs(plan)
     shown = zip(turns, (0.4, 0.5, 9.0), (10.0, 10.0, 20.0), strict=True)
     waiting = [Waiting(turn, gain, 0.5, seconds) for turn, gain, seconds in shown]
     assert next_turns(waiting, None) == [turns[2]] and next_turns(waiting, 10.0) == [turns[1]]

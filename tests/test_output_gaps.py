@@ -49,7 +49,7 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
     ],
 )
 def test_with_what_it_asks_for_it_is_planned(home, output, changes):
-    assert Questions(planned(home, [output], **changes)).report_files("demo")
+    assert Questions(planned(home, [output], **changes)).report_files()
 
 
 def test_a_mix_needs_every_layer(home, tmp_path):

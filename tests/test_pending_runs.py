@@ -47,7 +47,7 @@ def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place
     pace = pending_runs.Pace(plan)
     pace.rate, pace.threads = 1e9, 4
     assert pace.seconds(12e9) == pytest.approx(25.5) and pace.seconds(0.0) == pytest.approx(0.5)
-    first, *waiting = [replace(turn, operations=12e9) for turn in pending_runs.pending_runs(plan, "mine")[1:4]]
+    first, *waiting = [replace(turn, operations=12e9) for turn in pending_runs.pending_runs(plan)[1:4]]
     waiting = waiting[:2]
     pace.learn([first], 51.0)
     assert pace.seconds(12e9) == pytest.approx(51)
