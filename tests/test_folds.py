@@ -24,6 +24,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.data import carving
+from thaw.data import corpus as corpus_module
 from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
 from thaw.decision import record
 from thaw.evaluation.metrics import score
@@ -32,7 +33,6 @@ from thaw.exporting.all_rows import _write_dataset, last_fit
 from thaw.exporting.model_card import card
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
-from thaw.training import head_candidates
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import ENTRIES, Bench, rows, run_in_process
 
@@ -278,14 +278,14 @@ def test_the_reading_of_pairs_is_chosen_over_folds(tmp_path):
 
 def test_with_many_rows_validation_chooses(benches, monkeypatch):
     bench = benches["classification"]
-    monkeypatch.setattr(head_candidates, "FEW_ROWS", 80)
+    monkeypatch.setattr(corpus_module, "FEW_ROWS", 80)
     many = fit_of(bench)
     assert many.folds is None
     left, plain = many.run(Stopwatch()), fit_of(bench, phase={"folds": None}).run(Stopwatch())
     assert left.history == plain.history and left.chosen == plain.chosen and left.cost == plain.cost
     assert many.outcome(left, 1) == fit_of(bench, phase={"folds": None}).outcome(plain, 1)
     assert torch.equal(left.solution.weight, plain.solution.weight)
-    monkeypatch.setattr(head_candidates, "FEW_ROWS", 81)
+    monkeypatch.setattr(corpus_module, "FEW_ROWS", 81)
     assert fit_of(bench).folds.number == 3
     assert fit_of(bench, task={"test": ["validation"], "protocol": "paper"}).folds is None, "never by test rows"
 

@@ -12,6 +12,7 @@ from thaw.core.errors import UserError
 from thaw.decision import record
 from thaw.decision.decide import Decision
 from thaw.exporting.standalone_model import Model
+from thaw.outputs.tables.recommendation import line
 
 NAME = "advised"  # of the data, the experiment and the model in the working folder
 
@@ -63,21 +64,9 @@ def advise(texts, labels, *options: str, encoder: str = "minilm", folder: str | 
     taken = answer.cell_of(answer.decision.taken)
     if taken and not (folder / "model").exists():
         _thaw(folder, "export", experiment.name, "model")
-    rows = [
-        {
-            "name": answer.names[arm.name],
-            "score": arm.estimate,
-            "difference": arm.difference.value,
-            "low": arm.difference.low,
-            "high": arm.difference.high,
-            "chance": arm.chance,
-            "expected_loss": arm.loss,
-            "price_seconds": arm.price,
-            "taken": arm.name == answer.decision.taken,
-        }
-        for arm in answer.decision.arms
-    ]
-    return Advice(answer.decision, pd.DataFrame(rows), Classifier(folder / "model", labels) if taken else None)
+    rows = [{"name": answer.names[arm.name]} | line(answer, arm) for arm in answer.decision.arms]
+    table = pd.DataFrame(rows).astype({"taken": bool})
+    return Advice(answer.decision, table, Classifier(folder / "model", labels) if taken else None)
 
 
 def _thaw(folder: Path, *words: str) -> None:

@@ -18,8 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from thaw.data.carving import FEW_ROWS, folds
-from thaw.data.corpus import Corpus, joint_groups
+from thaw.data.corpus import Corpus, joint_folds
 from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, TARGET_OF_TYPE
 from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import score
@@ -130,7 +129,12 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict, dr
         return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
     labels, parts = corpus.labels(task["target"]), {"train": rows, validation: wanted[validation]}
-    fold = _folds(task, corpus, parts, draw)
+    drawn = joint_folds(corpus, task, parts, FOLDS, draw)
+    fold = drawn[2] if drawn else None
+    if fold is not None and task["type"] not in SCORE_TYPES:  # a fit of one class alone has nothing to learn
+        every = _targets(task, corpus, parts)
+        fits = (every[fold != one] for one in range(int(fold.max()) + 1))
+        fold = fold if all(len(np.unique(seen, axis=0)) > 1 for seen in fits) else None
     models = [_linear_model(task, strength).fit(features, targets) for strength in STRENGTHS]
     tried: list
     if fold is None:
@@ -156,25 +160,6 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict, dr
 def _targets(task: dict, corpus: Corpus, parts: dict[str, np.ndarray]):
     """Return the targets of some rows by split, one split after the other."""
     return joined([select_rows(corpus.targets(task, split), rows) for split, rows in parts.items()])
-
-
-def _folds(task: dict, corpus: Corpus, parts: dict[str, np.ndarray], draw: int) -> np.ndarray | None:
-    """Return the fold [N] of each row of train and validation, None where validation chooses.
-
-    Validation chooses as for linear probes: for words, with many rows, where it is a test split too, with a single
-    group; and where a fit would see one class alone. Args: rows by split; draw of the subset.
-    """
-    rows = sum(map(len, parts.values()))
-    if corpus.words or rows >= FEW_ROWS or task["validation"] in task.get("test", ["test"]):
-        return None
-    groups = np.unique(joint_groups(corpus, parts), return_inverse=True)[1]
-    targets = _targets(task, corpus, parts)
-    labelled = TARGET_OF_TYPE[task["type"]] == "label"
-    number = min(FOLDS, int(groups.max()) + 1)
-    fold = folds(groups, np.asarray(targets) if labelled else np.zeros(rows, dtype=np.int64), number, draw)
-    seen = [targets[fold != one] for one in range(number)]
-    varied = task["type"] in SCORE_TYPES or all(len(np.unique(part, axis=0)) > 1 for part in seen)
-    return fold if number > 1 and varied else None
 
 
 def _out_of_fold(task: dict, corpus: Corpus, parts: dict[str, np.ndarray], fold: np.ndarray) -> list[np.ndarray]:

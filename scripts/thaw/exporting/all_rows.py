@@ -21,7 +21,7 @@ from thaw.core.files import read_json, save_tensors, write_json, write_parquet
 from thaw.core.phrases import listing
 from thaw.core.runtime import log, set_threads
 from thaw.core.steps import STEPS
-from thaw.data.corpus import Corpus, joint_groups
+from thaw.data.corpus import Corpus, numbered_groups
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.objective_kinds import texts_read
@@ -107,9 +107,11 @@ def _write_dataset(corpus: Corpus, rows: dict[str, np.ndarray], spec: dict, out:
 
     parts = [corpus.frame(split).iloc[chosen].drop(columns="seen", errors="ignore") for split, chosen in rows.items()]
     train = pandas.concat(parts, ignore_index=True)
-    groups = np.unique(joint_groups(corpus, rows), return_inverse=True)[1]
     task = task_with_defaults(spec["task"], {})
-    frames = {"train": train.assign(row=np.arange(len(train)), group=groups), task["validation"]: parts[-1]}
+    frames = {
+        "train": train.assign(row=np.arange(len(train)), group=numbered_groups(corpus, rows)),
+        task["validation"]: parts[-1],
+    }
     frames |= {split: corpus.frame(split) for split in task["test"]}
     known = corpus.card["splits"]
     splits = {split: known.get(split, known["train"]) | {"rows": len(frame)} for split, frame in frames.items()}

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from thaw.data.carving import FEW_ROWS, folds
-from thaw.data.corpus import joint_groups
-from thaw.declarations.task_types import WORD_TYPES
+from thaw.data.carving import folds
+from thaw.data.corpus import joint_folds
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions
 from thaw.heads.convex import Solution, fit_classes, fit_scores
@@ -126,33 +125,21 @@ class CrossValidated:
 class Folds:
     """The training and validation rows of a run, in folds of whole groups. A fit leaves one fold out."""
 
-    def __init__(self, context: TaskContext, number: int, draw: int, named: Callable):
-        """Draw the folds, at most as many as there are groups; where the target is a label each has its share of each.
-
-        Args: task and corpus; the number of folds that is wanted; draw of the subset; named(outputs [N, C], vectors,
-        rows), their predictions.
-        """
+    def __init__(self, context: TaskContext, drawn: tuple, draw: int, named: Callable):
+        """Args: task and corpus; what `joint_folds` drew; the draw; named(outputs [N, C], vectors, rows), predictions."""
         self.context, self.rows, self.draw, self.named = context, context.joint_rows, draw, named
         self.gold = context.joint_gold
-        self.groups = np.unique(joint_groups(context.corpus, self.rows), return_inverse=True)[1]
-        stratified = context.corpus.card["targets"][context.task["target"]] == "label"
-        self.classes = np.asarray(self.gold) if stratified else np.zeros(len(self.groups), dtype=np.int64)
-        self.number = min(number, int(self.groups.max()) + 1)
-        self.fold = folds(self.groups, self.classes, self.number, draw)
+        self.groups, self.classes, self.fold = drawn
+        self.number = int(self.fold.max()) + 1
 
     @classmethod
     def of(cls, context: TaskContext, subset: dict, phase: PhaseConfig, named: Callable) -> "Folds | None":
-        """Return the folds of a run, None where validation chooses. Args: subset of its spec; its phase; see above.
-
-        Validation chooses without `folds`, with many rows, with a single group, where it is a test split too, and for
-        words, where folds gained 0.1 points for 5.6 times the seconds (docs/explanation/decision.md).
-        """
-        if not phase.folds or context.validation in context.task["test"] or context.task["type"] in WORD_TYPES:
-            return None
-        if sum(map(len, context.joint_rows.values())) >= FEW_ROWS:
-            return None
-        made = cls(context, phase.folds, SubsetConfig.model_validate(subset).draw, named)
-        return made if made.number > 1 else None
+        """Return the folds of a run, None where validation chooses. Args: subset of its spec; its phase; see above."""
+        draw = SubsetConfig.model_validate(subset).draw
+        drawn = (
+            joint_folds(context.corpus, context.task, context.joint_rows, phase.folds, draw) if phase.folds else None
+        )
+        return cls(context, drawn, draw, named) if drawn else None
 
     def fitted(self, fold: int, half: bool = False) -> np.ndarray:
         """Return the rows, ascending, that are fitted where a fold is left out; or half of them, in whole groups."""

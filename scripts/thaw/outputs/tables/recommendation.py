@@ -46,8 +46,14 @@ def _row(answer: TaskAnswer, arm) -> Row:
         Cell(arm.loss, best=taken),
         said(words.price(arm.price), arm.price, unit="s"),
     ]
+    return Row(answer.names[arm.name], cells, [line(answer, arm)])
+
+
+def line(answer: TaskAnswer, arm) -> dict:
+    """Return what an answer says of an arm, as its line of CSV."""
+    decision, away = answer.decision, arm.difference
     strategy, variant = answer.points.get(arm.name, ("", ""))
-    record = {
+    return {
         "task": answer.task,
         "subset": answer.subset,
         "encoder": answer.encoder,
@@ -65,10 +71,9 @@ def _row(answer: TaskAnswer, arm) -> Row:
         "expected_loss": arm.loss,
         "price": arm.price,
         "listed": int(arm.listed),
-        "taken": int(taken),
+        "taken": int(arm.name == decision.taken),
         "flags": ";".join(arm.flags),
         "rows": decision.rows,
         "seeds": decision.seeds,
         "resolution": decision.resolution,
     }
-    return Row(answer.names[arm.name], cells, [record])
