@@ -41,9 +41,9 @@ WAYS = {
     "only bias, all": {"train": [{"only": "bias"}]},
     **{f"insert {kind}": {"train": ["head"], "insert": {"kind": kind}} for kind in KINDS},
     "insert into all": {"train": ["head"], "insert": {"kind": "lora", "targets": "all", "top": 1}},
-    "bert_adam": {"train": ["all"], "optimizer": "bert_adam", "betas": [0.8, 0.99], "clip_each": True, "order": 3},
+    "bert_adam": {"train": ["all"], "optimizer": "bert_adam", "betas": [0.8, 0.99], "order": 3},
     "l2_to_start": {"train": ["all"], "l2_to_start": 0.01, "layer_decay": 0.9},
-    "layer_rates": {"train": ["all"], "layer_rates": [1e-3, 1e-4], "schedule": "slanted_triangular"},
+    "slanted": {"train": ["all"], "schedule": "slanted_triangular"},
     "stop, with a layer": {"train": ["head", {"top": "k"}], "stop": {"gap": 0.02}, "patience": 1, "pick": "best"},
     "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine"},
     "clip_over": {"train": ["head", {"top": "k"}], "frozen_dropout": True, "clip_over": "all"},
@@ -52,7 +52,7 @@ WAYS = {
     "updates": {"train": ["head", {"top": "k"}], "updates": 4, "judge": 2, "unfreeze": {}},
 }
 # Numbers, which are the same on all devices.
-NOT_TRIED = set("rate head_rate epochs warmup warmup_of cut_frac ratio batch_size weight_decay l2".split())
+NOT_TRIED = set("rate head_rate epochs warmup warmup_of batch_size weight_decay l2".split())
 STRENGTHS = {"l2": [1.0, 10.0]}  # of a head that is fitted; each is one fit more, and strong ones end soon
 
 

@@ -113,8 +113,6 @@ mine: {phases: [{train: [head], updates: 9, optimizer: lbfgs}]}
 mine: {phases: [{train: [head, {top: 3}], updates: 3, unfreeze: {}}]}
 mine: {phases: [{train: [all], unfreeze: {}, one_by_one: true}]}
 mine: {phases: [{train: [all], unfreeze: {}, reinit_top: 1}]}
-mine: {phases: [{train: [all], layer_decay: 0.5, layer_rates: [1.0e-4]}]}
-mine: {phases: [{train: [all], cut_frac: 0.2}]}
 mine: {phases: [{train: [all], schedule: slanted_triangular, warmup: 0.2}]}
 mine: {phases: [{train: [all], stop: {}}]}
 mine: {phases: [{train: [head], reinit_top: 2}]}

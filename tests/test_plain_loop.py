@@ -25,7 +25,6 @@ CASES = {  # type of task, head, what the phase says
     "all layers": ("classification", {}, {}),
     "no clipping": ("classification", MEAN, {"clip": None}),
     "clipped to little": ("classification", MEAN, {"clip": 0.05} | BERT),
-    "each tensor clipped": ("classification", {}, {"clip": 0.02, "clip_each": True} | BERT),
     "long warm-up": ("classification", MEAN, {"warmup": 0.4}),
     "cosine": ("classification", {}, {"schedule": "cosine", "warmup": 0.2}),
     "constant rate": ("classification", {}, {"schedule": "constant"}),
@@ -158,14 +157,13 @@ class Plain:
         return fall[self.phase["schedule"]]
 
     def clip(self, gradients: list[torch.Tensor]) -> None:
-        """Shorten the gradient, or each tensor's, to the length that it may have."""
+        """Shorten the gradient to the length that it may have."""
         if (most := self.phase["clip"]) is None:
             return
-        for some in [[one] for one in gradients] if self.phase.get("clip_each") else [gradients]:
-            length = sum((one.double() ** 2).sum() for one in some).sqrt()
-            if length > most:
-                for one in some:
-                    one *= most / (length + 1e-6)  # as in torch
+        length = sum((one.double() ** 2).sum() for one in gradients).sqrt()
+        if length > most:
+            for one in gradients:
+                one *= most / (length + 1e-6)  # as in torch
 
     def move(self, value: torch.Tensor, rate: float) -> None:
         """Move a tensor by AdamW (Loshchilov and Hutter 2019), or as the first BERT code did; matrices alone decay."""

@@ -117,12 +117,10 @@ def peak(component: str, phase: PhaseConfig, layers: int) -> float:
 
     The head has its own, where the phase gives one. The top layer has `rate`, and each layer below it that of the layer
     above times `layer_decay`: 1 / 2.6 is the rule of Howard and Ruder 2018 (section 3.1). The embeddings are the layer
-    below layer 1. `layer_rates` lists the rates one by one, from the top; its last one holds for all further layers.
+    below layer 1.
     """
     place = block(component)
     if place in ("head", PROJECTION):
         return phase.head_rate or phase.one_rate
     above = layers - (0 if place == "embeddings" else int(place.removeprefix("layer.")))
-    if phase.layer_rates:
-        return phase.layer_rates[min(above, len(phase.layer_rates) - 1)]
     return phase.one_rate * phase.layer_decay**above

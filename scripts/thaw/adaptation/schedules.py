@@ -13,6 +13,8 @@ import math
 
 from thaw.schema.phases import PhaseConfig
 
+CUT_FRAC, RATIO = 0.1, 32.0  # of the slanted triangle, as in the paper
+
 
 def constant(step: int, steps: int, rise: int) -> float:
     """Rise, then stay at the peak."""
@@ -33,14 +35,14 @@ def cosine(step: int, steps: int, rise: int) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * _fallen(step, steps, rise)))
 
 
-def slanted_triangular(step: int, steps: int, rise: int, ratio: float = 32.0) -> float:
-    """Rise from 1 / ratio and fall back to it in straight lines (Howard and Ruder 2018, equation 3).
+def slanted_triangular(step: int, steps: int, rise: int) -> float:
+    """Rise from 1 / RATIO and fall back to it in straight lines (Howard and Ruder 2018, equation 3).
 
     `rise` is the paper's cut = floor(steps * cut_frac). Its fall takes cut * (1 / cut_frac - 1) updates, which is
     steps - cut but for the rounding of cut; with that rounding it would end below 0, so steps - cut it is.
     """
     part = step / rise if step < rise else 1.0 - _fallen(step, steps, rise)
-    return (1.0 + part * (ratio - 1.0)) / ratio
+    return (1.0 + part * (RATIO - 1.0)) / RATIO
 
 
 SCHEDULES = {
@@ -63,7 +65,7 @@ def lr_factor(phase: PhaseConfig, lengths: list[int], stage: int, step: int, per
     if phase.unfreeze and phase.unfreeze.restart:
         step, steps = step - sum(lengths[:stage]), lengths[stage]
     if phase.schedule == "slanted_triangular":
-        return slanted_triangular(step, steps, math.floor(phase.cut_frac * steps), phase.ratio)
+        return slanted_triangular(step, steps, math.floor(CUT_FRAC * steps))
     rising = phase.warmup * (per_epoch if phase.warmup_of == "epoch" else steps)
     return SCHEDULES[phase.schedule](step, steps, min(round(rising), steps - 1))
 

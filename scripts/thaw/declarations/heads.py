@@ -42,7 +42,6 @@ class StartEndOptions(HeadOptions):
     """How an answer is found, as in Devlin et al. 2019."""
 
     max_answer_length: int = Field(30, ge=1, description="tokens of the longest answer that is predicted")
-    n_best: int = Field(5, ge=1, description="answers to each question in predictions.parquet, the best first")
 
 
 NAMES_OF_TYPES = {

@@ -13,6 +13,7 @@ from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
+ANSWERS = 5  # to each question in predictions.parquet, the best first
 FORBIDDEN = -1e9  # score of a pair of tokens that is no answer, and of padding; finite in float32
 
 
@@ -23,7 +24,7 @@ class StartEndHead(VectorHead):
         """Make both vectors; `outputs` is 2."""
         super().__init__(entry, width, outputs, task_type, separate_encoding)
         options = StartEndOptions.model_validate(entry.options)
-        self.longest, self.count = options.max_answer_length, options.n_best
+        self.longest = options.max_answer_length
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -46,7 +47,7 @@ class StartEndHead(VectorHead):
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the best answers to each question, float64 [B, n, 3]; see `best_answers`."""
-        return best_answers(logits, batch, self.longest, self.count)
+        return best_answers(logits, batch, self.longest, ANSWERS)
 
 
 def answer_tokens(gold: list[list[tuple[int, str]]], batch: Batch) -> torch.Tensor:

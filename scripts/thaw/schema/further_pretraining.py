@@ -11,8 +11,8 @@ from thaw.schema.student import StudentConfig
 
 # The keys of a phase that further pretraining reads. Everything trains, and nothing is scored but the loss on held-out
 # rows, after each epoch or tenth of the updates.
-READ = {"optimizer", "betas", "rate", "head_rate", "layer_decay", "layer_rates", "weight_decay", "l2_to_start"}
-READ |= {"schedule", "warmup", "warmup_of", "cut_frac", "ratio", "clip", "clip_each", "precision"}
+READ = {"optimizer", "betas", "rate", "head_rate", "layer_decay", "weight_decay", "l2_to_start"}
+READ |= {"schedule", "warmup", "warmup_of", "clip", "precision"}
 READ |= {"epochs", "updates", "batch_size", "order"}
 
 

@@ -83,26 +83,17 @@ class PhaseConfig(ObjectiveKeys):
         description="layer-wise learning-rate decay: the top layer has learning_rate, each layer below it this factor "
         "times the one above; 0.385 is the 1 / 2.6 of ULMFiT",
     )
-    layer_rates: Annotated[list[Rate], Key(aliases=("layer_learning_rates",))] = Field(
-        [], description="discriminative learning rates from the top layer down, the last one for all below"
-    )
     schedule: SCHEDULE = Field(
         "linear",
         description="linear and cosine fall to 0 after the warm-up, constant stays at the peak; slanted_triangular is "
-        "that of ULMFiT; plateau halves the rate after each epoch, with updates each evaluation, without a better "
-        "validation score",
+        "that of ULMFiT: it rises over a tenth of the updates from a 32nd of the peak, and falls back to it; plateau "
+        "halves the rate after each epoch, with updates each evaluation, without a better validation score",
     )
     warmup: Annotated[float, Key(aliases=("warmup_ratio",), unit="share of the updates")] = Field(
         0.1, ge=0, lt=1, description="share of the updates over which the learning rate rises to its peak"
     )
     warmup_of: Literal["phase", "epoch"] = Field(
         "phase", description="the updates that warmup_ratio is a share of: those of the phase, or of one epoch"
-    )
-    cut_frac: Annotated[Share, Key(unit="share of the updates")] = Field(
-        0.1, description="slanted_triangular: share of the updates over which the learning rate rises"
-    )
-    ratio: Annotated[float, Key(unit="factor")] = Field(
-        32.0, gt=1, description="slanted_triangular: highest learning rate divided by the lowest"
     )
     epochs: Annotated[int, Key(aliases=("epochs", "num_train_epochs", "num_epochs"), unit="epochs")] = Field(
         3, ge=1, le=1000, description="passes over the training examples"
@@ -152,9 +143,6 @@ class PhaseConfig(ObjectiveKeys):
     clip: Annotated[float | None, Key(aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
-    clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
-        False, description="max_grad_norm holds for each tensor by itself, as in the BertAdam of some papers' code"
-    )
     clip_over: Literal["trained", "all"] = Field(
         "trained",
         description="all: the norm that is clipped counts the gradients of frozen parameters too, as the code of some "
@@ -195,8 +183,7 @@ class PhaseConfig(ObjectiveKeys):
         """Return the keys that the optimizer and the schedule read."""
         if self.fits_to_convergence:
             return {"train", "optimizer", *FITTED}
-        slanted = self.schedule == "slanted_triangular"
-        absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
+        absent = {"warmup", "warmup_of"} if self.schedule == "slanted_triangular" else set()
         absent |= {"judge"} if self.updates is None else OF_EPOCHS
         return set(type(self).model_fields) - absent - FITTED
 
@@ -223,12 +210,8 @@ class PhaseConfig(ObjectiveKeys):
 
     @model_validator(mode="after")
     def _keys_that_belong_together(self):
-        if self.layer_rates and self.layer_decay < 1:
-            raise ValueError(
-                "layer_learning_rates and layerwise_lr_decay both set the rate of each layer; leave one out"
-            )
-        if self.clip_over == "all" and (self.clip is None or self.clip_each or not self.frozen_dropout):
-            raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
+        if self.clip_over == "all" and (self.clip is None or not self.frozen_dropout):
+            raise ValueError("clip_over: all needs frozen_dropout: true and a max_grad_norm")
         check_losses(self)
         check_length(self.updates, self.judge, self.unfreeze)
         if self.folds and self.select and self.select.by == "clusters":

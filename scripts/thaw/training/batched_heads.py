@@ -184,13 +184,13 @@ class BatchedHeadTrainer:
             for named, gradient in zip(self.named, gradients.unbind(), strict=True):
                 named[name].grad = gradient
 
-    def clip(self, largest: float, each: bool) -> None:
-        """Clip gradients by their norm over all of a member's parameters, or of each by itself.
+    def clip(self, largest: float) -> None:
+        """Clip gradients by their norm over all of a member's parameters.
 
         Norms are summed row by row, on a GPU member by member, which gives the same bits however many there are.
         """
         norms = torch.stack([_norms(gradient) for gradient in self.gradients])
-        norms = norms if each else _norms(norms.T.contiguous()).expand_as(norms)
+        norms = _norms(norms.T.contiguous()).expand_as(norms)
         for gradient, norm in zip(self.gradients, norms, strict=True):
             factor = (largest / (norm + 1e-6)).clamp(max=1.0)
             # a factor of 1 changes nothing, but to see that on a GPU would wait for it

@@ -126,7 +126,7 @@ class Folds:
     """The training and validation rows of a run, in folds of whole groups. A fit leaves one fold out."""
 
     def __init__(self, context: TaskContext, drawn: tuple, draw: int, named: Callable):
-        """Args: task and corpus; what `joint_folds` drew; the draw; named(outputs [N, C], vectors, rows), predictions."""
+        """Args: the task; what `joint_folds` drew; the draw; predictions named(outputs [N, C], vectors, rows)."""
         self.context, self.rows, self.draw, self.named = context, context.joint_rows, draw, named
         self.gold = context.joint_gold
         self.groups, self.classes, self.fold = drawn

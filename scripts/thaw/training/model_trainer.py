@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from thaw.adaptation.optimizers import together
 from thaw.core.runtime import derive_seed, seeded
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
@@ -104,20 +103,13 @@ class ModelTrainer:
         if losses.requires_grad:
             losses.sum().backward()
 
-    def clip(self, largest: float, each: bool) -> None:
-        """Clip gradients by their norm over all that trains, or of each tensor by itself.
+    def clip(self, largest: float) -> None:
+        """Clip gradients by their norm over all that trains.
 
         A tensor of an earlier phase may still have its last gradient: it does not count.
         """
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        trained = [parameter for parameter in trained if parameter.grad is not None]
-        if not each:
-            torch.nn.utils.clip_grad_norm_(trained, largest)
-            return
-        for gradients in together([parameter.grad for parameter in trained if parameter.grad is not None]):
-            norms = torch.stack(torch._foreach_norm(gradients))
-            shares = (largest / (norms + 1e-6)).clamp(max=1.0)  # as clip_grad_norm_ has it
-            torch._foreach_mul_(gradients, list(shares.unbind()))
+        torch.nn.utils.clip_grad_norm_([parameter for parameter in trained if parameter.grad is not None], largest)
 
     def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None

@@ -53,8 +53,8 @@ class Trainable(Protocol):
     def backward(self, losses: torch.Tensor) -> None:
         """Give all that trains the gradients of the losses."""
 
-    def clip(self, largest: float, each: bool) -> None:
-        """Clip gradients by their norm over all that trains of a run, or of each tensor by itself."""
+    def clip(self, largest: float) -> None:
+        """Clip gradients by their norm over all that trains of a run."""
 
 
 class Evaluator(Protocol):
@@ -221,6 +221,6 @@ class PhaseTraining:
             state.log_gradients()
         phase = self.phases[0]  # a search changes rates and the like, but not how gradients are clipped
         if phase.clip is not None:
-            self.trainable.clip(phase.clip, phase.clip_each)
+            self.trainable.clip(phase.clip)
         self.optimizer.step()
         return losses.detach()

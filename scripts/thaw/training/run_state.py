@@ -145,7 +145,7 @@ class RunState:
 
     def log_loss(self, epoch: int, step: int, loss: float, lr_factor: float) -> None:
         """Add a row to the history, and flag a loss that is not finite."""
-        rate = (self.phase.layer_rates[0] if self.phase.layer_rates else self.phase.one_rate) * lr_factor
+        rate = self.phase.one_rate * lr_factor
         row = {"phase": self.number, "epoch": epoch, "step": step, "loss": loss, "rate": rate, "validation": None}
         self.phase_log.history.append(row)
         self.phase_log.steps = step
