@@ -30,8 +30,7 @@ from thaw.schema.layers import (
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
-from thaw.schema.strategy_parts import SearchConfig, StartConfig, TeacherConfig
-from thaw.schema.strategy_reads import ReadsConfig
+from thaw.schema.strategy_parts import ReadsConfig, SearchConfig, StartConfig, TeacherConfig
 from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import validate

@@ -6,7 +6,7 @@ import pytest
 
 from thaw.core import layout, runtime
 from thaw.core.files import read_json
-from thaw.evaluation.log_lines import epoch_line, result_line, scored
+from thaw.evaluation.result_files import epoch_line, result_line, scored
 from thaw.training.run_state import PhaseLog
 from tiny_corpus import small_bert
 

@@ -5,9 +5,9 @@ import yaml
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
+from thaw.planning.compatibility import check_splits
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
-from thaw.planning.split_checks import check_splits
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from thaw.evaluation import metrics, weighted_metrics
-from thaw.statistics import aggregation, bootstrap, expected_max
+from thaw.statistics import aggregation, bootstrap
 
 LABELS = ["no", "yes", "perhaps"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -149,9 +149,9 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
 
 
 def test_the_expected_best_of_so_many_trials():
-    curve = expected_max.expected_maximum([0.5, 0.7, 0.6])
+    curve = aggregation.expected_maximum([0.5, 0.7, 0.6])
     assert curve == pytest.approx([0.6, (0.5 + 3 * 0.6 + 5 * 0.7) / 9, (0.5 + 7 * 0.6 + 19 * 0.7) / 27])
-    assert expected_max.expected_maximum([0.5, 0.7] * 25)[-1] == pytest.approx(0.7)
+    assert aggregation.expected_maximum([0.5, 0.7] * 25)[-1] == pytest.approx(0.7)
 
 
 def test_parts_of_a_set_share_the_draws_of_the_groups_that_they_share():

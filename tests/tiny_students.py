@@ -5,7 +5,7 @@ from pathlib import Path
 from thaw.adaptation.selectors import boundary
 from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
-from thaw.planning.student_shape import StudentShape
+from thaw.planning.student_checks import StudentShape
 from thaw.schema.strategy import StrategyConfig
 from tiny_corpus import Bench, rows, tiny_corpus
 

@@ -6,8 +6,7 @@ adapters stay. A span is some layers in a row, from its first to its last.
 L layers.
 """
 
-from thaw.declarations.probe_options import RemovalOptions
-from thaw.declarations.probes import VECTORS, ProbeKind
+from thaw.declarations.probes import VECTORS, ProbeKind, RemovalOptions
 
 PROBES = {
     "adapter_removal": ProbeKind(

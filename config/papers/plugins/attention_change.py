@@ -13,8 +13,7 @@ FIGURES = {
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, PROBED, Names, ProbeRecord, run_names
 
 GRID = [*PROBED, "probe", "against"]
 

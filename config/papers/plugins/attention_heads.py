@@ -8,8 +8,7 @@ the last layer. That of `head_removal` is the one of the run's own head, on trai
 B examples, S sequences, T tokens, L layers, H heads, d width.
 """
 
-from thaw.declarations.probe_options import ExampleOptions, LinearOptions, RemovalOptions
-from thaw.declarations.probes import VECTORS, ProbeKind
+from thaw.declarations.probes import VECTORS, ExampleOptions, LinearOptions, ProbeKind, RemovalOptions
 
 
 class HeadImportanceOptions(LinearOptions, ExampleOptions):

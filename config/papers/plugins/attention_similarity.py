@@ -5,8 +5,7 @@ A map is flattened without padding, which the paper's code leaves in; cosines ar
 S sequences, H heads, T tokens, L layers.
 """
 
-from thaw.declarations.probe_options import ExampleOptions
-from thaw.declarations.probes import CHANGE, COMPARISON, ProbeKind
+from thaw.declarations.probes import CHANGE, COMPARISON, ExampleOptions, ProbeKind
 
 PROBES = {
     "attention_similarity": ProbeKind(

@@ -8,8 +8,7 @@ every divergence as many terms, as the smallest domain allows.
 
 from pydantic import Field
 
-from thaw.declarations.probe_options import LinearOptions
-from thaw.declarations.probes import VECTORS, ProbeKind
+from thaw.declarations.probes import VECTORS, LinearOptions, ProbeKind
 from thaw.declarations.value_types import Id
 
 

@@ -15,8 +15,7 @@ FIGURES = {
 
 
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, Names, ProbeRecord, run_names
 from thaw.words import wording
 
 PANEL = [*PROBED, "probe"]

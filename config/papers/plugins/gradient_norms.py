@@ -16,7 +16,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import GRADIENT
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import Names
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.words import wording
 

@@ -14,8 +14,7 @@ FIGURES = {
 from functools import partial
 
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PROBED, Names, ProbeRecord, run_names
 from thaw.words import wording
 
 ORDERS = {"importance": "least important first", "random": "in random order"}

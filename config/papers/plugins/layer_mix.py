@@ -25,8 +25,7 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds, run_names
+from thaw.outputs.frame.probe_frame import PROBED, Names, ProbeRecord, over_seeds, run_names
 from thaw.words import wording
 
 KEYS = [*PROBED, "probe"]

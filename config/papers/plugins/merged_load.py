@@ -26,7 +26,7 @@ from thaw.core import branch_choice
 from thaw.core.branch_choice import BranchSize, EncoderSize
 from thaw.outputs.figures import figure_style, label_placement, panels
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import Names
 from thaw.words import wording
 
 MOST = 16  # tasks that closed forms are drawn up to

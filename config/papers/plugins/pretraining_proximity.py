@@ -21,8 +21,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord
+from thaw.outputs.frame.probe_frame import PRETRAINED, Names, ProbeRecord
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 
 # by kind of probe: the score of the pretrained encoder that says how near, and the axis

@@ -13,8 +13,7 @@ FIGURES = {
 
 from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, Names, ProbeRecord, run_names
 
 # labels of the axes
 MEASURES = {

@@ -17,7 +17,7 @@ from pathlib import Path
 from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import Names
 from thaw.outputs.frame.sanity_flags import notes_of
 from thaw.words import wording
 

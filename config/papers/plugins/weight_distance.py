@@ -1,7 +1,6 @@
 """How far training moved the weights of each layer: the L2 norm of the difference, and as a share of the weights'."""
 
-from thaw.declarations.probe_options import ProbeOptions
-from thaw.declarations.probes import CHANGE, COMPARISON, ProbeKind
+from thaw.declarations.probes import CHANGE, COMPARISON, ProbeKind, ProbeOptions
 
 PROBES = {
     "weight_distance": ProbeKind(

@@ -9,7 +9,7 @@ from thaw.core.files import read_json
 from thaw.declarations.splits import role, splits_of
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame.collection import Cards, joined
-from thaw.outputs.frame.record_values import value
+from thaw.outputs.frame.runs_frame import value
 
 # The step that made the records of each kind, and which columns the names in their paths are.
 KINDS = {

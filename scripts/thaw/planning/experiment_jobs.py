@@ -10,6 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBE_ONLY_TYPES
 from thaw.planning import ensembles, merge_plan, output_jobs, probe_jobs
+from thaw.planning.compatibility import check_labels, check_splits
 from thaw.planning.jobs import JobTable, Result
 from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_context import OutputContext
@@ -18,7 +19,6 @@ from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_jobs import RunJobs
 from thaw.planning.run_plan import RunPlan
-from thaw.planning.split_checks import check_labels, check_splits
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of

@@ -11,9 +11,8 @@ from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.heads import EXPORTED
 from thaw.planning.run_plan import RunCell, RunPlan, named_points
 from thaw.schema.entry import spec_of
-from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.experiment import ExperimentConfig, LatencyConfig, MergeConfig
 from thaw.schema.layers import OneLayerConfig
-from thaw.schema.merges import LatencyConfig, MergeConfig
 
 
 @dataclass(frozen=True)

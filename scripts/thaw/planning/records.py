@@ -9,7 +9,7 @@ from pathlib import Path
 
 from thaw.core.digests import digest
 from thaw.core.files import read_json
-from thaw.declarations.extra_files import EXTRA_FILES
+from thaw.declarations.needs import EXTRA_FILES
 from thaw.planning.jobs import JobTable, PlannedDigest, Result
 
 

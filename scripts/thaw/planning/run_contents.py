@@ -5,7 +5,7 @@ from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core.errors import UserError
 from thaw.planning import compatibility
 from thaw.planning.run_plan import RunPlan
-from thaw.planning.student_shape import StudentShape
+from thaw.planning.student_checks import StudentShape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase

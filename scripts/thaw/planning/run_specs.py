@@ -5,8 +5,8 @@ from thaw.adaptation.stages import phases_to_spec
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS, kind_version
-from thaw.declarations.extra_files import EXTRA_FILES
 from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, student_checks

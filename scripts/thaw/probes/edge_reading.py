@@ -12,7 +12,7 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.data.edges import scored_labels
-from thaw.declarations.probe_options import WORD_EMBEDDINGS
+from thaw.declarations.probes import WORD_EMBEDDINGS
 from thaw.evaluation.metrics import spans
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces

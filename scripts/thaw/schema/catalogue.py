@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
-from thaw.schema.aliases import NAMING_BLOCKS, with_ids
 from thaw.schema.by_kind import ByKind
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
@@ -24,6 +23,32 @@ from thaw.schema.strategy import StrategyConfig
 from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
+
+# key of an experiment or an entry -> the block whose ids it has; `only` has those of several
+NAMING = {
+    **dict.fromkeys("strategies strategy after teacher rates_from adapted reference start among".split(), "strategies"),
+    **dict.fromkeys("tasks task probe_tasks".split(), "tasks"),
+    **dict.fromkeys("encoders encoder optional stand_in".split(), "encoders"),
+    **{"heads": "heads", "head": "heads", "subsets": "subsets", "subset": "subsets"},
+    **{"probes": "probes", "outputs": "outputs", "only": "only"},
+}
+NAMING_BLOCKS = {"strategies", "outputs", "findings", "advice"}  # blocks whose entries name others by these keys
+
+
+def with_ids(values, aliases: dict[str, dict[str, str]], block: str = ""):
+    """Return plain values in which each alias is replaced by its id.
+
+    Args: values as YAML has them; by block {alias: id}; the block that the key above them names.
+    """
+    known = aliases.get(block, {})
+    if isinstance(values, str):
+        return known.get(values, values)
+    if isinstance(values, list):
+        return [with_ids(value, aliases, block) for value in values]
+    if isinstance(values, dict):
+        return {known.get(key, key): with_ids(value, aliases, NAMING.get(key, block)) for key, value in values.items()}
+    return values
+
 
 # block name -> (file that holds it, its model)
 BLOCKS: dict[str, tuple[str, type[BaseModel] | ByKind]] = {

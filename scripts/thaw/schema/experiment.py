@@ -8,12 +8,45 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
-from thaw.schema.entry import CatalogueEntry, Id, Text
+from thaw.schema.entry import CatalogueEntry, Count, Id, Text
 from thaw.schema.keys import ConfigModel, Inner
-from thaw.schema.merges import LatencyConfig, MergeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.trainer_keys import OF_AN_EXPERIMENT
+
+
+class MergeConfig(CatalogueEntry):
+    """Several tasks on one trunk, as one folder that serves: of each task one of the runs that are named."""
+
+    tasks: list[Id] = Field([], description="default: all tasks of the experiment")
+    strategies: list[Id | dict[Id, list[int]]] = Field(
+        min_length=1, description="whose runs may be taken: an id, or {id: [points of its sweep]}"
+    )
+    choose: Literal["cheapest", "smallest", "best", "mixed"] = Field(
+        "cheapest",
+        description="by validation. cheapest: fewest executed layers of all tasks together within the margin of each "
+        "task's best; smallest: the same task by task; best: the highest score; mixed: on the trunk of the task's best "
+        "teacher a larger student is taken while it gains the margin; then the teacher, if it does (Wei et al. 2022)",
+    )
+    margin: float = Field(1.0, ge=0, description="points x 100; of the mean over the experiment's seeds")
+    encoder: Id | None = Field(None, description="default: the only one of the experiment")
+    head: Id | None = Field(None, description="default: the only one of the experiment")
+    seed: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="of the runs that are served; default: the first"
+    )
+
+
+class LatencyConfig(BaseModel):
+    """How merged folders are measured, against their runs as one model each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    tasks: list[Count] = Field(
+        [1, 2, 4, 8], min_length=1, description="numbers of tasks; copies make up what is missing"
+    )
+    batch: list[Count] = Field([1, 32], min_length=1, description="texts at once")
+    tokens: list[Count] = Field([32, 128], min_length=1, description="tokens of each text")
+    calls: int = Field(200, ge=20, description="measured calls of each setting, after a tenth as many to warm up")
+
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 MOST_COUNTED = 20  # a larger number is a seed whose brackets are missing

@@ -9,8 +9,14 @@ from thaw.schema.distillation import DistilConfig
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key
-from thaw.schema.other_tasks import AuxiliaryConfig, check_losses
-from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig, check_length
+from thaw.schema.phase_parts import (
+    AuxiliaryConfig,
+    EarlyStoppingConfig,
+    SelectConfig,
+    UnfreezeConfig,
+    check_length,
+    check_losses,
+)
 from thaw.schema.trainer_keys import OF_A_PHASE
 
 # what the plan adds to a phase in a spec

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from thaw.declarations.probe_options import PluginOptions
-from thaw.declarations.probes import PROBES
+from thaw.declarations.probes import PROBES, PluginOptions
 from thaw.schema.by_kind import ByKind
 from thaw.schema.entry import CatalogueEntry
 

@@ -10,8 +10,7 @@ from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Inner, Key
 from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.schema.strategy_parts import PHASE_NAMES, SearchConfig, StartConfig, TeacherConfig, written_key
-from thaw.schema.strategy_reads import ReadsConfig
+from thaw.schema.strategy_parts import PHASE_NAMES, ReadsConfig, SearchConfig, StartConfig, TeacherConfig, written_key
 from thaw.schema.student import StudentConfig
 
 

@@ -14,10 +14,10 @@ def main() -> None:
     from thaw.core.files import check_digest, write_parquet
     from thaw.data.corpus import Corpus, subset_rows
     from thaw.evaluation.baselines import fit_baseline
-    from thaw.evaluation.log_lines import result_line
     from thaw.evaluation.result_files import (
         evaluate,
         predictions_frame,
+        result_line,
         scored_rows,
         scored_training_rows,
         task_with_defaults,

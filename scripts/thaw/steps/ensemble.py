@@ -12,12 +12,12 @@ def main() -> None:
     )
     from thaw.core.files import check_digest
     from thaw.data.corpus import Corpus
-    from thaw.evaluation.log_lines import scores_line
     from thaw.evaluation.result_files import (
         combined,
         evaluate,
         predictions_frame,
         scored_rows,
+        scores_line,
         task_with_defaults,
         write_result,
     )

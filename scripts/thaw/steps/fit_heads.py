@@ -94,7 +94,7 @@ def train(spec: dict, arguments: Namespace, processes: Processes) -> None:
 
 def log_result(seed: int, run, outcome: dict, cost: dict) -> None:
     """Log the test score of a seed, and its share of the job's seconds."""
-    from thaw.evaluation.log_lines import result_line
+    from thaw.evaluation.result_files import result_line
 
     log(f"seed {seed}: {result_line(run.context.task, outcome, cost['seconds']['total'])}")
 

@@ -16,8 +16,7 @@ def main() -> None:
 
     from thaw.core.files import check_digest
     from thaw.merging import call_times
-    from thaw.schema.experiment import threads_of
-    from thaw.schema.merges import LatencyConfig
+    from thaw.schema.experiment import LatencyConfig, threads_of
 
     spec, folder = arguments.spec, arguments.merge
     check_digest(folder / "merge.json", spec["merge"])

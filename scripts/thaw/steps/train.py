@@ -31,7 +31,7 @@ def execute(spec: dict, arguments: Namespace) -> None:
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.files import save_tensors
-    from thaw.evaluation.log_lines import result_line
+    from thaw.evaluation.result_files import result_line
     from thaw.training.adapted import BASE
     from thaw.training.checkpoints import write_run
     from thaw.training.device_placement import prepare, to_cpu, to_device

@@ -15,7 +15,7 @@ from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
 from thaw.schema.head import HeadConfig
-from thaw.schema.other_tasks import AuxiliaryConfig
+from thaw.schema.phase_parts import AuxiliaryConfig
 from thaw.training.context import TaskContext, start_head
 from thaw.training.objectives import Supervised
 from thaw.training.rows_read import auxiliary_rows

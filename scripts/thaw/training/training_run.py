@@ -17,8 +17,7 @@ from thaw.core.runtime import log, seeded
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.encoders.shortening import starting_tensors
 from thaw.evaluation.answers import of_contexts
-from thaw.evaluation.log_lines import epoch_line
-from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
+from thaw.evaluation.result_files import Predictions, decided, epoch_line, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
 from thaw.heads.linear import LinearHead

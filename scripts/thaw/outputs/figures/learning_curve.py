@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.price import price
-from thaw.outputs.frame.printed_names import Names
+from thaw.outputs.frame.probe_frame import Names
 from thaw.words import wording
 
 TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores

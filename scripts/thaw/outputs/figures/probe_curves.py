@@ -5,8 +5,7 @@ A line for each encoder and probe, as it was pretrained and as runs left it.
 
 from thaw.core import plugins
 from thaw.outputs.figures import panels
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
+from thaw.outputs.frame.probe_frame import Names, ProbeRecord, over_seeds, run_names
 from thaw.words import wording
 
 LINE = ["encoder", "probe", "run"]

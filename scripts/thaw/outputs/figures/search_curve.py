@@ -8,7 +8,7 @@ from thaw.declarations.needs import NEEDS
 from thaw.outputs.figures import label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.statistics.expected_max import expected_maximum
+from thaw.statistics.aggregation import expected_maximum
 from thaw.words import wording
 
 HEADER = ["task", "subset", "encoder", "head", "strategy", "variant", "metric", "seeds", "trials", "expected"]

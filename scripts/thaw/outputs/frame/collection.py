@@ -13,8 +13,7 @@ from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.outputs.frame import sanity_flags
 from thaw.outputs.frame.extraction_costs import extraction_costs
 from thaw.outputs.frame.price import of_training, search_costs, searches_of
-from thaw.outputs.frame.record_values import value
-from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS, value
 from thaw.outputs.frame.underfit import underfit_runs
 from thaw.words import wording
 

@@ -11,7 +11,7 @@ from thaw.core import layout
 from thaw.core.boundaries import stored_parts_read
 from thaw.core.files import read_json
 from thaw.declarations.splits import splits_of, stored_split
-from thaw.outputs.frame.record_values import value
+from thaw.outputs.frame.runs_frame import value
 
 NAMES = ("extraction_seconds", "extraction_whole_seconds", "extraction_flops")
 

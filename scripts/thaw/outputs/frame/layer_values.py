@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PROBED, ProbeRecord, over_seeds
+from thaw.outputs.frame.probe_frame import PROBED, Names, ProbeRecord, over_seeds
 from thaw.words import wording
 
 SCORE = ["task", "subset", "probe", "measure"]

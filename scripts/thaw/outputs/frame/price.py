@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from thaw.core import layout
 from thaw.core.files import read_json
-from thaw.outputs.frame.record_values import value
+from thaw.outputs.frame.runs_frame import value
 from thaw.words import wording
 
 FITTED = "lbfgs"  # the optimizer of heads that are fitted to convergence

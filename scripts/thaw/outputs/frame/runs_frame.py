@@ -83,3 +83,13 @@ def of_cell(frame, cell):
 def head_alone(frame):
     """Return the rows of runs that train only the head."""
     return frame[(frame["thawed"] == 0) & ~frame["embeddings"].astype(bool)]
+
+
+def value(record, path, *keys):
+    """Return a value inside a record; a missing key is a UserError that names the file and the key."""
+    inner = record
+    for key in keys:
+        if not isinstance(inner, dict) or key not in inner:
+            raise UserError(f"{path}: '{'.'.join(keys)}' is missing; delete the file so that it is made again")
+        inner = inner[key]
+    return inner

@@ -5,11 +5,10 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from thaw.declarations.probe_options import WORD_EMBEDDINGS
+from thaw.declarations.probes import WORD_EMBEDDINGS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.outputs.frame.layer_values import ENCODER, SCORE, bits, score_name, scores
-from thaw.outputs.frame.printed_names import Names
-from thaw.outputs.frame.probe_frame import PRETRAINED, PROBED, ProbeRecord, run_names
+from thaw.outputs.frame.probe_frame import PRETRAINED, PROBED, Names, ProbeRecord, run_names
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 from thaw.words import wording
 
