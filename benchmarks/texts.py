@@ -13,7 +13,7 @@ from thaw.planning.configuration import load_plan
 from .options import HOME, Options
 
 # Each task of the benchmark, and the synthetic one in its place where the published files are not at hand.
-TASKS = {"sst2_sentences": "sentiment", "mrpc": "paraphrase"}
+TASKS = {"sst2_sentences": "acceptability", "mrpc": "paraphrase"}
 SPLITS = ("train", "validation", "test")
 SHARE = 4  # validation and test have this part of train's rows
 

@@ -177,11 +177,16 @@ def test_on_the_runs_own_dataset_no_row_trains_that_the_run_is_scored_on(bench):
     assert set(read) == {"train"} and np.array_equal(read["train"], rows)
 
 
+OTHER = """corpora: {other: {texts: [sentence], targets: {label: label}, synthetic: acceptability}}
+tasks:
+  other: {corpus: other, target: label, type: classification, metrics: [accuracy]}
+"""
 STRATEGY = "{{phases: [{{train: {}, auxiliary: {{tasks: [{}]}}}}]}}"
 
 
 def planned(home, folder, train: str, tasks: str, **changes):
     """Plan the demo with a strategy that has auxiliary tasks."""
+    (folder / "tasks.yaml").write_text(OTHER)
     (folder / "strategies.yaml").write_text(f"strategies:\n  several: {STRATEGY.format(train, tasks)}\n")
     wish = {"catalogues": [str(folder)], "strategies": ["several"], "tasks": ["acceptability"], "baselines": []}
     wish |= {"seeds": [1], "subsets": ["n100_d1"]} | changes
@@ -189,28 +194,27 @@ def planned(home, folder, train: str, tasks: str, **changes):
 
 
 def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
-    plan = planned(home, tmp_path, "[head, {top: 2}]", "acceptability, sentiment")
+    plan = planned(home, tmp_path, "[head, {top: 2}]", "acceptability, other")
     (job,) = plan.jobs["train"].values()
     (entry,) = job.spec["auxiliary"]
-    assert entry["task"]["id"] == "sentiment" and entry["data"] == plan.job("prepare", "sentiment").digest
+    assert entry["task"]["id"] == "other" and entry["data"] == plan.job("prepare", "other").digest
     assert entry["head"] == job.spec["head"]
-    assert job.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
-    assert job.inputs["also_data"] == ["results/data/sentiment/card.json"]
-    assert Questions(plan).rows_read("minilm/sentiment/joint") == canonical(
+    assert job.inputs["also_boundaries"] == ["results/features/minilm/other/joint/b4.json"]
+    assert job.inputs["also_data"] == ["results/data/other/card.json"]
+    assert Questions(plan).rows_read("minilm/other/joint") == canonical(
         [{"auxiliary": entry["task"], "subset": {"rows": 100}}]
     )
 
 
 def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, tmp_path):
     """It draws from all of them; test rows alone were once extracted, and the run was refused."""
-    rename = "{unacceptable: negative, acceptable: positive}"
-    task = f"{{base: acceptability, transfer_sets: [{{task: sentiment, rename: {rename}}}]}}"
-    (tmp_path / "tasks.yaml").write_text(f"tasks:\n  more: {task}\n")
-    near = "{phases: [{train: [head, {top: 1}], coral: {to: sentiment}}]}"
+    task = "{base: acceptability, transfer_sets: [{task: other}]}"
+    (tmp_path / "tasks.yaml").write_text(f"{OTHER}  more: {task}\n")
+    near = "{phases: [{train: [head, {top: 1}], coral: {to: other}}]}"
     (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
     wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
     plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
     (job,) = plan.jobs["train"].values()
-    assert Questions(plan).rows_read("minilm/sentiment/joint") == canonical(
+    assert Questions(plan).rows_read("minilm/other/joint") == canonical(
         [{"subset": {}, "transfer": job.spec["also"][0]["task"]}]
     )

@@ -288,7 +288,7 @@ def test_a_run_for_which_a_shell_ignores_ctrl_c_goes_on():
 def test_an_experiment_that_another_one_is_applied_after_does_not_run_and_a_note_says_so(tmp_path, monkeypatch, capsys):
     """An overlay is none, nor one that renames what it changes; neither is a second file of the same experiment."""
     monkeypatch.chdir(tmp_path)
-    whole = "tasks: [sentiment]\nencoders: [minilm]\nstrategies: [frozen]\nseeds: [1]\noutputs: [main_table]\n"
+    whole = "tasks: [acceptability]\nencoders: [minilm]\nstrategies: [frozen]\nseeds: [1]\noutputs: [main_table]\n"
     for name in ("ner", "topics"):
         (tmp_path / f"{name}.yaml").write_text(f"experiment: {name}\ntitle: {name}\n{whole}")
     (tmp_path / "again.yaml").write_text(f"experiment: ner\ntitle: again\n{whole}")

@@ -12,7 +12,7 @@ ENTRY = """encoders:
 
 def wanted(home, folder, encoder, **changes):
     """Return the plan of one task on an encoder, with a catalogue of one's own."""
-    changes = {"tasks": ["sentiment"], "strategies": ["linear_probe"], "baselines": [], "seeds": [1]} | changes
+    changes = {"tasks": ["acceptability"], "strategies": ["linear_probe"], "baselines": [], "seeds": [1]} | changes
     return planned(home, encoders=[encoder], catalogues=[str(folder)] if folder else [], **changes)
 
 
@@ -31,12 +31,17 @@ def test_a_changed_file_is_another_encoder(home, tmp_path):
 
 def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
     """Strategies that thaw, and tagging, are left out on a sentence encoder."""
-    tasks, strategies = ["sentiment", "entities", "paraphrase"], ["linear_probe", "frozen_separate", "top_k", "full"]
+    tasks, strategies = (
+        ["acceptability", "entities", "paraphrase"],
+        ["linear_probe", "frozen_separate", "top_k", "full"],
+    )
     plan = wanted(home, None, "minilm_sentence", tasks=tasks, strategies=strategies, outputs=["main_table"])
     runs = {(run.task, run.strategy, run.variant) for run in plan.runs}
-    due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("linear_probe", "frozen_separate")}
-    due |= {(task, "top_k", "k00") for task in ("sentiment", "paraphrase")}
-    assert runs == due - {("sentiment", "frozen_separate", "base")}
+    due = {
+        (task, name, "base") for task in ("acceptability", "paraphrase") for name in ("linear_probe", "frozen_separate")
+    }
+    due |= {(task, "top_k", "k00") for task in ("acceptability", "paraphrase")}
+    assert runs == due - {("acceptability", "frozen_separate", "base")}
     rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
     assert {(row["task"], row["strategy"], row["variant"]) for row in rows} == runs
 

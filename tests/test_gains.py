@@ -62,7 +62,7 @@ def test_an_encoder_that_was_not_pretrained_on_next_sentences_is_left_out(bench,
 
 
 def test_a_task_of_single_texts_has_no_next_sentence(home):
-    chosen = {"tasks": ["sentiment"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
+    chosen = {"tasks": ["acceptability"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
     chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
     with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
         load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)

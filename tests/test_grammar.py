@@ -20,11 +20,10 @@ from thaw.data.grammar.morphology import ing, participle, past, plural, with_s
 FRAMES = {name: write(name) for name in CORPORA}
 LABELS = {
     "acceptability": {"acceptable", "unacceptable"},
-    "sentiment": {"negative", "positive"},
     "paraphrase": {"different", "paraphrase"},
 }
 # What a bag of words may reach at most on test; full fine-tuning of the embedded encoder is clearly above each bound.
-BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "paraphrase": 0.62, "similarity": 0.75}
+BOUNDS = {"acceptability": 0.62, "paraphrase": 0.62, "similarity": 0.75}
 
 every_corpus = pytest.mark.parametrize("name", CORPORA)
 

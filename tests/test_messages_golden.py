@@ -136,8 +136,8 @@ mine: {phases: [{train: [all]}], search: {grid: {2.epochs: [1, 2]}, seeds: [3]}}
 mine: {phases: [{train: [all]}], sweep: {learning_rate: [1.0e-5, 2.0e-4]}}
 mine: {phases: [{train: [all], auxiliary: {tasks: [reviews]}}]}
 mine: {phases: [{train: [all], auxiliary: {tasks: [sentimental]}}]}
-mine: {phases: [{train: [head], auxiliary: {tasks: [sentiment]}}]}
-mine: {phases: [{train: [all], coral: {to: other}, auxiliary: {tasks: [sentiment]}}]}
+mine: {phases: [{train: [head], auxiliary: {tasks: [acceptability]}}]}
+mine: {phases: [{train: [all], coral: {to: other}, auxiliary: {tasks: [acceptability]}}]}
 mine: {phases: [{train: [head], coral: {to: other}}]}
 mine: {phases: [{train: [all], coral: {to: other}}]}
 mine: {phases: [{train: [head, {top: 1}], coral: {to: other}, distil: {logits: {}}}]}
@@ -210,14 +210,14 @@ tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, type: classification, metrics:
 tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: clasification, metrics: [accuracy]}}
 tasks.yaml <- {CORPUS}, tasks: {mine: {corpus: c, target: label, type: classification, metrics: [pearson]}}
 tasks.yaml <- {CORPUS}, tasks: {t: {corpus: c, target: t, type: tagging, metrics: [accuracy], class_weight: balanced}}
-tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, synthetic: sentiment, texts: [b]}}
-tasks.yaml <- corpora: {c: {texts: [no], targets: {label: label}, synthetic: sentiment}}
-tasks.yaml <- corpora: {on: {texts: [text], targets: {label: label}, synthetic: sentiment}}
-tasks.yaml <- corpora: {Reviews: {texts: [text], targets: {label: label}, synthetic: sentiment}}
-tasks.yaml <- corpora: {../c: {texts: [text], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, synthetic: acceptability, texts: [b]}}
+tasks.yaml <- corpora: {c: {texts: [no], targets: {label: label}, synthetic: acceptability}}
+tasks.yaml <- corpora: {on: {texts: [text], targets: {label: label}, synthetic: acceptability}}
+tasks.yaml <- corpora: {Reviews: {texts: [text], targets: {label: label}, synthetic: acceptability}}
+tasks.yaml <- corpora: {../c: {texts: [text], targets: {label: label}, synthetic: acceptability}}
 tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, files: {format: tsv, splits: {train: a}}}}
 tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}}}
-tasks.yaml <- corpora: {c: {texts: [], targets: {label: label}, synthetic: sentiment}}
+tasks.yaml <- corpora: {c: {texts: [], targets: {label: label}, synthetic: acceptability}}
 tasks.yaml <- corpora: {c: [1
 tasks.yaml <- corpora: !!python/object:os.system {}
 tasks.yaml <- [corpora]
@@ -250,7 +250,7 @@ strategies.yaml <- strategies: {mine: {phases: [{insert: {kind: lora, lora_dropo
 encoders.yaml <- encoders: {a: {hub: x/y, folder: z, layers: 1, width: 8}}
 outputs.yaml <- outputs: {mine: {kind: comparison_table, caption: Mine.}}
 """.strip().splitlines()
-USUAL = "corpora: {c: {texts: [text], targets: {label: label}, synthetic: sentiment}}"
+USUAL = "corpora: {c: {texts: [text], targets: {label: label}, synthetic: acceptability}}"
 # what is changed in the experiment of tests/base.yaml, or of a shipped `file`, with files of a catalogue of the user's
 OF_AN_EXPERIMENT = """
 {strategies: [mine], strategies.yaml: {strategies: {mine: {reads: {}, phases: [{train: [head], optimizer: lbfgs}]}}}}
@@ -385,7 +385,7 @@ def place(tmp_path, monkeypatch):
     """A folder with a task of the user's, of synthetic texts, its experiment and some broken files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my").mkdir()
-    task = "{corpus: sentiment, target: label, type: classification, metrics: [accuracy]}"
+    task = "{corpus: acceptability, target: label, type: classification, metrics: [accuracy]}"
     (tmp_path / "my/tasks.yaml").write_text(f"tasks:\n  reviews: {task}\n")
     (tmp_path / "mine.yaml").write_text(EXPERIMENT)
     (tmp_path / "half").mkdir()

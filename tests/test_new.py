@@ -357,13 +357,13 @@ def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, hom
 
 
 def test_an_experiment_selects_what_there_is(place, home):
-    new_command.main(["experiment", "mine", "--tasks", "sentiment", "--encoders", "minilm"])
+    new_command.main(["experiment", "mine", "--tasks", "acceptability", "--encoders", "minilm"])
     assert plan_of("mine.yaml", home).experiment.catalogues == []
-    with pytest.raises(UserError, match="--tasks: no 'sentimet' in tasks; did you mean 'sentiment'?"):
-        new_command.main(["experiment", "other", "--tasks", "sentimet"])
+    with pytest.raises(UserError, match="--tasks: no 'acceptabilty' in tasks; did you mean 'acceptability'?"):
+        new_command.main(["experiment", "other", "--tasks", "acceptabilty"])
 
 
-@pytest.mark.parametrize(("tasks", "lines"), [("sentiment", 5), ("sentiment paraphrase", 8)])
+@pytest.mark.parametrize(("tasks", "lines"), [("acceptability", 5), ("acceptability paraphrase", 8)])
 def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(place, home, tasks, lines):
     new_command.main(["experiment", "mine", "--tasks", *tasks.split()])
     assert len(plan_of("mine.yaml", home).experiment.strategies) == lines

@@ -14,7 +14,7 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 
-BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["sentiment"]}
+BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["acceptability"]}
 REFUSED = {  # an output, and changes to an experiment
     "sizes": {},
     "trials": {},

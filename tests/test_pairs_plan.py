@@ -52,15 +52,16 @@ def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
 
 def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
     entries = (
-        "tasks:\n  more:\n    base: acceptability\n"
-        "    transfer_sets: [{task: sentiment, rename: {unacceptable: negative}}]\n"
+        "corpora: {other: {texts: [sentence], targets: {label: label}, synthetic: acceptability}}\n"
+        "tasks:\n  other: {corpus: other, target: label, type: classification, metrics: [accuracy]}\n"
+        "  more: {base: acceptability, transfer_sets: [{task: other}]}\n"
     )
     (tmp_path / "tasks.yaml").write_text(entries)
     changes = {"tasks": ["more"], "catalogues": [str(tmp_path)], "seeds": [1]}
     plan = planned(home, strategies=[{"top_k": [2]}, "full"], **changes)
     top, full = job(plan, strategy="top_k"), job(plan, strategy="full")
     (entry,) = top.spec["also"]
-    assert entry["task"]["id"] == "sentiment" and entry["data"] == plan.job("prepare", "sentiment").digest
-    assert top.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
+    assert entry["task"]["id"] == "other" and entry["data"] == plan.job("prepare", "other").digest
+    assert top.inputs["also_boundaries"] == ["results/features/minilm/other/joint/b4.json"]
     assert full.inputs["also_boundaries"] == [] and full.inputs["also_tokens"] == top.inputs["also_tokens"]
     assert "also" not in top.spec["task"] and "also" not in plan.job("baseline", "more/all/majority").spec["task"]

@@ -17,7 +17,7 @@ from thaw.schema.yaml_files import read_yaml
 
 
 def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
-    corpora = "corpora:\n  reviews: {texts: [text], targets: {label: label}, synthetic: sentiment}\n"
+    corpora = "corpora:\n  reviews: {texts: [text], targets: {label: label}, synthetic: acceptability}\n"
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tasks.yaml").write_text(corpora)

@@ -137,7 +137,7 @@ def _quoted(path) -> str:
 
 OWN = Path("my")  # the folder of the user's catalogues
 HUB = "hub:"
-SYNTHETIC = "sentiment"  # a task that needs no data, where none is named for an encoder
+SYNTHETIC = "acceptability"  # a task that needs no data, where none is named for an encoder
 HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
 
 

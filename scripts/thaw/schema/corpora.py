@@ -18,7 +18,7 @@ from thaw.schema.keys import Key
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "conll", "conllu", "label_text", "squad")
 GROUPINGS = ("sentence", "phrase", "row")
-GRAMMARS = ("acceptability", "sentiment", "entities", "paraphrase", "similarity")
+GRAMMARS = ("acceptability", "entities", "paraphrase", "similarity")
 
 
 class ViewConfig(CatalogueEntry):

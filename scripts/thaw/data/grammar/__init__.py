@@ -4,11 +4,10 @@ One module per corpus; each is synthetic and has to be named so wherever it is s
 """
 
 from thaw.core.errors import UserError
-from thaw.data.grammar import acceptability, assemble_corpus, entities, paraphrase, sentiment, similarity_pairs
+from thaw.data.grammar import acceptability, assemble_corpus, entities, paraphrase, similarity_pairs
 
 CORPORA = {
     "acceptability": acceptability,
-    "sentiment": sentiment,
     "entities": entities,
     "paraphrase": paraphrase,
     "similarity": similarity_pairs,

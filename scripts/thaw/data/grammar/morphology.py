@@ -68,11 +68,6 @@ def past(verb: str) -> str:
     return SIMPLE_PAST.get(participle(verb), participle(verb))
 
 
-def with_article(noun: str) -> str:
-    """Return a noun (or adjective and noun) behind its indefinite article."""
-    return ("an " if noun[0] in VOWELS else "a ") + noun
-
-
 def sentence(text: str) -> str:
     """Return a text as a written sentence: first letter large, full stop, no space before punctuation."""
     text = " ".join(text.split()).replace(" ,", ",")
