@@ -10,7 +10,7 @@ from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
-from thaw.heads.base import bilstm
+from thaw.heads.operations import bilstm
 from thaw.heads.registry import build
 from thaw.papers.bimpm import PerspectiveMatching, every_cosine, perspective_cosine
 from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts

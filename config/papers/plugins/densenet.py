@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from thaw.features.batch import Batch
-from thaw.heads.base import matrix
 from thaw.heads.linear import LinearHead
+from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 BLOCKS, CONVOLUTIONS = 4, 4  # four blocks of four (Wang et al. 2019)

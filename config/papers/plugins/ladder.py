@@ -100,8 +100,8 @@ from thaw.encoders import dropout
 from thaw.encoders.sublayers import is_norm
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.heads.base import attention, matrix
 from thaw.heads.combination import Combination
+from thaw.heads.operations import attention, matrix
 from thaw.papers import ladder_network
 from thaw.papers.ladder_network import LadderBlock, LadderNetwork
 

@@ -13,24 +13,8 @@ from torch.nn import functional
 
 from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, TARGET_OF_TYPE
 from thaw.features.batch import Batch
+from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
-
-
-def matrix(read: int, made: int, vectors: int) -> float:
-    """Return the operations of a matrix [D, d] on n vectors."""
-    return 2.0 * read * made * vectors
-
-
-def bilstm(read: int, size: int, layers: int, vectors: int) -> float:
-    """Return the operations of a BiLSTM with D in each direction: four gates, each of input and hidden state."""
-    widths = [read] + [2 * size] * (layers - 1)
-    return sum(2 * matrix(width + size, 4 * size, vectors) for width in widths)
-
-
-def attention(width: int, queries: int, keys: int) -> float:
-    """Return the operations of each of some queries reading a weighted mean of some keys: scores, then the sum."""
-    return 2 * matrix(width, keys, queries)
-
 
 if TYPE_CHECKING:
     from thaw.heads.combination import Combination

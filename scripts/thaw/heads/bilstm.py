@@ -10,8 +10,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from thaw.declarations.heads import BiLstmOptions
 from thaw.features.batch import Batch
-from thaw.heads.base import bilstm
 from thaw.heads.linear import LinearHead
+from thaw.heads.operations import bilstm
 from thaw.schema.head import HeadConfig
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from thaw.features.batch import Batch
-from thaw.heads.base import attention
+from thaw.heads.operations import attention
 from thaw.schema.layers import COMBINATIONS, LayerAttentionConfig, LayersConfig, ScalarMixConfig
 
 

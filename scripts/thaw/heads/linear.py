@@ -11,7 +11,8 @@ from torch.nn import functional
 from thaw.declarations.heads import HEAD_KINDS, MlpOptions
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.features.batch import Batch
-from thaw.heads.base import VectorHead, matrix
+from thaw.heads.base import VectorHead
+from thaw.heads.operations import matrix
 from thaw.heads.pooling import Pooler, make_pooling, word_states
 from thaw.schema.head import HeadConfig, as_list
 

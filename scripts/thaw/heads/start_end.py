@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from thaw.declarations.heads import StartEndOptions
 from thaw.features.batch import Batch
-from thaw.heads.base import VectorHead, matrix
+from thaw.heads.base import VectorHead
+from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 ANSWERS = 5  # to each question in predictions.parquet, the best first
