@@ -2,7 +2,7 @@
 
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import any_number, parse_arguments, required
-from thaw.declarations.outputs import FIGURES
+from thaw.declarations.figures import FIGURES
 from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
 

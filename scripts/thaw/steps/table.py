@@ -2,7 +2,7 @@
 
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import any_number, parse_arguments, required
-from thaw.declarations.outputs import TABLES
+from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
