@@ -17,14 +17,7 @@ class Shown:
 
     def __init__(self, bench: Bench, folder: Path):
         self.bench, self.folder, self.trained = bench, folder, {}
-        places = {
-            "data/mine": bench.corpus.folder,
-            "encoders/e": bench.encoder,
-            "features/e/mine/joint": bench.features,
-        }
-        for place, made in places.items():
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (folder / place).symlink_to(made.resolve(), target_is_directory=True)
+        bench.linked(folder, "joint")
 
     def train(self, strategy: str, *phases: dict, seeds=(1,), **changes) -> None:
         """Train a strategy with some seeds, as the rule does."""

@@ -5,11 +5,14 @@ Every declared kind is tried, on each type of task that it is for among TRIED; o
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from pretended import pretended
 from thaw.core.errors import UserError
 from thaw.declarations.probes import PROBES, VECTORS
 from thaw.probes.registry import fit_probe, kind_of, run
@@ -77,6 +80,12 @@ class Case:
         adapted = self.bench.adapted(spec) if self.kind.reads.runs else {}
         return run(spec, self.bench.inputs(), adapted)
 
+    def on(self, device) -> tuple[list[dict], dict]:
+        """Return rows and record of a quick form of the probe, computed on a device."""
+        of_runs, inputs = self.kind.reads.runs, replace(self.bench.inputs(), device=device)
+        spec = self.spec({"l2": [1e-1]}, seeds=[1, 2] if of_runs else [1])
+        return run(spec, inputs, self.bench.adapted(spec, inputs) if of_runs else {})
+
     def usual(self) -> tuple[list[dict], dict]:
         """Return rows and record of the probe as it is, computed once for the clauses that look at them."""
         name = f"{self.entry} {self.task_type}"
@@ -134,6 +143,21 @@ def test_same_seed(case):
     """one seed gives one result, and each seed one of its own rows"""
     first, second = case.usual(), case.run()
     assert json.dumps(first) == json.dumps(second), "two results of the same seeds"
+
+
+def test_device(case):
+    """on a device, here a pretended one, it gives what it gives on the CPU"""
+    here = case.on(torch.device("cpu"))
+    with pretended() as device:
+        there = case.on(device)
+    assert numbers(there) == pytest.approx(numbers(here), abs=2e-3, nan_ok=True)
+
+
+def numbers(found) -> list[float]:
+    """Return all numbers in what a probe gives, in their order; what is none, or undefined, as nan."""
+    if isinstance(found, dict | list | tuple):
+        return [number for each in (found.values() if isinstance(found, dict) else found) for number in numbers(each)]
+    return [float(found) if isinstance(found, int | float | np.number) else float("nan")]
 
 
 @only(ONE_ENCODER)

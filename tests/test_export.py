@@ -42,11 +42,7 @@ class House:
 
     def __init__(self, folder: Path, family: str, kind: str, **bench):
         self.bench = Bench(folder, family, tiny_corpus(folder / "corpus", kind), kind, **bench)
-        self.results = folder / "results"
-        made = {"encoders/e": self.bench.encoder, "data/mine": self.bench.corpus.folder}
-        for place, target in (made | {"features/e/mine/view": self.bench.features}).items():
-            (self.results / place).parent.mkdir(parents=True)
-            (self.results / place).symlink_to(target)
+        self.results = self.bench.linked(folder / "results")
 
     def run(self, name: str, phase: dict, **changes) -> Path:
         """Train a run where there is none of this name, and return its folder."""

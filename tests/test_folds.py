@@ -69,10 +69,7 @@ def made(folder: Path, kind: str, entry: dict | None = None, splits: dict | None
     (folder / "files").mkdir(parents=True)
     corpus = prepared(folder / "files", ENTRIES[kind] | (entry or {}), **(splits or splits_of(kind)))
     bench = Bench(folder, "bert", corpus, kind, layers=2, **view)
-    parts = {"data/mine": corpus.folder, "encoders/e": bench.encoder, "features/e/mine/view": bench.features}
-    for place, target in parts.items():
-        (folder / "results" / place).parent.mkdir(parents=True)
-        (folder / "results" / place).symlink_to(target)
+    bench.linked(folder / "results")
     return bench
 
 

@@ -194,11 +194,7 @@ def test_a_part_of_a_layer_keeps_the_contract_of_every_training(bench):
 
 
 def test_an_export_of_adapters_is_refused(bench, tmp_path):
-    results = tmp_path / "results"
-    made = {"encoders/e": bench.encoder, "data/mine": bench.corpus.folder, "features/e/mine/view": bench.features}
-    for place, target in made.items():
-        (results / place).parent.mkdir(parents=True, exist_ok=True)
-        (results / place).symlink_to(target)
+    results = bench.linked(tmp_path / "results")
     run = results / "runs/t/all/e/linear/adapters/base/seed1"
     bench.step("train", bench.spec(phase("adapters", rate=1e-2), keep=True), run)
     with pytest.raises(UserError, match="adapters can not be merged into the weights"):

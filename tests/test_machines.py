@@ -1,7 +1,6 @@
 """Bad machines: each ends its own job with one clear sentence, leaves what was finished, and a rerun repairs it."""
 
 import copy
-import importlib
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from thaw.core.files import read_json
 from thaw.core.runtime import explain_error, run_step
 from thaw.data.corpus import Corpus
 from thaw.features.store import FeatureStore
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 HEAD = {"train": ["head"], "epochs": 1}
 TOP = {"train": ["head", {"top": "k"}], "epochs": 1}
@@ -60,25 +59,10 @@ def remount(folder: Path, options: str) -> None:
 
 def told(step: str, *arguments) -> str:
     """Run a step that must fail, as the rule does, and return the one line that it prints."""
-    module, before = importlib.import_module(f"thaw.steps.{step}"), sys.argv
-    sys.argv = [step, *map(str, arguments)]
-    try:
-        with pytest.raises(SystemExit) as ended:
-            run_step(module.main)
-    finally:
-        sys.argv = before
+    with pytest.raises(SystemExit) as ended:
+        run_step(lambda: run_in_process(step, *arguments))
     assert isinstance(ended.value.code, str) and "\n" not in ended.value.code, "a text is printed, and the code is 1"
     return ended.value.code
-
-
-def run_again(step: str, *arguments) -> None:
-    """Run a step that must succeed."""
-    module, before = importlib.import_module(f"thaw.steps.{step}"), sys.argv
-    sys.argv = [step, *map(str, arguments)]
-    try:
-        run_step(module.main)
-    finally:
-        sys.argv = before
 
 
 def arguments(bench: Bench, spec: dict, out: Path) -> list:
@@ -122,7 +106,7 @@ def test_full_disk_while_features_are_written(pages, bench, tmp_path):
         if cards:
             FeatureStore(small / "features").require(cards)
         remount(small, "size=4m")
-        run_again("features", *features(bench, small / "features"))
+        run_in_process("features", *features(bench, small / "features"))
         assert {"b2.json", "b3.safetensors"} <= set(contents(small / "features"))
 
 
@@ -141,7 +125,7 @@ def test_full_disk_while_metrics_are_written(pages, bench, tmp_path):
         assert left["earlier.json"] == b"{}" and "run/metrics.json" not in left
         assert not [name for name in left if "/." in name], "no temporary file stays"
         (small / "filler").unlink()
-        run_again("train", *arguments(bench, spec, small / "run"))
+        run_in_process("train", *arguments(bench, spec, small / "run"))
         assert (small / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
 
 
@@ -159,7 +143,7 @@ def test_full_disk_while_a_figure_is_written(invented_results, tmp_path):
         assert "No space left on device" in line
         assert contents(small)["layers.png"] == b"earlier"
         remount(small, "size=4m")
-        run_again("figure", *figure(invented_results, small / "layers"))
+        run_in_process("figure", *figure(invented_results, small / "layers"))
         assert {f"layers.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= set(contents(small))
 
 
@@ -174,7 +158,7 @@ def test_read_only_results(bench, invented_results, tmp_path):
         lines.append(told("figure", *figure(invented_results, small / "layers")))
         assert all("Read-only file system" in line and str(small) in line for line in lines), lines
         remount(small, "rw")
-        run_again("train", *arguments(bench, spec, small / "run"))
+        run_in_process("train", *arguments(bench, spec, small / "run"))
         assert contents(small)["earlier.json"] == b"{}"
 
 
@@ -204,7 +188,7 @@ def test_damaged_token_ids_are_told_and_made_again(harm, bench, tmp_path):
     line = told("train", *arguments(bench, spec, tmp_path / "run"))
     assert "tokens.parquet is missing or not the file that its card describes" in line
     assert not (bench.features / "tokens.json").exists(), "so that the workflow makes the store again"
-    run_again("features", *features(bench, bench.features))
+    run_in_process("features", *features(bench, bench.features))
     bench.step("train", spec, tmp_path / "run")
     assert (tmp_path / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
 

@@ -38,11 +38,7 @@ class Rooms:
         """Train a run where there is none; return its folder. Tasks of one kind read the same text."""
         if kind not in self.benches:
             bench = Bench(self.folder / kind, self.family, tiny_corpus(self.folder / kind / "corpus", kind), kind)
-            results = self.folder / kind / "results"
-            made = {"encoders/e": bench.encoder, "data/mine": bench.corpus.folder, "features/e/mine/v": bench.features}
-            for place, target in made.items():
-                (results / place).parent.mkdir(parents=True)
-                (results / place).symlink_to(target)
+            bench.linked(self.folder / kind / "results")
             self.benches[kind] = bench
         bench = self.benches[kind]
         out = self.folder / kind / "results/runs" / task / "all/e/linear" / name / "base/seed1"

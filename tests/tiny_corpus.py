@@ -150,6 +150,14 @@ class Bench:
         folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--out", self.features)
         run_in_process("features", "--spec", canonical(self.features_spec), "--boundaries", *parts, *folders)
 
+    def linked(self, results: Path, view: str = "view") -> Path:
+        """Let a results folder have corpus, encoder and store where the rules write them; return the folder."""
+        made = {"data/mine": self.corpus.folder, "encoders/e": self.encoder, f"features/e/mine/{view}": self.features}
+        for place, target in made.items():
+            (results / place).parent.mkdir(parents=True, exist_ok=True)
+            (results / place).symlink_to(target)
+        return results
+
     def spec(self, *phases: dict, head: dict | None = None, **changes) -> dict:
         """Return the spec of a run; `train` in a phase stands for its components and boundary."""
         target = next(iter(ENTRIES[self.kind]["targets"]))

@@ -104,8 +104,11 @@ class ProbeBench(Bench):
             **changes,
         }
 
-    def adapted(self, spec: dict) -> dict[int, Inputs]:
-        """Return by seed what two runs made of the encoder; they are trained when they are first asked for."""
+    def adapted(self, spec: dict, inputs: Inputs | None = None) -> dict[int, Inputs]:
+        """Return by seed what two runs made of the encoder; they are trained when they are first asked for.
+
+        Args: spec; what the probe reads of the pretrained one, by default on the CPU.
+        """
         for seed in (1, 2) if not self.runs else ():
             train = self.spec({"train": ["head", {"top": 1}]}, subset=SUBSET, keep=True, seed=seed)
             self.runs.append(self.step("train", train, self.folder / f"seed{seed}", *self.plugins) / "metrics.json")
@@ -116,7 +119,7 @@ class ProbeBench(Bench):
                 self.step("features_adapted", read, out, "--run", self.runs[-1], *self.plugins) / "card.json"
             )
         digests = {str(seed): read_json(card)["digest"] for seed, card in enumerate(self.cards, 1)}
-        return open_adapted(spec | {"adapted": digests}, self.cards, self.runs, self.inputs())
+        return open_adapted(spec | {"adapted": digests}, self.cards, self.runs, inputs or self.inputs())
 
 
 def entry_of(word: str, kind: ProbeKind, folders) -> dict:

@@ -3,30 +3,27 @@
 The numbers in the names are those of the list of smoke tests.
 """
 
-from dataclasses import replace
-
 import pytest
 import torch
 from safetensors.torch import load_file
 
-import test_device_probes as probes
+import test_contract_probe as contract
 from thaw.core.files import read_json, write_json
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import StatesFormat, extract, remake
 from thaw.features.store import FeatureStore
-from thaw.probes.registry import run
 from tiny_corpus import Bench, rows, tiny_corpus
 
 pytestmark = pytest.mark.gpu
-bench = probes.bench
+benches = contract.benches
 
 
-@pytest.mark.parametrize("kind", probes.TRIED)
-def test_9_every_probe_is_near_the_cpus(kind, bench, device):
+@pytest.mark.parametrize("kind", sorted(set(contract.PROBES) - contract.OF_RUNS))
+def test_9_every_probe_is_near_the_cpus(kind, benches, device):
     """Scores may differ by one example where a number is near the edge; the layers and the measures are the same."""
-    for here, spec in probes.specs(bench, kind):
-        one = run(spec, here.inputs(), {})
-        other = run(spec, replace(here.inputs(), device=device, vectors={}), {})
+    for task_type in contract.types(kind):
+        case = contract.Case(kind, task_type, benches(task_type), [])
+        one, other = case.on(torch.device("cpu")), case.on(device)
         assert [end["layer"] for end in one[1]["layers"]] == [end["layer"] for end in other[1]["layers"]]
         assert len(one[0]) == len(other[0])
         if kind in (
@@ -34,7 +31,7 @@ def test_9_every_probe_is_near_the_cpus(kind, bench, device):
             "logme",
             "domain_divergence",
         ):  # nothing is drawn on a device
-            assert probes.numbers(other[1]) == pytest.approx(probes.numbers(one[1]), abs=0.2, nan_ok=True)
+            assert contract.numbers(other[1]) == pytest.approx(contract.numbers(one[1]), abs=0.2, nan_ok=True)
 
 
 @pytest.fixture
