@@ -68,8 +68,8 @@ BLOCKS: dict[str, tuple[str, type[BaseModel] | ByKind]] = {
 
 
 def shipped(home: Path) -> list[Path]:
-    """Return the folders of the catalogues that come with Thaw: plain entries, those of papers and of the grid."""
-    return [home / "config", home / "config/papers", home / "config/grid"]
+    """Return the folders of the catalogues that come with Thaw: plain entries, then those of papers and experiments."""
+    return [home / "config" / name for name in ("", "papers", "grid", "unseen")]
 
 
 class Catalogue:
