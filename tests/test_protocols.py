@@ -1,11 +1,9 @@
 """Papers' protocols: every setting exists, every difference has a reason, and what is counted as computed is."""
 
-import pandas
 import pytest
 import yaml
 
 from thaw.core.errors import UserError
-from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import protocol
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
@@ -93,20 +91,3 @@ def test_numbers_of_other_numbers_are_counted_by_their_parts(home):
     assert parts[1].at["strategy"] == "peters_features_tagger"
     assert protocols._parts(numbers["skip_thoughts", "mrpc"], table, numbers) == []
     assert isinstance(reference, Reference)
-
-
-def test_a_number_counts_as_computed_only_where_every_part_has_a_result():
-    at = ["mrpc", "bert", "linear", "full", "base", "f1", "test"]
-    other = [*at[:3], "frozen", *at[4:]]
-    table = {"source": "Table 1", "printed": 4, "addressed": 3, "reasons": ["lost"]}
-    cells = [{"at": [at], "own": True}, {"at": [other], "own": False}, {"at": [at, other], "own": True}]
-    names = ["task", "encoder", "head", "strategy", "variant", "metric", "split"]
-    rows = [dict(zip(names, at, strict=True)) | {"subset": "all", "value": 0.5, "missing": ""}]
-    spec = {"id": "x", "caption": "", "coverage": {"tables": [table | {"cells": cells}], "subset": "all", "cite": "N"}}
-    spec["coverage"]["arxiv"] = "1"
-    made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
-    assert [[*line.values()] for line in made.records()] == [["Table 1", 4, 3, 3, 1, 1], ["All", 4, 3, 3, 1, 1]]
-    assert protocol.UNVERIFIED not in made.notes and "Table 1, without an address: lost." in made.notes
-    rows[0]["encoder"] = "minilm"
-    made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
-    assert [*made.records()[1].values()] == ["All", 4, 3, 3, 0, 0] and protocol.UNVERIFIED in made.notes

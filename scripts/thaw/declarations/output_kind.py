@@ -44,7 +44,6 @@ class Addition(StrEnum):
     PROBES = "the probes that are drawn, and their names"
     PRINTED = "a paper's printed numbers"
     PROTOCOL = "a paper's settings and ours"
-    COVERAGE = "which of a paper's printed numbers the runs compute"
     CLAIMS = "papers' claims, and the runs that test them"
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"

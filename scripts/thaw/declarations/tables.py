@@ -31,13 +31,6 @@ TABLES = {
         options.PaperOptions,
         adds=(Addition.PROTOCOL,),
     ),
-    "coverage_table": OutputKind(
-        "thaw.outputs.tables.protocol:build_coverage",
-        "by table of a paper how many numbers are printed, have an address here, are planned, are computed, and are "
-        "computed with the paper's encoder",
-        options.PaperOptions,
-        adds=(Addition.COVERAGE,),
-    ),
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
         "the claims of config/findings.yaml that the experiment's runs can test: on how many tasks the difference is "

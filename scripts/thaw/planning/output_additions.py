@@ -42,11 +42,6 @@ def _protocol(entry: PaperOptions, context: OutputContext) -> dict:
     return {"protocol": lines} | ({"scaled": scaled} if scaled else {})
 
 
-def _coverage(entry: PaperOptions, context: OutputContext) -> dict:
-    of = (context.experiment, context.catalogue, context.runs, context.origins)
-    return {"coverage": protocols.coverage_for_spec(entry.paper, *of)}
-
-
 def _claims(entry: OutputConfig, context: OutputContext) -> dict:
     return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
 
@@ -91,7 +86,6 @@ ADDITIONS: dict[Addition, Callable[..., dict]] = {
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,
     Addition.PROTOCOL: _protocol,
-    Addition.COVERAGE: _coverage,
     Addition.CLAIMS: _claims,
     Addition.STUDENTS: _students,
     Addition.DRAWS: _draws,

@@ -1,27 +1,15 @@
-"""How a paper's protocol and ours differ, and which of a paper's printed numbers are computed."""
+"""How a paper's protocol and ours differ."""
 
 from thaw.core.phrases import listing, plural
-from thaw.outputs.render.typed_table import Cell, Group, Row, Table, text_row
-from thaw.outputs.tables.reproduction import ADDRESS
+from thaw.outputs.render.typed_table import Group, Table, text_row
 from thaw.words import wording
 
-COUNTS = {
-    "printed": "Printed",
-    "addressed": "With an address",
-    "planned": "Planned here",
-    "computed": "Computed here",
-    "own_encoder": "With the paper's encoder",
-}
 MARK = "ᵃ"
 NOTES = [
     f"{MARK} Read from the catalogues, so it is what the runs have.",
     "As here without a mark: in words, which were written by hand and which nothing compares with the runs.",
     "Not stated: by no source that was available.",
 ]
-UNVERIFIED = (
-    "Unverified: no printed number has been computed here with the paper's own encoder; what is computed shows the "
-    "protocol on another encoder."
-)
 
 
 def build(data, spec: dict) -> Table:
@@ -52,22 +40,3 @@ def _scaled(spec: dict) -> list[str]:
         has.append(f"{plural(most, 'seed')} for each setting of a search")
     layers = " Points of sweeps over layers were moved to the encoder's." if "encoders" in scaled else ""
     return [f"Scaled down: whatever the lines above say, the runs here have {listing(has)}.{layers}"]
-
-
-def build_coverage(data, spec: dict) -> Table:
-    """Return by table how many numbers the paper prints, and how many of them are computed."""
-    coverage, runs = spec["coverage"], data.runs
-    shown = runs[(runs["missing"] == "") & runs["value"].notna() & (runs["subset"] == coverage["subset"])]
-    done = set(map(tuple, shown[ADDRESS].astype(str).to_numpy().tolist()))
-    records = []
-    for table in coverage["tables"]:
-        computed = [cell for cell in table["cells"] if all(tuple(at) in done for at in cell["at"])]
-        own = [cell for cell in computed if cell["own"]]
-        counts = [table["printed"], table["addressed"], len(table["cells"]), len(computed), len(own)]
-        records.append({"source": table["source"], **dict(zip(COUNTS, counts, strict=True))})
-    records.append({"source": "All", **{name: sum(record[name] for record in records) for name in COUNTS}})
-    rows = [Row(record["source"], [Cell(record[name], digits=0) for name in COUNTS], [record]) for record in records]
-    notes = [f"{coverage['cite']}, arXiv:{coverage['arxiv']}."] + [UNVERIFIED] * (not records[-1]["own_encoder"])
-    for table in coverage["tables"]:
-        notes += [f"{table['source']}, without an address: {reason}." for reason in table["reasons"]]
-    return Table.of_spec(spec, COUNTS.values(), [Group("", rows)], notes, of="Table")

@@ -1,12 +1,10 @@
-"""A paper's protocol compared with the catalogues, and which of its printed numbers an experiment computes."""
+"""A paper's protocol compared with the catalogues, and how many of its printed numbers have an address."""
 
 from pydantic import BaseModel
 
 from thaw.core.errors import UserError
 from thaw.core.phrases import written
 from thaw.planning.papers import printed_tables
-from thaw.planning.papers.table_comparison import PaperComparison
-from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.keys import fields_by_name
@@ -79,34 +77,6 @@ def _said(value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(written, value)) if isinstance(value, list) else written(value)
-
-
-def coverage_for_spec(
-    paper: str, experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], origins: dict
-) -> dict:
-    """Return by table how many numbers a paper prints, how many have an address, and where those planned here are.
-
-    A table is {source, printed, addressed, cells, reasons}; a cell is {at: addresses that it is made of, own: whether
-    they are of the paper's own encoder}.
-    """
-    reference, _ = printed_tables.read(catalogue.folders, paper)
-    tables = []
-    for table in reference.tables.values():
-        comparison = PaperComparison(experiment, catalogue, runs, origins, table)
-        numbers = _numbers(table)
-        printed = [number for number in numbers.values() if number.value is not None]
-        made_of = [parts for number in printed if (parts := _parts(number, table, numbers))]
-        addressed = [parts for parts in made_of if all(part.at for part in parts)]
-        cells = []
-        for parts in addressed:
-            made = [comparison.cell(part) for part in parts]
-            if all("at" in cell for cell in made):
-                own = all("encoder" not in cell["marks"] for cell in made)
-                cells.append({"at": [cell["at"] for cell in made], "own": own})
-        reasons = list(dict.fromkeys(number.reason for number in printed if number.reason))
-        counts = {"printed": len(printed), "addressed": len(addressed)}
-        tables.append({"source": table.source, **counts, "cells": cells, "reasons": reasons})
-    return {"tables": tables, "subset": experiment.subsets[0], "cite": reference.cite, "arxiv": reference.arxiv}
 
 
 def addressed(paper: str, catalogue: Catalogue) -> tuple[str, int, int]:
