@@ -84,11 +84,6 @@ def test_an_own_metric_stands_beside_the_others(place):
     assert scores["my_metrics:kept"] == scores["accuracy"]
 
 
-def test_an_edited_part_of_ones_own_makes_the_results_again_that_use_it(place):
-    place.write("my/my_metrics.py", METRIC + "# a remark\n")
-    assert place.planned() == {"fit_heads": 1, "train": 2, "baseline": 1, **REDRAWN}
-
-
 def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(place):
     """Steps say whose each line is, one line counts all jobs, and Snakemake is silent on jobs that go well."""
     # no ^ and $: several processes write to one pipe, so that a line may follow another's on the same line
@@ -101,10 +96,6 @@ def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(plac
     assert re.search(r"^\d+ of \d+ jobs(, about \d+ (s|min) left)?$", place.printed, re.M)
     assert "\nreport: results/outputs/mine/report.html\n" in place.printed
     assert not re.search(r"^(Job \d|Finished job|Reason:|Select jobs)", place.printed, re.M)
-
-
-def test_a_finished_experiment_has_nothing_to_do(place):
-    assert place.planned() == {}
 
 
 def test_a_step_is_one_rule_of_its_name_in_snakemakes_options(place):
@@ -199,62 +190,71 @@ def test_all_who_are_asked_about_finished_runs_give_one_answer(place):
     assert "once more on 68 rows (48 of train and 20 of validation)" in card
 
 
-def test_a_label_draws_outputs_again_and_computes_nothing(place):
-    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"].update(label="Highest"))
-    assert place.planned() == {**SHOWN}
-
-
-def test_a_comment_reruns_nothing(place):
+def commented(place: Workplace) -> None:
     text = yaml.safe_dump(place.files["my/strategies.yaml"], sort_keys=False)
     place.write("my/strategies.yaml", "# a remark\n" + text + "\n# another\n")
-    assert place.planned() == {}
 
 
-def test_another_order_of_keys_reruns_nothing(place):
-    place.write("my/strategies.yaml", yaml.safe_dump(place.files["my/strategies.yaml"], sort_keys=True))
-    assert place.planned() == {}
-
-
-def test_a_value_written_as_its_default_reruns_nothing(place):
-    altered(
-        place,
-        "my/strategies.yaml",
-        lambda c: c["strategies"]["short_full"]["phases"][0].update(batch_size=32),
-    )
-    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(batch_size=32))
-    assert place.planned() == {}
-
-
-def test_touched_files_rerun_nothing(place):
+def touched(place: Workplace) -> None:
     for path in [*place.folder.glob("data/*.csv"), *place.folder.glob("results/*/**/*.json")]:
         path.touch()
-    assert place.planned() == {}
 
 
-def test_one_more_seed_runs_the_new_seed(place):
-    place.write("mine.yaml", place.experiment("mine", seeds=[1, 2]))
+def phases_say(*strategies: str, **said):
+    """Return a change of what strategies say of their phase."""
+
+    def change(place: Workplace) -> None:
+        def say(content: dict) -> None:
+            for name in strategies:
+                content["strategies"][name]["phases"][0].update(said)
+
+        altered(place, "my/strategies.yaml", say)
+
+    return change
+
+
+def selects(**said):
+    """Return a change of what the experiment selects."""
+    return lambda place: place.write("mine.yaml", place.experiment("mine", **said))
+
+
+FEWER = ["linear_probe", {"short_top": [1]}]
+RERUNS = {  # what is changed: how, and the jobs that it plans
+    "nothing": (lambda place: None, {}),
+    "a comment": (commented, {}),
+    "the order of keys": (
+        lambda place: place.write("my/strategies.yaml", yaml.safe_dump(place.files["my/strategies.yaml"])),
+        {},
+    ),
+    "a default that is written": (phases_say("short_full", "short_top", batch_size=32), {}),
+    "times of files": (touched, {}),
+    "a label": (
+        lambda place: altered(
+            place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"].update(label="Highest")
+        ),
+        SHOWN,
+    ),
+    "fewer strategies": (selects(strategies=FEWER), REDRAWN),
     # frozen heads of all seeds are one job of seconds; the trained runs of seed 1 stay
-    assert place.planned() == {"fit_heads": 2, "train": 4, **REDRAWN}
+    "one more seed": (selects(seeds=[1, 2]), {"fit_heads": 2, "train": 4, **REDRAWN}),
+    "one more strategy": (selects(strategies=[*FEWER, "short_stack", "short_full"]), {"train": 2, **REDRAWN}),
+    "one more k": (
+        selects(strategies=["linear_probe", {"short_top": [1, 2]}, "short_stack"]),
+        {"features": 1, "train": 2, **REDRAWN},
+    ),
+    "a rate": (phases_say("short_top", rate=2e-3), {"train": 2, **REDRAWN}),
+    "a part of one's own": (
+        lambda place: place.write("my/my_metrics.py", METRIC + "# a remark\n"),
+        {"fit_heads": 1, "train": 2, "baseline": 1, **REDRAWN},
+    ),
+}
 
 
-def test_one_more_strategy_runs_that_strategy(place):
-    place.write(
-        "mine.yaml",
-        place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}, "short_stack", "short_full"]),
-    )
-    assert place.planned() == {"train": 2, **REDRAWN}
-
-
-def test_another_k_stores_one_more_boundary_and_retrains_nothing(place):
-    place.write(
-        "mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1, 2]}, "short_stack"])
-    )
-    assert place.planned() == {"features": 1, "train": 2, **REDRAWN}
-
-
-def test_an_edited_rate_retrains_that_strategy(place):
-    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(rate=2e-3))
-    assert place.planned() == {"train": 2, **REDRAWN}
+@pytest.mark.parametrize("change", RERUNS)
+def test_a_change_makes_again_what_depends_on_it_and_nothing_else(place, change):
+    make, expected = RERUNS[change]
+    make(place)
+    assert place.planned() == expected
 
 
 def test_a_search_over_heads_is_one_job_and_their_seeds_another(place):
@@ -267,11 +267,6 @@ def test_a_search_over_heads_is_one_job_and_their_seeds_another(place):
     once = {"collect": 1, "table": 1, "report": 1}
     assert place.planned("tried.yaml") == {"search_heads": 1, "fit_heads": 1, "train": 4 + 3, "select": 1, **once}
     (place.folder / "my/heads.yaml").unlink()
-
-
-def test_fewer_strategies_draw_again_and_compute_nothing(place):
-    place.write("mine.yaml", place.experiment("mine", strategies=["linear_probe", {"short_top": [1]}]))
-    assert place.planned() == {**REDRAWN}
 
 
 def test_a_changed_corpus_runs_everything_that_reads_it(place):
