@@ -4,17 +4,20 @@ Both make the same updates on the same batches of an encoder without dropout. Th
 heads' formulas, the schedules, Adam, the decay of matrices alone and the clipping of gradients once more.
 """
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from torch.nn import functional
 
-from test_student_oracles import undropped
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.training.objectives import Supervised
 from thaw.training.training_run import train
+from tiny import tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
+from tiny_own import STATED
 
 ROWS, SIZE, EPOCHS = 24, 5, 3
 UPDATES = 5 * EPOCHS
@@ -73,16 +76,26 @@ def test_updates_are_those_of_a_plain_loop(case, benches, monkeypatch):
         assert torch.allclose(value, plain.head[name], atol=1e-5), name
 
 
+def undropped(folder: Path) -> dict:
+    """Write a small BERT without dropout and return its catalogue entry."""
+    tiny_encoder("bert", folder, 3)
+    path = folder / "config.json"
+    no = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    path.write_text(json.dumps(json.loads(path.read_text()) | no))
+    return {"folder": str(folder), "layers": 3} | STATED
+
+
 class Plain:
     """Transformers' own model, the head's tensors by name, and updates by hand."""
 
-    def __init__(self, bench: Bench, kind: str, head: dict, tensors: dict[str, torch.Tensor], phase: dict):
-        """Load the encoder. Args: bench; type of task; entry and tensors of the head; what the phase says."""
+    def __init__(self, bench: Bench, kind: str, head: dict, tensors: dict[str, torch.Tensor], phase: dict, layers=3):
+        """Load the encoder. Args: bench; type of task; entry and tensors of the head; what the phase says; layers."""
         from transformers import AutoModel, AutoTokenizer
 
         self.kind, self.mean, self.phase, self.step = kind, head.get("pooling") == "mean", phase, 0
         self.tokenizer = AutoTokenizer.from_pretrained(bench.encoder)
         self.encoder = AutoModel.from_pretrained(bench.encoder).train()
+        self.encoder.encoder.layer = self.encoder.encoder.layer[:layers]
         self.frame = bench.corpus.frame("train")
         self.labels = {} if kind == "regression" else list(bench.corpus.labels(TARGETS[kind]))
         self.head = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}

@@ -1,7 +1,5 @@
 """Students against other ways to the same answer: a shorter encoder, a loop in plain torch, labels that are wrong."""
 
-import copy
-import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional
+from transformers import AutoModel
 
+from test_plain_loop import USUAL, Plain, undropped
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.training.distilled import Distilled
@@ -26,19 +26,8 @@ from trained import equal, losses, tensors
 LAYERS = 3
 
 
-def undropped(folder: Path) -> dict:
-    """Write a small BERT without dropout and return its catalogue entry."""
-    tiny_encoder("bert", folder, LAYERS)
-    path = folder / "config.json"
-    no = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    path.write_text(json.dumps(json.loads(path.read_text()) | no))
-    return {"folder": str(folder), "layers": LAYERS} | STATED
-
-
 def lowest_two(folder: Path) -> dict:
     """Write the two lowest layers of that encoder, cut off by transformers alone, and return the entry."""
-    from transformers import AutoModel
-
     whole = tiny_encoder("bert", folder / "whole", LAYERS)
     model = AutoModel.from_pretrained(whole)
     model.encoder.layer = model.encoder.layer[:2]
@@ -62,46 +51,26 @@ def test_dropping_the_top_is_training_a_shorter_encoder(tmp_path):
     assert equal(tensors(dropped), tensors(expected))
 
 
-class Plain:
-    """A student of two layers and its teacher in plain torch: transformers' own models, a matrix, a loop."""
+class Taught(Plain):
+    """A student of two layers and its teacher, which is read anew in each update, at a temperature of 2."""
 
-    def __init__(self, bench: Bench, teacher: Path, head: dict[str, torch.Tensor]):
-        """Load both. Args: folder of the teacher's run; the student's head before the first update."""
-        from transformers import AutoModel, AutoTokenizer
-
-        self.tokenizer = AutoTokenizer.from_pretrained(bench.encoder)
-        self.student = AutoModel.from_pretrained(bench.encoder).eval()
-        self.teacher = copy.deepcopy(self.student)
+    def __init__(self, bench: Bench, teacher: Path, head: dict[str, torch.Tensor], phase: dict):
+        """Load both. Args: folder of the teacher's run; the student's head before the first update; the phase."""
+        super().__init__(bench, "classification", {}, head, phase, layers=2)
+        self.teacher = AutoModel.from_pretrained(bench.encoder).eval()
         missing, unknown = self.teacher.load_state_dict(load_file(teacher / "encoder.safetensors"), strict=False)
         assert not unknown and len(missing) < len(self.teacher.state_dict())
-        self.student.encoder.layer = self.student.encoder.layer[:2]
-        self.student.pooler = None
-        self.head = self._matrix(head)
-        self.taught = self._matrix(load_file(teacher / "head.safetensors"))
-        parameters = [*self.student.parameters(), *self.head.parameters()]
-        self.optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.0)
+        self.taught = load_file(teacher / "head.safetensors")
 
-    @staticmethod
-    def _matrix(state: dict[str, torch.Tensor]) -> torch.nn.Linear:
-        weight = next(value for name, value in state.items() if value.ndim == 2)
-        bias = next(value for name, value in state.items() if name.endswith("bias"))
-        matrix = torch.nn.Linear(weight.shape[1], weight.shape[0])
-        matrix.load_state_dict({"weight": weight, "bias": bias})
-        return matrix
-
-    def update(self, texts: list[str], labels: torch.Tensor) -> float:
-        """Make one update on some texts, and return its loss: labels, and logits at a temperature of 2."""
-        given = self.tokenizer(texts, padding=True, truncation=True, max_length=64, return_tensors="pt")
-        logits = self.head(self.student(**given).last_hidden_state[:, 0])
+    def loss(self, rows) -> torch.Tensor:
+        """Return the loss of labels, and that of the teacher's logits."""
+        given = self.tokenizer(list(rows["text"]), padding=True, truncation=True, max_length=64, return_tensors="pt")
+        ours = self.logits(self.encoder(**given).last_hidden_state[:, 0])
         with torch.no_grad():
-            theirs = self.taught(self.teacher(**given).last_hidden_state[:, 0])
-        soft = functional.kl_div((logits / 2).log_softmax(-1), (theirs / 2).softmax(-1), reduction="batchmean")
-        loss = functional.cross_entropy(logits, labels) + 4 * soft
-        self.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], 1.0)
-        self.optimizer.step()
-        return loss.item()
+            states = self.teacher(**given).last_hidden_state[:, 0]
+            theirs = functional.linear(states, self.taught["output.weight"], self.taught["output.bias"])
+        soft = functional.kl_div((ours / 2).log_softmax(-1), (theirs / 2).softmax(-1), reduction="batchmean")
+        return super().loss(rows) + 4 * soft
 
 
 def test_ten_updates_are_those_of_a_plain_loop(tmp_path, monkeypatch):
@@ -109,8 +78,7 @@ def test_ten_updates_are_those_of_a_plain_loop(tmp_path, monkeypatch):
     bench = Bench(tmp_path / "bench", undropped, tiny_corpus(tmp_path / "corpus", "classification"), "classification")
     spec = bench.spec({"train": ["all"]}, keep=True)
     metrics = bench.step("train", spec, tmp_path / "teacher") / "metrics.json"
-    plainly = {"rate": 1e-3, "head_rate": 1e-3, "warmup": 0, "schedule": "constant", "weight_decay": 0, "epochs": 2}
-    phase = plainly | {"train": ["all"], "batch_size": 5, "distil": {"logits": {"temperature": 2}}}
+    phase = USUAL | {"warmup": 0, "schedule": "constant", "epochs": 2, "distil": {"logits": {"temperature": 2}}}
     student = bench.spec(phase, head={"dropout": 0.0}, student={"layers": [1, 2]})
     student["phases"][0]["components"].remove("layer.3")
     run = bench.run(student, taught=TeacherOutputs(teach(bench, metrics, student["phases"], tmp_path / "taught"), []))
@@ -122,14 +90,11 @@ def test_ten_updates_are_those_of_a_plain_loop(tmp_path, monkeypatch):
         return value
 
     monkeypatch.setattr(Distilled, "loss", noted)
-    plain = Plain(bench, tmp_path / "teacher", {name: value.clone() for name, value in run.head.state_dict().items()})
-    plain.head.train(), plain.student.train()
+    plain = Taught(bench, tmp_path / "teacher", run.head.state_dict(), phase)
     train([run], Stopwatch())
-    texts, gold = bench.corpus.frame("train")["text"], bench.corpus.targets(spec["task"], "train")
     assert len(seen) == 10
     ours = [value for _, value in seen]
-    theirs = [plain.update([texts[row] for row in rows], torch.as_tensor(gold[rows])) for rows, _ in seen]
-    assert ours == pytest.approx(theirs, rel=1e-5) and ours[0] > ours[-1]
+    assert ours == pytest.approx([plain.update(rows) for rows, _ in seen], rel=1e-5) and ours[0] > ours[-1]
 
 
 def changed(share: float) -> list[dict]:

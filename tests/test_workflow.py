@@ -6,9 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -401,9 +399,3 @@ def test_snakemake_finds_nothing_to_lint(tmp_path):
     shutil.copytree(HOME / "config", tmp_path / "config")
     done = forked.run(["snakemake", "--snakefile", HOME / "Snakefile", "--lint"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_snakefmt_would_change_nothing():
-    command = [str(Path(sys.executable).parent / "snakefmt"), "--check", "Snakefile", "workflow"]
-    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
