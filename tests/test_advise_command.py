@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import forked
-from thaw.api import advised as advised_api
+import thaw as package
 from thaw.cli.advise_command import Waiting, next_turns
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -162,7 +162,7 @@ def test_from_python_it_gives_the_decision_a_table_and_a_classifier(place, tmp_p
     labels = [7 if colour == sorted(frame.colour)[0] else 11 for colour in frame.colour]
     small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
     encoder, folder = str(place.folder / "tiny"), tmp_path / "work"
-    found = advised_api.advise(frame.text, labels, *small, encoder=encoder, folder=folder)
+    found = package.advise(frame.text, labels, *small, encoder=encoder, folder=folder)
     (taken,) = found.table.name[found.table.taken]
     assert taken.startswith("Linear probe"), "both are as good here: it is the one that took fewer seconds"
     assert found.decision.taken.startswith("linear_probe") and (found.table.low <= found.table.high).all()
@@ -171,4 +171,4 @@ def test_from_python_it_gives_the_decision_a_table_and_a_classifier(place, tmp_p
     assert found.model.classes_.tolist() == [7, 11] and set(found.model.predict(frame.text)) <= {7, 11}
     assert f"→ Take {taken}." in capsys.readouterr().out
     with pytest.raises(UserError, match="work: holds the advice on other texts and labels; name another folder"):
-        advised_api.advise(frame.text, labels[::-1], folder=folder)
+        package.advise(frame.text, labels[::-1], folder=folder)

@@ -88,8 +88,8 @@ WITH_NETWORK = {"prepare", "fetch"}
 
 
 def package_of(module: str) -> str:
-    """Name the package of a module: heads for thaw.heads.linear, training for thaw.training."""
-    return module.split(".")[1]
+    """Name the package of a module: heads for thaw.heads.linear, training for thaw.training, api for thaw itself."""
+    return module.split(".")[1] if "." in module else "api"
 
 
 def shown(path: Path) -> str:
