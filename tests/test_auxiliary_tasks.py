@@ -9,13 +9,13 @@ import torch
 from torch.nn import functional
 from transformers import AutoModel
 
+from test_progress import Stopped, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 from thaw.training import progress
-from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
 from thaw.training.rows_read import auxiliary_rows, rows_of_all
 from thaw.training.task_model import TaskModel
@@ -140,23 +140,10 @@ def test_cached_is_uncached_within_1e_5(bench, k):
 def test_a_run_that_was_stopped_goes_on_with_its_auxiliary_heads(phase, bench, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "SPACING", 0.0)
     spec = spec_of(bench, phase)
-    whole = bench.train(spec)[1]
-    run_phase, done = PhaseTraining.run, []
-
-    def stop(self, watch, after_epoch):
-        def after():
-            after_epoch()
-            done.append(1)
-            if len(done) == 2:
-                raise KeyboardInterrupt
-
-        return run_phase(self, watch, after)
-
-    monkeypatch.setattr(PhaseTraining, "run", stop)
-    watch = Stopwatch()
-    with pytest.raises(KeyboardInterrupt):
+    whole, watch = bench.train(spec)[1], Stopwatch()
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 2)
         train([bench.run(spec)], watch, Progress(tmp_path, spec, watch))
-    monkeypatch.setattr(PhaseTraining, "run", run_phase)
     watch = Stopwatch()
     found = train([bench.run(spec)], watch, Progress(tmp_path, spec, watch))[0]
     assert equal(tensors(found), tensors(whole)) and found.history == whole.history

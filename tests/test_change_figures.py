@@ -1,6 +1,5 @@
 """Figures of adapted encoders from invented records: what is put together, scaled and named."""
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -56,11 +55,8 @@ def test_changes_stand_beside_those_between_two_seeds(tmp_path):
     assert found.loc[("between_seeds", 1), "mean"] == pytest.approx(0.9)
     write_json(tmp_path / "cka.json", records[0])
     spec = {"split": "test", "labels": LABELS, "probes": {"cka": "CKA"}}
-    build(OutputData(tmp_path, probes=[tmp_path / "cka.json"]), spec).write(tmp_path / "figure")
-    with open(tmp_path / "figure.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    written = {(row["against"], row["layer"]): float(row["mean"]) for row in rows}
-    assert written == {(against, str(layer)): mean for (against, layer), mean in found["mean"].items()}
+    rows = build(OutputData(tmp_path, probes=[tmp_path / "cka.json"]), spec).records
+    assert {(row["against"], row["layer"]): row["mean"] for row in rows} == found["mean"].to_dict()
     with pytest.raises(
         UserError, match="nothing was compared: no encoder of this experiment has what these probes compare"
     ):

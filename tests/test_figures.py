@@ -37,15 +37,9 @@ def legend(figure) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [layer_curve, cost_front])
-def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame, tmp_path, kind):
-    for name in ("one", "two"):
-        spec = invented.shown("figure", "a_figure")
-        kind.build(OutputData("", invented_frame), spec).write(tmp_path / name / "figure")
-    for ending in ("pdf", "svg", "png", "csv"):
-        first, second = ((tmp_path / name / f"figure.{ending}").read_bytes() for name in ("one", "two"))
-        assert first == second and len(first) > 300
-    with open(tmp_path / "one/figure.csv") as file:
-        numbers = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
+def test_figures_have_the_tables_numbers(invented_frame, kind):
+    made = kind.build(OutputData("", invented_frame), invented.shown("figure", "a_figure"))
+    numbers = {(row["task"], row["strategy"], row["variant"]): row for row in made.records}
     for row in scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table")).groups[0].rows:
         for task, cell in zip(invented.TASKS, row.cells, strict=True):
             assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
@@ -62,24 +56,22 @@ def test_layouts_of_ones_own_matplotlibrc_change_no_figure(invented_frame, tmp_p
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
-def test_cost_may_be_that_of_a_prediction_and_results_without_it_are_not_drawn(invented_frame, tmp_path):
+def test_cost_may_be_that_of_a_prediction_and_results_without_it_are_not_drawn(invented_frame):
     frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "inference"}
     assert frame["inference_flops"].isna().all(), "the invented records are from before predictions were counted"
     frame["inference_flops"] = (100.0 + frame["thawed"].fillna(0.0)).where(frame["strategy"] != "full")
-    cost_front.build(OutputData("", frame), spec).write(tmp_path / "figure")
-    with open(tmp_path / "figure.csv") as file:
-        rows = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
+    made = cost_front.build(OutputData("", frame), spec)
+    rows = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(io.StringIO(made.csv))}
     assert float(rows["odd", "top_k", "k01"]["inference"]) == 101
     assert (rows["odd", "full", "base"]["inference"], rows["odd", "full", "base"]["pareto"]) == ("", "False")
     assert rows["odd", "frozen", "base"]["pareto"] == "True", "nothing is cheaper"
 
 
-def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
+def test_cost_may_be_the_number_of_trained_parameters(invented_frame):
     frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
     frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))
-    cost_front.build(OutputData("", frame), spec).write(tmp_path / "figure")
-    with open(tmp_path / "figure.csv") as file:
-        rows = [row for row in csv.DictReader(file) if row["task"] == "odd"]
+    made = cost_front.build(OutputData("", frame), spec)
+    rows = [row for row in csv.DictReader(io.StringIO(made.csv)) if row["task"] == "odd"]
     assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
     ordered = sorted(rows, key=lambda row: (float(row["parameters"]), -float(row["mean"])))
     assert ordered[0]["pareto"] == "True" and {row["pareto"] for row in rows} == {"True", "False"}

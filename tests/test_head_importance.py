@@ -98,6 +98,5 @@ def test_the_figure_has_a_grid_and_a_curve(tmp_path):
     assert found.query("kind == 'head'")["mean"].tolist() == [0.6, 0.8, 0.6, 0.8]
     assert found.query("kind == 'removed' and order == 'random'")["mean"].tolist() == pytest.approx([90, 40])
     figure = build(OutputData(tmp_path, probes=[tmp_path / "metrics.json"]), {"split": "test", "labels": {}})
-    figure.write(tmp_path / "figure")
     assert figure.drawn.get_axes()[0].get_title("left") == "t\nimportance of heads"
-    assert (tmp_path / "figure.csv").stat().st_size and (tmp_path / "figure.svg").stat().st_size
+    assert len(figure.records) == len(found)

@@ -165,7 +165,7 @@ def test_percentiles_are_those_of_the_seconds():
     assert found["queries_per_second"] == pytest.approx(400 / 5.05)
 
 
-def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
+def test_tables_and_figures_are_drawn_of_the_records(made):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
     header, line = csv.reader(io.StringIO(table_formats.to_csv(tables.build(data, spec))))
@@ -182,13 +182,12 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     times = list(csv.DictReader(io.StringIO(table_formats.to_csv(tables.build_latency(data, spec)))))
     assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
     figure = merged_load.build(data, spec)
-    figure.write(tmp_path / "load")
     stored, times = figure.drawn.axes[1:3]
     texts = [text.get_text() for text in stored.texts if text.get_text()]  # others are lines that lead to them
     named = {text: to_hex(line.get_color()) for text, line in zip(texts, stored.lines, strict=True)}
     assert list(named) == ["Full models", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
     assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
-    drawn = pandas.read_csv(tmp_path / "load.csv")
+    drawn = pandas.DataFrame(figure.records)
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
     assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
 

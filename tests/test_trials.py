@@ -35,9 +35,9 @@ def results(tmp_path_factory):
     return folder
 
 
-def test_the_best_to_expect_by_hand(results, tmp_path):
-    search_curve.build(OutputData(results, results / "runs.csv"), SPEC).write(tmp_path / "trials")
-    found = pandas.read_csv(tmp_path / "trials.csv").set_index(["task", "strategy", "variant"])
+def test_the_best_to_expect_by_hand(results):
+    figure = search_curve.build(OutputData(results, results / "runs.csv"), SPEC)
+    found = pandas.DataFrame(figure.records).set_index(["task", "strategy", "variant"])
     assert set(found.index) == {(task, *point) for task in invented.TASKS for point in MEANS}, "an outdated search"
     one = found.loc["odd", "top_k", "k01"]
     # of 0.5, 0.6, 0.7 with two draws: nine pairs, of which 1, 3 and 5 have these as their highest
@@ -46,7 +46,6 @@ def test_the_best_to_expect_by_hand(results, tmp_path):
     # of 0.8, 0 for what has no score, and 0.6: of nine pairs 1, 3 and 5 have 0, 0.6 and 0.8 as their highest
     undefined = list(found.loc["odd", "full", "base"]["expected"])
     assert undefined == pytest.approx([140 / 3, (3 * 60 + 5 * 80) / 9, (7 * 60 + 19 * 80) / 27], abs=1e-3)
-    assert (tmp_path / "trials.svg").stat().st_size > 3000
 
 
 def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results):
