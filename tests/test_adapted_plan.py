@@ -48,9 +48,7 @@ def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path
         less = planned(home, **plain)
         assert less.status.is_current("train", first) == (left or not made["keep"])
         assert not less.job("train", first).spec["keep"], "the plan follows from the configuration alone"
-        assert less.status.records.spec("train", first)["keep"] == left, (
-            "what Snakemake compares with what it did before"
-        )
+        assert less.status.spec("train", first)["keep"] == left, "what Snakemake compares with what it did before"
         assert planned(home).status.is_current("train", first) == left, "what is asked for and not there is made"
 
 
@@ -104,7 +102,7 @@ def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(hom
         write_json(tmp_path / "results" / key / "metrics.json", {"spec": job.spec, "digest": job.digest})
     keys = list(plain.jobs["train"])
     assert [plain.status.is_current("train", key) for key in keys] == [True] * 3
-    assert [plain.status.records.spec("train", key) for key in keys] == [noted.job("train", key).spec for key in keys]
+    assert [plain.status.spec("train", key) for key in keys] == [noted.job("train", key).spec for key in keys]
     (tmp_path / "results" / keys[0] / "metrics.json").unlink()
     assert [plain.status.is_current("train", key) for key in keys] == [False] * 3, (
         "its digest is another once it is made again"

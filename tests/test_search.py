@@ -102,7 +102,7 @@ def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(ho
     """The seeds of a search may be none of the experiment's."""
     stacked = "  two: {after: frozen, phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"
     plan = planned(home, tmp_path / "my", stacked, ["two"])
-    assert plan.seeds() == [1, 3, 4]
+    assert plan.seeds == {1, 3, 4}
     made = {file for key in plan.jobs["fit_heads"] for file in plan.files("fit_heads", key)}
     assert {file for job in plan.jobs["train"].values() for file in job.inputs.get("start", [])} <= made
 

@@ -42,9 +42,9 @@ if PLAN.executed["fit_heads"]:
         input:
             reads("fit_heads", *READ_BY_RUNS),
         output:
-            metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
+            metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=sorted(PLAN.seeds), allow_missing=True),
             others=expand(
-                f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True
+                f"{RUN}/seed{{seed}}/{{name}}", seed=sorted(PLAN.seeds), name=WRITTEN["fit_heads"], allow_missing=True
             ),
         log:
             "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
@@ -62,7 +62,7 @@ if PLAN.executed["fit_heads"]:
         message:
             "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
         shell:
-            f"{OF_ONE_PROCESS}python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+            f"{OF_ONE_PROCESS}python -m thaw.steps fit_heads --seeds {' '.join(map(str, sorted(PLAN.seeds)))} --out {{params.cell:q}}"
             " --cores {threads}"
             f" --catalogues {ASK.catalogues} --spec {{params.given:q}}"
             f" {ARGUMENTS_OF_RUNS} 2>&1 | tee {{log:q}}"

@@ -95,7 +95,7 @@ def main(words: list[str]) -> None:
         waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
         tried |= {turn.run.folder for turn in chosen}
-        targets = [plan.table.paths.result(turn.run.folder) for turn in chosen]
+        targets = [plan.paths.result(turn.run.folder) for turn in chosen]
     if not made:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
@@ -204,7 +204,7 @@ def _first(plan: Plan, name: str) -> list[str]:
     baselines = [key for step, key in plan.extra_results.values() if step == "baseline"]
     files = [file for key in baselines for file in plan.files("baseline", key)]
     fitted = [run for run in plan.shown if plan.job(run.step, run.key).fits_to_convergence]
-    return files + [plan.table.paths.result(run.folder) for run in fitted or plan.shown[:1]]
+    return files + [plan.paths.result(run.folder) for run in fitted or plan.shown[:1]]
 
 
 def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:

@@ -47,7 +47,7 @@ def _processes(plan: Plan, step: str, key: str) -> int:
     (phase,), read = job.spec["phases"], head.layers.reads(job.spec["layers"])
     if job.fits_to_convergence or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own
         return 1
-    heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds())
+    heads = len(job.spec["grid"]) * len(job.spec["seeds"]) if step == "search_heads" else len(plan.seeds)
     fitting = ROOM / (8 * entry_of(plan, store).width * max(1, training_vectors(plan, job)))
     return max(1, int(min(heads, fitting)))
 

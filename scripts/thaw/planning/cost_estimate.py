@@ -66,9 +66,9 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 def _store(plan: Plan, key: str) -> StoreEstimate:
     tokens, exact = _tokens(plan, key)
     examples, of_train = training_size(plan, key)
-    if tokens and (share := share_of_train(plan.table, key, examples)) < 1:
+    if tokens and (share := share_of_train(plan, key, examples)) < 1:
         tokens = max(0, round(tokens - of_train * (1 - share)))
-    spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
+    spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.vectors[key]
     encoder, texts = entry_of(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
     count = (tokens or 0) * len(boundaries)
     by_layer = {"pooled": 3 * texts * _examples(plan, key), "words": tokens or 0}
@@ -99,7 +99,7 @@ def entry_of(plan: Plan, key: str):
 
 def store_of(plan: Plan, job: Job) -> str:
     """Return the key of the store that a run's job reads; of several, the first."""
-    return plan.table.paths.store_of(job.inputs["tokens"][0])
+    return plan.paths.store_of(job.inputs["tokens"][0])
 
 
 def _size(plan: Plan, key: str) -> SizeConfig | None:
@@ -116,7 +116,7 @@ def _size(plan: Plan, key: str) -> SizeConfig | None:
 
 def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
     """Return a store's tokens: counted where tokens.json is there, else from the catalogue or the files, else None."""
-    card = Path(plan.table.paths.tokens(key))
+    card = Path(plan.paths.tokens(key))
     if card.exists():
         return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
     size = _size(plan, key)
@@ -125,7 +125,7 @@ def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
 
 def _examples(plan: Plan, key: str) -> int:
     """Return the examples of all splits of a store, counted or from the catalogue; 0 where nobody states them."""
-    card = Path(plan.table.paths.tokens(key))
+    card = Path(plan.paths.tokens(key))
     if card.exists():
         return sum(split["examples"] for split in read_json(card)["splits"].values())
     size = _size(plan, key)
@@ -134,7 +134,7 @@ def _examples(plan: Plan, key: str) -> int:
 
 def training_size(plan: Plan, key: str) -> tuple[float, float]:
     """Return the examples and tokens of a store's training split, counted or estimated."""
-    card = Path(plan.table.paths.tokens(key))
+    card = Path(plan.paths.tokens(key))
     if card.exists():
         train = read_json(card)["splits"]["train"]
         return train["examples"], train["tokens"]

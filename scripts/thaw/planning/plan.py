@@ -9,26 +9,26 @@ Neither torch nor pandas is imported.
 from functools import cached_property
 
 from thaw.planning.experiment_jobs import ExperimentJobs
-from thaw.planning.jobs import Job, JobTable
+from thaw.planning.jobs import JobTable
 from thaw.planning.status import Status
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
 
-class Plan:
+class Plan(JobTable):
     """The jobs of an experiment.
 
-    Attributes: experiment; catalogue; left_out, sentences on what scaling down did; table, all jobs; runs (with
-    baselines) and shown, those that tables and figures show; the keys of its probes, the results of its merges, and its
-    extra_results, {folder: (step, key)}: other baselines and ensembles.
+    Attributes: experiment; catalogue; left_out, sentences on what scaling down did; runs (with baselines) and shown,
+    those that tables and figures show; the keys of its probes, the results of its merges, and its extra_results,
+    {folder: (step, key)}: other baselines and ensembles.
     """
 
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue, results: str = "results", left_out=()):
+        super().__init__(results, set(experiment.seeds))
         self.experiment = experiment
         self.catalogue = catalogue
         self.left_out = list(left_out)
-        self.table = JobTable(results, set(experiment.seeds))
-        jobs = ExperimentJobs(self.table, experiment, catalogue, self.left_out)
+        jobs = ExperimentJobs(self, experiment, catalogue, self.left_out)
         self.runs, self.shown, self.extra_results = jobs.runs, jobs.shown, jobs.extra_results
         self.probes, self.merges = jobs.probes, jobs.merges
 
@@ -45,38 +45,7 @@ class Plan:
     @property
     def results(self) -> str:
         """The folder of all results."""
-        return self.table.paths.results
-
-    @property
-    def jobs(self) -> dict[str, dict[str, Job]]:
-        """All jobs, by step and key."""
-        return self.table.jobs
-
-    @property
-    def boundaries(self) -> dict[str, list[int]]:
-        """By store the boundaries that some run reads."""
-        return self.table.boundaries
-
-    @property
-    def executed(self) -> dict[str, set[tuple[str, str]]]:
-        """By step the heads and strategies that it executes."""
-        return self.table.executed
-
-    def job(self, step: str, key: str) -> Job:
-        """Return one job; an unknown key is a UserError that lists what the plan holds."""
-        return self.table.job(step, key)
-
-    def files(self, step: str, key: str) -> list[str]:
-        """Return the declared results by which a job is known to be done."""
-        return self.table.files(step, key)
-
-    def cards(self, store: str) -> list[str]:
-        """Return the cards that a store declares."""
-        return self.table.cards(store)
-
-    def seeds(self) -> list[int]:
-        """Return every seed of the experiment, and those of heads that trials of a search start from."""
-        return sorted(self.table.seeds)
+        return self.paths.results
 
     @property
     def threads(self) -> int:

@@ -42,7 +42,7 @@ class Questions:
         return canonical(self._given(step, key))
 
     def _given(self, step: str, key: str) -> dict:
-        spec = self.plan.status.records.spec(step, key)
+        spec = self.plan.status.spec(step, key)
         if step == "collect" and self.plan.experiment.allow_missing:
             spec = spec | {"stale": self.plan.status.stale()}
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
@@ -67,7 +67,7 @@ class Questions:
 
     def rows_read(self, store: str) -> str:
         """Return what selects the rows of a store that are read, as JSON; of none, all."""
-        return canonical(selections(self.plan.table, store))
+        return canonical(selections(self.plan, store))
 
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""

@@ -1,33 +1,110 @@
-"""What is there of a plan's results, and which of them outputs are drawn from. No torch."""
+"""What is there of a plan's results, under which spec, and which of them outputs are drawn from. No torch.
+
+The plan is a function of its configuration; here, and only here, it is compared with what earlier runs left. What a
+finished run kept beyond what is asked for (the encoder's tensors, norms of gradients) is no part of its identity: such
+a run serves. It is known by the spec that it carries, and so is what was made from it.
+"""
 
 from functools import cached_property
 from pathlib import Path
 
+from thaw.core.digests import digest
+from thaw.core.files import read_json
+from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.output_kind import Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
-from thaw.planning.jobs import Result
-from thaw.planning.records import Records
+from thaw.planning.jobs import JobTable, PlannedDigest, Result
 from thaw.planning.run_plan import RunPlan
 
 NO_PARTS = ("card", "tokens", "cost")  # files among the cards of parts
 MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
 
 
-class Status:
-    """A plan compared with the results folder. Attributes: plan, a `Plan`; records, what is there of its jobs."""
+class Records:
+    """The records of a plan's jobs, each read once as long as its file stays as it is."""
 
-    def __init__(self, plan):
-        self.plan = plan
-        self.records = Records(plan.table)
+    def __init__(self, table: JobTable):
+        self.table = table
+        self._read: dict[str, tuple[int, dict]] = {}
+
+    def spec(self, step: str, key: str) -> dict:
+        """Return the spec under which a job runs, or has run: the planned one, but for what follows from the records.
+
+        It names what the job is made from by the digests on record; and what a finished run kept, it keeps.
+        """
+        job = self.table.job(step, key)
+        moved = any(self.digest(planned.result) != planned for planned in job.named)
+        spec = self._on_record(job.spec) if moved else job.spec
+        kept = self._also_kept(key, spec) if step == "train" else []
+        return spec | dict.fromkeys(kept, True) if kept else spec
+
+    def _on_record(self, value):
+        """Return a spec with the digests of results as they are on record."""
+        if isinstance(value, PlannedDigest):
+            return self.digest(value.result)
+        if isinstance(value, dict):
+            return {name: self._on_record(item) for name, item in value.items()}
+        return [self._on_record(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def digest(self, result: Result) -> str:
+        """Return the digest that a result carries, or will carry once it is made."""
+        spec = self.spec(result.step, result.key)
+        if spec is self.table.job(result.step, result.key).spec:
+            return self.table.digest(result)
+        return digest(spec if result.seed is None else spec | {"seed": result.seed})
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""
-        return self.records.is_current(step, key)
+        if step == "fit_heads":
+            return all(self.is_made(Result(step, key, seed)) for seed in self.table.seeds)
+        return self._carry(self.table.files(step, key), Result(step, key))
+
+    def is_made(self, result: Result) -> bool:
+        """Return whether a result is there and carries the digest of its spec."""
+        return self._carry([self.table.file(result)], result)
+
+    def carries(self, file: str, result: Result) -> bool:
+        """Return whether a file is there and carries the digest of a result."""
+        return self._carry([file], result)
+
+    def _carry(self, files: list[str], result: Result) -> bool:
+        digests = [self._record(file).get("digest") for file in files]
+        return None not in digests and set(digests) == {self.digest(result)}
+
+    def _also_kept(self, key: str, spec: dict) -> list[str]:
+        """Return what the finished run of a spec kept beyond what that asks for; nothing for one of another spec."""
+        record = self._record(self.table.paths.file("train", key))
+        made = record.get("spec", {})
+        more = [name for name in EXTRA_FILES if made.get(name) and not spec.get(name)]
+        return more if more and _identity(made) == _identity(spec) else []
+
+    def _record(self, file: str) -> dict:
+        try:
+            time = Path(file).stat().st_mtime_ns
+        except FileNotFoundError:
+            return {}
+        if self._read.get(file, (None,))[0] != time:
+            record = read_json(file)
+            self._read[file] = (time, {name: record[name] for name in ("digest", "spec") if name in record})
+        return self._read[file][1]
+
+
+def _identity(spec: dict) -> str:
+    """Return a digest of all that a run's numbers depend on."""
+    return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})
+
+
+class Status(Records):
+    """A plan compared with the results folder. Attributes: plan, a `Plan`."""
+
+    def __init__(self, plan):
+        super().__init__(plan)
+        self.plan = plan
 
     def is_there(self, run: RunPlan) -> bool:
         """Return whether a run's result is there, as the plan wants it."""
-        return self.records.is_made(run.result)
+        return self.is_made(run.result)
 
     @property
     def to_download(self) -> list[tuple[str, str, str]]:
@@ -37,9 +114,9 @@ class Status:
 
     def collected(self) -> list[str]:
         """Return the results that runs.csv is made from; with `allow_missing` those that are there."""
-        paths, wanted = self.plan.table.paths, self.wanted()
+        paths, wanted = self.plan.paths, self.wanted()
         partial = self.plan.experiment.allow_missing
-        folders = [folder for folder in wanted if not partial or self.records.is_made(wanted[folder])]
+        folders = [folder for folder in wanted if not partial or self.is_made(wanted[folder])]
         trained = {run.folder for run in self.plan.runs}
         costs = [paths.result(folder, "cost.json") for folder in folders if folder in trained]
         return costs + [paths.result(folder) for folder in folders]
@@ -63,16 +140,14 @@ class Status:
 
     def collect_what_is_there(self) -> dict:
         """Return the spec with which the results that are there are collected."""
-        return self.records.spec("collect", self.plan.name) | {"missing": True, "stale": self.stale()}
+        return self.spec("collect", self.plan.name) | {"missing": True, "stale": self.stale()}
 
     def stale(self) -> list[str]:
         """Return which results that are there were made under other settings."""
         there = {
-            folder: result
-            for folder, result in self.wanted().items()
-            if Path(self.plan.table.paths.result(folder)).exists()
+            folder: result for folder, result in self.wanted().items() if Path(self.plan.paths.result(folder)).exists()
         }
-        return sorted(folder for folder, result in there.items() if not self.records.is_made(result))
+        return sorted(folder for folder, result in there.items() if not self.is_made(result))
 
     def probed(self, step: str, output: str) -> list[str]:
         """Return the results of probes that a table or figure is drawn from; with `allow_missing` those that are there.
@@ -110,5 +185,5 @@ class Status:
         """Return the parts of a store, or of a teacher's states, that jobs read, and what else is there of its spec."""
         first, *planned = map(Path, self.plan.files(step, key))
         there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
-        current = [file for file in there if self.records.carries(str(file), Result(step, key))]
+        current = [file for file in there if self.carries(str(file), Result(step, key))]
         return sorted({file.stem for file in [*planned, *current]})
