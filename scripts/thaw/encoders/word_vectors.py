@@ -1,4 +1,4 @@
-"""Static word vectors of a word2vec or GloVe text file: an encoder of no layers whose one boundary is 0 = L.
+"""Static word vectors of a text file or a package: an encoder of no layers whose one boundary is 0 = L.
 
 The matrix is `thaw.encoders.builtin_models.EmbeddingTable`. V words, d width.
 """
@@ -60,25 +60,44 @@ HEADER = re.compile(r"\d+ \d+")
 
 
 def assemble(source: Path, target: Path, entry) -> None:
-    """Read a file of vectors into a folder: the matrix, its words as a tokenizer, and a config.
+    """Read a file of vectors, or a package's folder, into a folder: the matrix, its words as a tokenizer, and a config.
 
     Padding is a vector of zeros. An unknown word reads the file's own <unk>, else the mean of all its vectors.
     """
-    if not source.is_file():
+    if source.is_dir():
+        words, vectors = read_matrix(source, entry.vocabulary)
+    elif source.is_file():
+        check_sum(source, entry.sha256)
+        words, vectors = read_vectors(source, entry.width, entry.vocabulary)
+    else:
         raise UserError(f"there is no file {source}; file: takes a word2vec or GloVe text file")
-    check_sum(source, entry.sha256)
-    words, vectors = read_vectors(source, entry.width, entry.vocabulary)
     if entry.cased and not any(word != word.lower() for word in words):
         raise UserError(f"{source}: no word has an upper-case letter, so it is uncased; write cased: false")
     places = {word: place for place, word in enumerate(words)}
     unknown = vectors[places[UNKNOWN]] if UNKNOWN in places else vectors.mean(0)
     kept = [place for word, place in places.items() if word not in (PAD, UNKNOWN)]
     matrix = np.concatenate([np.zeros_like(vectors[:1]), unknown[None], vectors[kept]])
-    sizes = {"num_hidden_layers": 0, "hidden_size": entry.width, "vocab_size": len(matrix), "pad_token_id": 0}
+    sizes = {"num_hidden_layers": 0, "hidden_size": matrix.shape[1], "vocab_size": len(matrix), "pad_token_id": 0}
     model = EmbeddingTable(builtin_config(model_type="word_vectors", **sizes))
     model.embeddings.weight.data = torch.from_numpy(matrix)
     write_builtin(model, target)
     tokenizer([words[place] for place in kept], entry.cased).save_pretrained(target)
+
+
+def read_matrix(folder: Path, most: int | None = None) -> tuple[list[str], np.ndarray]:
+    """Return the words of a Parquet file with one column and their rows of a matrix in a .npy file, float32 [V, d].
+
+    Args: the folder with both files; how many words from the top, None for all.
+    """
+    import pyarrow.parquet as parquet
+
+    matrices, indices = sorted(folder.glob("*.npy")), sorted(folder.glob("*.parquet"))
+    if len(matrices) != 1 or len(indices) != 1:
+        raise UserError(f"{folder}: needs one .npy file of vectors and one .parquet file of their words")
+    words, vectors = parquet.read_table(indices[0]).column(0).to_pylist(), np.load(matrices[0], mmap_mode="r")
+    if len(words) != len(vectors) or len(set(words)) < len(words):
+        raise UserError(f"{folder}: {len(words)} words for {len(vectors)} vectors, each word once; install it again")
+    return words[:most], np.array(vectors[:most], dtype=np.float32)
 
 
 def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[str], np.ndarray]:
