@@ -1,18 +1,22 @@
 """thaw advise: what it trains and in which order, and when it stops."""
 
+import argparse
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import forked
 import thaw as package
+from thaw.cli import new_command
 from thaw.cli.advise_command import Waiting, next_turns
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.core.fork_server import ADDRESS
 from thaw.decision import record
 from thaw.decision.prior import expected
 from thaw.decision.stops import gain_of_unseen
@@ -34,6 +38,7 @@ def place(tmp_path_factory) -> Iterator[Workplace]:
     more = {"tasks": ["colour"], "outputs": ["advice"], "strategies": STRATEGIES}
     place.write("mine.yaml", Workplace.experiment("mine", **more | {"seeds": [1]}))
     place.write("seeds.yaml", Workplace.experiment("seeds", **more | {"seeds": [1, 2]}))
+    place.before = place.environment
     with fork_servers() as place.servers:
         yield place
 
@@ -57,12 +62,9 @@ def test_it_prints_the_cheapest_scores_first_and_ends_in_an_answer(place, done):
     names = [answer.names[name] for name in ("linear_probe", "short_top k01", "short_full")]
     printed = [next(n for n, line in enumerate(lines) if line.startswith(f"{answer.title}: {name} ")) for name in names]
     assert printed == sorted(printed), "probes, then what trains, from cheap to dear"
-    assert answer_text.in_terminal(answer) in done.stdout and "such answers lost " in done.stdout.splitlines()[-1]
-
-
-def test_a_limit_is_a_time(place):
-    wrong = thaw(place, "advise", "seeds.yaml", "--time", "soon")
-    assert wrong.returncode == 1 and wrong.stderr == "error: soon: is no time; write 90s, 10m or 2h\n"
+    assert answer_text.in_terminal(answer) in done.stdout and "such answers lost " in lines[-2]
+    assert lines[-1] == "report: results/outputs/mine/report.html"
+    assert answer_text.headline(answer) in (place.folder / lines[-1].removeprefix("report: ")).read_text()
 
 
 def test_of_each_group_the_run_that_may_gain_most_is_next(place, tmp_path, monkeypatch):
@@ -132,7 +134,8 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     assert said(place, "absent.csv") == "absent.csv: no such file"
     assert "did you mean 'colour'?" in said(place, "own.csv", "--label", "colours")
     before = (place.folder / "my/tasks.yaml").read_text()
-    assert said(place, "own.csv", "--label", "colour", "--time", "soon").startswith("soon: is no time")
+    soon = said(place, "own.csv", "--label", "colour", "--time", "soon")
+    assert soon == "soon: is no time; write 90s, 10m or 2h"
     assert (place.folder / "my/tasks.yaml").read_text() == before and not (place.folder / "own.yaml").exists()
 
     small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
@@ -144,31 +147,42 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     assert {*arms_of(answer)} == {"linear_probe", "linear_probe_all_layers"}
     assert json.loads((place.folder / "model/check.json").read_text())["passed"]
     assert said(place, "own.csv", "--export", "model") == "model is there already; name a folder that is new or empty"
-    second = thaw(place, "advise", "own.csv", *small)
+    second = thaw(place, "advise", "own.csv", *tests, *small)
     assert second.stdout.startswith("goes on from own.yaml\n") and answer_text.in_terminal(answer) in second.stdout
 
-    assert said(place, "own.csv", "--type", "classification") == (
-        "--type: own.yaml is on own.csv already; change that file, or write another one by --name NAME"
-    )
+    other = "own.yaml is on own.csv and has another value; change that file, or write another one by --name NAME"
+    for option, value in {"--type": "regression", "--label": "text", "--encoder": "minilm", "--text": "colour"}.items():
+        assert said(place, "own.csv", option, value) == f"{option}: {other}"
     assert said(place, "own.yaml", "--label", "colour").startswith("--label: is for a file of labelled texts, which")
     own.write_text(rows.replace("colour", "shade", 1))
     changed = "; own.yaml was written for other content of own.csv: correct own in my, or write another entry by --name"
     assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)
 
 
-def test_from_python_it_gives_the_decision_a_table_and_a_classifier(place, tmp_path, capsys):
-    """Labels that are whole numbers come back as such."""
-    frame = pd.read_csv(place.folder / "data/train.csv")
-    labels = [7 if colour == sorted(frame.colour)[0] else 11 for colour in frame.colour]
-    small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
-    encoder, folder = str(place.folder / "tiny"), tmp_path / "work"
-    found = package.advise(frame.text, labels, *small, encoder=encoder, folder=folder)
+def test_a_data_set_of_the_hub_is_drafted_then_gone_on_from(place, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(place.folder / "data", "data")
+    options = {"source": "hub:data", "text": ["text"], "label": ["colour"], "encoders": ["minilm"], "further": []}
+    left = ("name", "type", "drop_empty", "encoder", "config", "revision")
+    given = argparse.Namespace(**options | dict.fromkeys(left))
+    assert new_command.experiment_of(given) == Path("data.yaml") == new_command.experiment_of(given)
+    assert capsys.readouterr().out.endswith("wrote my/tasks.yaml, data.yaml\ngoes on from data.yaml\n")
+
+
+def test_the_notebook_gives_a_decision_a_table_and_a_classifier(place, tmp_path, monkeypatch):
+    """Labels that are whole numbers come back as such. What libraries set here would make servers refuse the jobs."""
+    monkeypatch.chdir(tmp_path)
+    for name in {*os.environ} - {*place.before}:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(ADDRESS, place.servers)
+    names: dict = {}
+    for cell in json.loads((HOME / "docs/tutorials/advise.ipynb").read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "advise.ipynb", "exec"), names)
+    found = names["advice"]
     (taken,) = found.table.name[found.table.taken]
     assert taken.startswith("Linear probe"), "both are as good here: it is the one that took fewer seconds"
-    assert found.decision.taken.startswith("linear_probe") and (found.table.low <= found.table.high).all()
-    shares = found.model.predict_proba(frame.text[:5])
-    assert shares.shape == (5, 2) and shares.sum(1) == pytest.approx([1] * 5)
-    assert found.model.classes_.tolist() == [7, 11] and set(found.model.predict(frame.text)) <= {7, 11}
-    assert f"→ Take {taken}." in capsys.readouterr().out
-    with pytest.raises(UserError, match="work: holds the advice on other texts and labels; name another folder"):
-        package.advise(frame.text, labels[::-1], folder=folder)
+    assert found.model.predict_proba(["So bad."]).sum() == pytest.approx(1)
+    assert found.model.classes_.tolist() == [1, 5] and set(found.model.predict(names["texts"])) == {*names["labels"]}
+    with pytest.raises(UserError, match="thaw_advised: holds the advice on other texts and labels; name another"):
+        package.advise(names["texts"], names["labels"][::-1])

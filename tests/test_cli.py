@@ -160,7 +160,7 @@ def test_a_mistake_in_the_file_is_one_sentence_alone(own):
 
 def test_an_experiment_may_follow_the_options_of_a_plan(home, tmp_path):
     (tmp_path / "my.yaml").write_text((home / "config/config.yaml").read_text())
-    assert forked.run([THAW, "plan", "--specs", "my.yaml"], tmp_path).returncode == 0
+    assert forked.run([THAW, "plan", "--runs", "my.yaml"], tmp_path).returncode == 0
 
 
 def test_an_option_that_snakemake_does_not_know_is_its_own_sentence(own):

@@ -372,7 +372,6 @@ new task my
 new task broken.csv
 new task reviews.csv --label text
 new task reviews.csv --label star
-new experiment other
 show other
 export my out
 export mine.yaml out
@@ -483,7 +482,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(place, recorded, command)
 @pytest.mark.parametrize(
     ("command", "sentence"),
     {
-        "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder', 'experiment')",
+        "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder')",
         "new task": "the following arguments are required: source",
         "plan mine.yaml --strategy-names linear_probe": "unrecognized arguments: --strategy-names linear_probe",
     }.items(),

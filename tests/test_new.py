@@ -2,14 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
 from corpora import spec_for
 from thaw.cli import new_command
-from thaw.cli.new_command import add_entries, strategies, write_experiment
+from thaw.cli.new_command import add_entries, strategies
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
@@ -356,19 +355,10 @@ def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, hom
         new_command.main(["encoder", "empty"])
 
 
-def test_an_experiment_selects_what_there_is(place, home):
-    new_command.main(["experiment", "mine", "--tasks", "acceptability", "--encoders", "minilm"])
-    assert plan_of("mine.yaml", home).experiment.catalogues == []
-    with pytest.raises(UserError, match="--tasks: no 'acceptabilty' in tasks; did you mean 'acceptability'?"):
-        new_command.main(["experiment", "other", "--tasks", "acceptabilty"])
-
-
-@pytest.mark.parametrize(("tasks", "lines"), [("acceptability", 5), ("acceptability paraphrase", 8)])
-def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(place, home, tasks, lines):
-    new_command.main(["experiment", "mine", "--tasks", *tasks.split()])
-    assert len(plan_of("mine.yaml", home).experiment.strategies) == lines
-    comments = [line.index("#") for line in Path("mine.yaml").read_text().splitlines() if re.match("  - .*#", line)]
-    assert len(comments) >= 5 and len(set(comments)) == 1, "comments stay in one column"
+@pytest.mark.parametrize(("types", "lines"), [({"regression"}, 5), ({"classification", "pair_regression"}, 8)])
+def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(types, lines):
+    shown = [line for line in strategies(types).splitlines() if line.startswith("  - ")]
+    assert len(shown) == lines and len({line.index("#") for line in shown if "#" in line}) == 1, "in one column"
 
 
 @pytest.mark.parametrize("name", ["moods.csv", "similar.jsonl", "tagged.jsonl"])
@@ -383,9 +373,8 @@ def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, nam
     assert {run.head for run in plan_of("own.yaml", home).runs} == {"linear_mean"}
 
 
-def test_a_draft_of_span_extraction_has_a_head_of_its_own(place):
-    write_experiment(Path("mine.yaml"), None, ["squad"], ["minilm"], None, strategies({"span_extraction"}))
-    assert [line for line in Path("mine.yaml").read_text().splitlines() if "heads" in line] == ["heads: [start_end]"]
+def test_a_draft_of_span_extraction_has_a_head_of_its_own():
+    assert strategies({"span_extraction"}).startswith("heads: [start_end]\n")
 
 
 def test_texts_that_are_left_out_have_no_labels():

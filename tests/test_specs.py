@@ -1,10 +1,8 @@
 """No change of structure makes a finished result again: the specs of all shipped experiments are what they were.
 
 tests/specs.json holds, for each experiment and step from `prepare` to `probe`, how many jobs there are and one digest
-of all their specs, planned with an empty results folder; and what their outputs read is what they run. Where this test
-fails, `thaw plan --specs` with the same files prints the digest of every job: compare its output before and after the
-change. If results must change or an experiment has grown, `python tests/test_specs.py` records what is planned now; say
-why in the commit.
+of all their specs, planned with an empty results folder; and what their outputs read is what they run. If results must
+change or an experiment has grown, `python tests/test_specs.py` records what is planned now; say why in the commit.
 """
 
 import sys

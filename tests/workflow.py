@@ -30,7 +30,8 @@ def activated() -> dict[str, str]:
     """Return the environment of a user who has activated the one in which these tests run; the same for every test."""
     ours = ("PYTEST_CURRENT_TEST", "HF_DEACTIVATE_ASYNC_LOAD")
     own = {name: value for name, value in os.environ.items() if name not in ours}
-    return own | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    of_run = {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # which `thaw run` sets where they are not
+    return own | of_run | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @contextlib.contextmanager

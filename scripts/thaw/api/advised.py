@@ -54,16 +54,16 @@ def advise(texts, labels, *options: str, encoder: str = "minilm", folder: str | 
     folder, labels = Path(folder).resolve(), list(labels)
     folder.mkdir(parents=True, exist_ok=True)
     data = pd.DataFrame({"text": list(texts), "label": [str(label) for label in labels]})
-    file, experiment = folder / f"{NAME}.parquet", folder / f"{NAME}.yaml"
+    file = folder / f"{NAME}.parquet"
     if file.exists() and not data.equals(pd.read_parquet(file)):
         raise UserError(f"{folder}: holds the advice on other texts and labels; name another folder")
     data.to_parquet(file)
     draft = ("--text", "text", "--label", "label", "--type", "classification", "--encoder", encoder)
-    _thaw(folder, "advise", *([experiment.name] if experiment.exists() else [file.name, *draft]), *options)
+    _thaw(folder, "advise", file.name, *draft, *options)
     (answer,) = record.read(folder / "results/outputs" / NAME)
     taken = answer.cell_of(answer.decision.taken)
     if taken and not (folder / "model").exists():
-        _thaw(folder, "export", experiment.name, "model")
+        _thaw(folder, "export", f"{NAME}.yaml", "model")
     rows = [{"name": answer.names[arm.name]} | line(answer, arm) for arm in answer.decision.arms]
     table = pd.DataFrame(rows).astype({"taken": bool})
     return Advice(answer.decision, table, Classifier(folder / "model", labels) if taken else None)

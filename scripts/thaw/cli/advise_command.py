@@ -3,6 +3,7 @@
 thaw advise reviews.csv                                your labelled texts: writes reviews.yaml and goes on from it
 thaw advise reviews.csv --text body --label stars      where names and values leave several columns
 thaw advise train.csv test.csv                         files that are a split each
+thaw advise hub:owner/name                             a data set on the Hugging Face Hub
 thaw advise reviews.csv --encoder bert_base_uncased    another encoder than minilm; also owner/name of the Hub
 thaw advise reviews.csv --time 10m                     starts no training that would not fit
 thaw advise my.yaml --config data_dir=path/to/data     an experiment
@@ -15,22 +16,23 @@ First come the baselines and the strategies that fit a head on the frozen encode
 that may gain most, with one seed. With an unknown encoder all run, the cheapest first. A run that may gain less than
 0.1 points on average is not made, nor one that may gain less than `price_weight` asks for its seconds. The answer is
 that of the report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues
-from it: the report needs further seeds.
+from it with further seeds.
 """
 
+import argparse
 import contextlib
 import itertools
 import json
-import threading
+import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from thaw.cli import export_command
 from thaw.cli.finished_runs import advice_spec, current_answers, gain_of
-from thaw.cli.new_command import draft_options, experiment_of, with_draft_options
-from thaw.cli.run_command import run_in_subprocess
+from thaw.cli.new_command import HUB, draft_options, experiment_of, with_draft_options
+from thaw.cli.run_command import ready_for_jobs, run_in_subprocess, threads_of_jobs_here
 from thaw.cli.selection import given_plan, parser_of
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -40,6 +42,7 @@ from thaw.data.file_profile import SUFFIXES
 from thaw.decision import record
 from thaw.decision.record import ADVISED, TaskAnswer
 from thaw.decision.stops import has_to_gain
+from thaw.declarations.splits import shown_split, splits_of
 from thaw.planning import pending_runs
 from thaw.planning.pending_runs import Pace, PendingRun
 from thaw.planning.plan import Plan
@@ -63,6 +66,7 @@ def main(words: list[str]) -> None:
     limit = pending_runs.seconds_of(own.time) if own.time else None
     if files := [*itertools.takewhile(_is_data, words)]:
         own.source, own.further, own.encoders = files[0], files[1:], [own.encoder or "minilm"]
+        own.config = own.revision = None  # of a data set on the Hub
         words = [str(experiment_of(own)), *words[len(files) :]]
     elif options := draft_options(own):
         raise UserError(f"{options[0]}: is for a file of labelled texts, which comes first, as thaw advise reviews.csv")
@@ -71,11 +75,13 @@ def main(words: list[str]) -> None:
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
-    begin, pace = time.monotonic(), Pace(plan)
+    begin, pace = time.monotonic(), None
     tried: set = set()
-    said: set[tuple] = set()
+    scores = Scores(plan, name)
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
+    threads = threads_of_jobs_here({"compute": {"threads": plan.threads}}, further)
+    ready_for_jobs(threads, ("outputs", "models"))  # in the order in which jobs need them
     code = 0
     made: list = []
     chosen: list = []
@@ -83,17 +89,23 @@ def main(words: list[str]) -> None:
     weight = advice_spec(plan, name).get("price_weight", 0.0)
     while targets:
         started = time.monotonic()
-        with open(log, "ab") as file, _prints_as_they_come(plan, name, targets, said):
-            code = run_in_subprocess(given, further, targets, file) or code
-        pace.learn(chosen, time.monotonic() - started)
+        with open(log, "ab") as file:
+            code = run_in_subprocess(given, further, targets, file, partial(scores.print_new, targets)) or code
+        if pace:
+            pace.learn(chosen, time.monotonic() - started)
         made = current_answers(plan, name)
         if not made:
             break
-        _print_new(made, said)
+        scores.print_new(targets, made)
+        pace = pace or Pace(plan)  # it times this machine, for half a second
         turns = [turn for turn in pending_runs.pending_runs(plan) if turn.run.folder not in tried]
         left = None if limit is None else limit - (time.monotonic() - begin)
         waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
+        rest = [one.seconds for one in waiting if one.gain >= one.least]
+        if chosen:
+            needed = wording.seconds(min(sum(rest), math.inf if left is None else left))
+            print(f"{needed} left at most, for {wording.plural(len(rest), 'more training')}", flush=True)
         tried |= {turn.run.folder for turn in chosen}
         targets = [plan.paths.result(turn.run.folder) for turn in chosen]
     if not made:
@@ -102,36 +114,58 @@ def main(words: list[str]) -> None:
     stops = _stops(waiting, made, advice_spec(plan, name)["labels"], f"thaw run {' '.join(given.configfile)}")
     parts = [*map(answer_text.in_terminal, made), *(["\n".join(stops)] if stops else [])]
     print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
+    (page,) = plan.files("report", name)
+    partly = argparse.Namespace(configfile=given.configfile, config=[*given.config, "allow_missing=true"])
+    with open(log, "ab") as file:
+        if not run_in_subprocess(partly, further, [page], file):
+            print(f"report: {page}", flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
     if given.export:
         export_command.main([given.configfile[0], str(given.export)])
 
 
-@contextlib.contextmanager
-def _prints_as_they_come(plan: Plan, name: str, targets: list[str], said: set[tuple]) -> Iterator[None]:
-    """Print the scores of some results while they are made, a second after each at most."""
-    ended = threading.Event()
+class Scores:
+    """The scores of an experiment, each of which is printed once, as soon as it is there."""
 
-    def watch() -> None:
-        there = 0
-        while not ended.wait(1):
-            if (now := sum(Path(file).exists() for file in targets)) > there:
-                there = now
-                with contextlib.suppress(UserError):  # what is wrong is said once all have ended
-                    _print_new(current_answers(plan, name), said)
+    def __init__(self, plan: Plan, name: str):
+        self.plan, self.name = plan, name
+        self.labels, self.there = advice_spec(plan, name)["labels"], 0
+        self.said: set[tuple] = set()
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
+    def print_new(self, targets: list[str], made: list[TaskAnswer] | None = None) -> None:
+        """Print what came since the last look. Args: what is being made; the answers, if they are known already."""
+        before, self.there = self.there, sum(Path(file).exists() for file in targets)
+        if made is None and self.there == before:
+            return
+        for step, key in self.plan.extra_results.values():
+            if step == "baseline" and self.plan.status.is_current(step, key):
+                self._print_baseline(read_json(self.plan.files(step, key)[0]))
+        with contextlib.suppress(UserError):  # what is wrong is said once all have ended
+            for answer in made or current_answers(self.plan, self.name):
+                for arm in answer.decision.arms:
+                    if arm.encoder:
+                        self._print(answer.title, answer.names[arm.name], arm.estimate, arm.price)
+
+    def _print_baseline(self, record: dict) -> None:
+        """Print the score of a baseline, as that of an arm, before any run is there."""
+        name, task, subset = (record["spec"][part] for part in ("baseline", "task", "subset"))
+        task = splits_of(task, subset)
+        title = wording.task_name(self.labels, task["id"])
+        title += f" ({wording.SYNTHETIC})" * read_json(self.plan.files("prepare", task["corpus"])[0])["synthetic"]
+        known = record["folds"]["scores"] if "folds" in record else record["scores"][shown_split(task, "validation")]
+        score = known[task["metrics"][0]]
+        self._print(title, wording.BASELINE_LABELS[name], 100 * (score or 0.0), 0.0)
+
+    def _print(self, title: str, name: str, score: float, price: float) -> None:
+        """Print a line of a score unless it was printed: its price changes with those who share an extraction."""
+        if (key := (title, name, answer_text.number(score))) not in self.said:
+            self.said.add(key)
+            print(f"{title}: {name} {answer_text.number(score)}, {answer_text.price(price)}", flush=True)
 
 
 def _is_data(word: str) -> bool:
-    """Return whether the first word is a file of labelled texts, there or not; JSON is, if it is no experiment."""
+    """Return whether a word names labelled texts, there or not; JSON does, if it is no experiment."""
     path = Path(word)
     if path.suffix == ".json" and path.is_file():
         try:
@@ -140,7 +174,8 @@ def _is_data(word: str) -> bool:
             return True  # a record a line
         return isinstance(content, list) or "data" in content  # as SQuAD's
     of_data = Path(word.removesuffix(".gz")).suffix in {*SUFFIXES, ".txt"} and path.suffix != ".json"
-    return not word.startswith("-") and (of_data or path.is_file() and path.suffix not in (".yaml", ".yml"))
+    of_data |= word.startswith(HUB) or path.exists() and path.suffix not in (".yaml", ".yml")
+    return of_data and not word.startswith("-")
 
 
 def _replay() -> dict[str, float]:
@@ -205,13 +240,3 @@ def _first(plan: Plan, name: str) -> list[str]:
     files = [file for key in baselines for file in plan.files("baseline", key)]
     fitted = [run for run in plan.shown if plan.job(run.step, run.key).fits_to_convergence]
     return files + [plan.paths.result(run.folder) for run in fitted or plan.shown[:1]]
-
-
-def _print_new(made: list[TaskAnswer], said: set[tuple]) -> None:
-    """Print the score and the price of each arm that was not printed yet."""
-    for answer in made:
-        for arm in answer.decision.arms:
-            key = (answer.title, arm.name, answer_text.number(arm.estimate))
-            if key not in said:
-                said.add(key)
-                print(answer_text.score_line(answer, arm), flush=True)

@@ -5,7 +5,6 @@ thaw new task reviews.csv --text body --label stars        where names and value
 thaw new task train.csv test.csv                           files that are a split each
 thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
 thaw new encoder owner/name                                a model on the Hub, or a local folder
-thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
 
 A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
 What was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
@@ -106,30 +105,6 @@ def strategies(types: set[str]) -> str:
     return STRATEGIES + THAWED + (THAWED_PAIRS if types.intersection(PAIR_TYPES) else "")
 
 
-def write_experiment(
-    path: Path, folder: Path | None, tasks: list[str], encoders: list[str], data_dir: Path | None, chosen: str
-) -> None:
-    """Write an experiment file that selects some tasks and encoders.
-
-    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are; the lines with
-    heads and strategies.
-    """
-    if path.exists():
-        raise UserError(f"{path} exists already; --name gives another one")
-    own = [f"catalogues: [{_quoted(folder)}]"] if folder else []
-    own += [f"data_dir: {_quoted(data_dir)}"] if data_dir else []
-    text = EXPERIMENT.format(
-        file=path,
-        name=path.stem,
-        own="".join(f"{line}\n" for line in own),
-        tasks=", ".join(tasks),
-        encoders=", ".join(encoders),
-        language=LANGUAGE if encoders == ["minilm"] else "",
-        strategies=chosen,
-    )
-    write_text(path, text)
-
-
 def _quoted(path) -> str:
     """Return a path as YAML has it."""
     return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f"'{path}'"
@@ -137,7 +112,7 @@ def _quoted(path) -> str:
 
 OWN = Path("my")  # the folder of the user's catalogues
 HUB = "hub:"
-SYNTHETIC = "acceptability"  # a task that needs no data, where none is named for an encoder
+SYNTHETIC = "acceptability"  # a task that needs no data, with which an encoder is tried
 HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
 
 
@@ -162,14 +137,13 @@ def draft_options(given: argparse.Namespace) -> list[str]:
 def arguments(words: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = parser_of("new", __doc__)
-    parser.add_argument("what", choices=["task", "encoder", "experiment"], help="what to write")
-    parser.add_argument("source", help="your file, hub:owner/name, a folder; the name of an experiment")
+    parser.add_argument("what", choices=["task", "encoder"], help="what to write")
+    parser.add_argument("source", help="your file, hub:owner/name, a folder")
     further = "further files of a task: those of test, or of validation and test"
     parser.add_argument("further", nargs="*", default=[], help=further)
     with_draft_options(parser)
     parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     parser.add_argument("--revision", help="commit or branch on the Hub")
-    parser.add_argument("--tasks", nargs="+", action="extend", default=[], metavar="ID", help="tasks of the experiment")
     encoders = "encoders of the experiment; default: minilm"
     parser.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
     given = parser.parse_args(words)
@@ -182,7 +156,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
-    written = {"task": _task, "encoder": _encoder, "experiment": _experiment}[given.what](given)
+    written = (_task if given.what == "task" else _encoder)(given)
     print(f"wrote {_listed(written)}; check what was guessed, then\n    thaw plan {written[-1]}")
 
 
@@ -227,12 +201,13 @@ def experiment_of(given: argparse.Namespace) -> Path:
     """Return the experiment on a file of the user's: that of an earlier call, or a draft that is written now.
 
     Args: the file as `source`, and the options of a draft. Raises UserError where there are several experiments on the
-    file, where one is there and options are given, and where the file does not fit it any more.
+    file, where an option asks for another one than is there, and where the file does not fit it any more.
     """
     catalogue, path = known(OWN), Path(given.source)
     ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
-    files = {Path(file).resolve() for file in (given.source, *given.further)}
-    found = [id for id in ids if files <= _files_of(catalogue, id)]
+    every = (given.source, *given.further)
+    sources = {source if source.startswith(HUB) else Path(source).resolve() for source in every}
+    found = [id for id in ids if sources <= _sources_of(catalogue, id)]
     if not found:
         written = _task(given)
         print(f"wrote {_listed(written)}")
@@ -241,31 +216,52 @@ def experiment_of(given: argparse.Namespace) -> Path:
     if len(found) > 1:
         there = listing([str(_experiment_file(id)) for id in found])
         raise UserError(f"{path}: {there} are on this file; name one, as thaw advise {experiment}")
-    if options := [option for option in draft_options(given) if option != "--name"]:
+    if option := _unlike(given, catalogue, found[0]):
         raise UserError(
-            f"{options[0]}: {experiment} is on {path} already; change that file, or write another one by --name NAME"
+            f"{option}: {experiment} is on {path} and has another value; change that file, or write another one by "
+            "--name NAME"
         )
     from thaw.data.catalogue_stub import rows_of
 
-    try:
-        rows_of(found[0], catalogue.get("corpora", found[0], str(path)), _data_dir_of(experiment))
-    except UserError as error:
-        changed = f"correct {found[0]} in {OWN}, or write another entry by --name"
-        raise UserError(f"{error}; {experiment} was written for other content of {path}: {changed}") from error
+    if (corpus := catalogue.get("corpora", found[0], str(path))).files:
+        try:
+            rows_of(found[0], corpus, _data_dir_of(experiment))
+        except UserError as error:
+            changed = f"correct {found[0]} in {OWN}, or write another entry by --name"
+            raise UserError(f"{error}; {experiment} was written for other content of {path}: {changed}") from error
     print(f"goes on from {experiment}")
     return experiment
+
+
+def _unlike(given: argparse.Namespace, catalogue: Catalogue, id: str) -> str | None:
+    """Return the first option that asks for another draft than the one with an id; None where all agree with it."""
+    corpus, task = catalogue.get("corpora", id, id), catalogue.get("tasks", id, id)
+    source = corpus.files or corpus.hub
+    assert source  # as of all drafts
+    encoder = _by_source(catalogue).get(given.encoder, given.encoder)
+    texts, target = corpus.texts or ("words",), task.target
+    labels = source.indicators.get(target) or [source.columns.get(target, target)]  # type: ignore[list-item]
+    options: dict[str, tuple] = {
+        "--text": (given.text, [str(source.columns.get(name, name)) for name in texts]),
+        "--label": (given.label, [*map(str, labels)]),
+        "--type": (given.type, task.type.removeprefix("pair_")),
+        "--encoder": (encoder and [encoder], read_yaml(str(_experiment_file(id))).content["encoders"]),
+    }
+    return next((option for option, (asked, drafted) in options.items() if asked and asked != drafted), None)
 
 
 def _experiment_file(id: str) -> Path:
     return Path(f"{id}.yaml")
 
 
-def _files_of(catalogue: Catalogue, id: str) -> set[Path]:
-    """Return the files of a corpus, as the experiment with the same id reads them; none without such an experiment."""
-    experiment, files = _experiment_file(id), catalogue.get("corpora", id, id).files
-    if not experiment.is_file() or files is None:
+def _sources_of(catalogue: Catalogue, id: str) -> set[str | Path]:
+    """Return the files or the data set of the Hub that the experiment of a corpus' id reads; none without one."""
+    experiment, corpus = _experiment_file(id), catalogue.get("corpora", id, id)
+    if not experiment.is_file():
         return set()
-    return {(_data_dir_of(experiment) / name).resolve() for name in files.splits.values()}
+    files = corpus.files.splits.values() if corpus.files else ()
+    of_hub = [f"{HUB}{corpus.hub.id}"] if corpus.hub else []
+    return {*of_hub, *((_data_dir_of(experiment) / name).resolve() for name in files)}
 
 
 def _data_dir_of(experiment: Path) -> Path:
@@ -279,19 +275,24 @@ def _encoders(catalogue: Catalogue, names: list[str]) -> tuple[list[str], dict[s
     """
     from thaw.encoders.catalogue_draft import draft_of_encoder
 
-    known_ids = catalogue.ids("encoders")
-    by_hub = {catalogue.get("encoders", id, id).hub: id for id in reversed(known_ids)}
+    known_ids, by_source = catalogue.ids("encoders"), _by_source(catalogue)
     ids: list[str] = []
     texts: list[str] = []
     for name in names:
-        if "/" in name and name not in by_hub:
+        if "/" in name and name not in by_source:
             draft = draft_of_encoder(name, None, {*known_ids, *ids})
             texts.append(draft.text)
             ids.append(draft.name)
         else:
-            catalogue.get("encoders", by_hub.get(name, name), "--encoder")
-            ids.append(by_hub.get(name, name))
+            catalogue.get("encoders", by_source.get(name, name), "--encoder")
+            ids.append(by_source.get(name, name))
     return ids, {"encoders": "\n".join(texts)} if texts else {}
+
+
+def _by_source(catalogue: Catalogue) -> dict[str, str]:
+    """Return the first encoder of each model of the Hub and each folder."""
+    entries = {id: catalogue.get("encoders", id, id) for id in reversed(catalogue.ids("encoders"))}
+    return {entry.hub or entry.folder or id: id for id, entry in entries.items()}
 
 
 def _encoder(given: argparse.Namespace) -> list[Path]:
@@ -301,40 +302,13 @@ def _encoder(given: argparse.Namespace) -> list[Path]:
     taken = set(catalogue.ids("encoders"))
     _is_free(given.name, taken)
     draft = draft_of_encoder(given.source, given.revision, taken, given.name)
-    experiment, tasks = _experiment_file(draft.name), given.tasks or [SYNTHETIC]
-    chosen = strategies({catalogue.get("tasks", task, "--tasks").type for task in tasks})
-    catalogue_file, data_dir = OWN / "encoders.yaml", _data_dir(catalogue, tasks)
-    _write({catalogue_file: draft.blocks}, given.source, experiment, tasks, [draft.name], data_dir, chosen)
+    experiment, catalogue_file = _experiment_file(draft.name), OWN / "encoders.yaml"
+    chosen = strategies({"classification"})
+    _write({catalogue_file: draft.blocks}, given.source, experiment, [SYNTHETIC], [draft.name], None, chosen)
     print(f"encoder {draft.name}")
     if draft.unknown:
         print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
     return [catalogue_file, experiment]
-
-
-def _experiment(given: argparse.Namespace) -> list[Path]:
-    catalogue = known(OWN)
-    for block, ids in (("tasks", given.tasks), ("encoders", given.encoders)):
-        for id in ids:
-            catalogue.get(block, id, f"--{block}")
-    if not given.tasks:
-        raise UserError("--tasks names the tasks of the experiment; thaw list tasks says which there are")
-    experiment = _experiment_file(given.name or given.source)
-    own = OWN if OWN.is_dir() else None
-    types = {catalogue.get("tasks", task, "--tasks").type for task in given.tasks}
-    if types.intersection(EXTRACTION_TYPES) and types.difference(EXTRACTION_TYPES):
-        raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
-    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), strategies(types))
-    return [experiment]
-
-
-def _data_dir(catalogue: Catalogue, tasks: list[str]) -> Path | None:
-    """Return this folder where a task reads files that are here, as those do that `thaw new task` wrote."""
-    paths = [path for corpus in _corpora(catalogue, tasks) if corpus.files for path in corpus.files.splits.values()]
-    return Path() if any(map(os.path.isfile, paths)) else None
-
-
-def _corpora(catalogue: Catalogue, tasks: list[str]) -> list:
-    return [catalogue.get("corpora", catalogue.get("tasks", task, "--tasks").corpus, task) for task in tasks]
 
 
 def _is_free(name: str | None, taken: set[str]) -> None:
@@ -359,7 +333,18 @@ def _write(
     chosen: str,
 ) -> None:
     """Write the experiment and the entries by catalogue file; no experiment, where an entry cannot be written."""
-    write_experiment(experiment, OWN, tasks, encoders, data_dir, chosen)
+    if experiment.exists():
+        raise UserError(f"{experiment} exists already; --name gives another one")
+    text = EXPERIMENT.format(
+        file=experiment,
+        name=experiment.stem,
+        own=f"catalogues: [{OWN}]\n" + (f"data_dir: {_quoted(data_dir)}\n" if data_dir else ""),
+        tasks=", ".join(tasks),
+        encoders=", ".join(encoders),
+        language=LANGUAGE if encoders == ["minilm"] else "",
+        strategies=chosen,
+    )
+    write_text(experiment, text)
     try:
         for catalogue_file, blocks in entries.items():
             add_entries(catalogue_file, blocks, HEAD.format(source=source))

@@ -3,7 +3,6 @@
 thaw plan my.yaml
 thaw plan config/experiments/first.yaml --config data_dir=path/to/data
 thaw plan my.yaml --runs                                  and every run with what it trains and reads
-thaw plan my.yaml --specs                                 no plan: step, key and digest of every job's spec
 
 Without a file it plans the only experiment in this folder, else its config/config.yaml, else the demo.
 """
@@ -43,7 +42,6 @@ def arguments(words: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = selecting("plan", __doc__)
     parser.add_argument("--runs", action="store_true", help="list every run")
-    parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
     return parsed(parser, words)
 
 
@@ -132,13 +130,6 @@ def print_runs(plan: Plan) -> None:
                 print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
 
 
-def print_specs(plan: Plan) -> None:
-    """Print step, key and digest of every job: what `diff` compares before and after a change of the plan's code."""
-    for step, jobs in plan.jobs.items():
-        for key, job in sorted(jobs.items()):
-            print(step, key, job.digest)
-
-
 def check_files(plan: Plan) -> None:
     """Raise UserError where `prepare` would for the columns of the user's files."""
     for key in plan.jobs["prepare"]:
@@ -152,8 +143,6 @@ def main(words: list[str]) -> None:
     """Load the plan and print it."""
     given = arguments(words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
-    if given.specs:
-        return print_specs(plan)
     check_files(plan)
     runs, strategies = plan.runs, Counter(run.strategy for run in plan.runs)
     print(f"experiment {plan.name}: {plan.experiment.title}")

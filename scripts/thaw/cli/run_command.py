@@ -4,6 +4,7 @@ thaw run my.yaml                                   the experiment, and overlays 
 thaw run my.yaml --config data_dir=path --cores 4  every option of Snakemake
 thaw run my.yaml --dry-run                         what would run
 thaw run my.yaml --workflow-profile slurm          on a cluster
+thaw demo --cores 2                                the demo, which is run where no other experiment is here
 
 Without a file it runs the only experiment in this folder, else its config/config.yaml, else the demo. Results are
 written to ./results. The exit code is Snakemake's; `snakemake --help` describes its options.
@@ -15,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,6 +29,7 @@ from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig
 
 PROFILE = "--workflow-profile"
+WATCHED = 0.2  # seconds between two looks at what a process of Snakemake has made
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
 STARTING = {"--cores", "-c", "--keep-going", "-k", "--printshellcmds", "-p"}
@@ -45,12 +48,8 @@ def main(words: list[str]) -> None:
 
 
 def demo(words: list[str]) -> None:
-    """Run the demo; the words are Snakemake's."""
-    if any(word in HELP for word in words):
-        print("Run the demo, config/config.yaml of Thaw; further options are Snakemake's.\n\nthaw demo --cores 2")
-        return
-    given, further = leading_experiment("demo", [str(HOME / DEFAULT), *words])
-    run_snakemake(given, further)
+    """Run the demo, config/config.yaml of Thaw; the words are Snakemake's."""
+    main([str(HOME / DEFAULT), *words])
 
 
 def run_snakemake(given: argparse.Namespace, further: list[str]) -> None:
@@ -60,7 +59,23 @@ def run_snakemake(given: argparse.Namespace, further: list[str]) -> None:
     """
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     config = configuration(given.configfile, given.config)
-    os.environ.update(_environment())
+    ready_for_jobs(threads_of_jobs_here(config, further), ("models",))
+    from snakemake.cli import main as snakemake
+
+    arguments = snakemake_arguments(given, further)
+    sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
+    with graceful_interrupt():
+        snakemake(arguments)
+
+
+def ready_for_jobs(threads: int | None, servers: tuple[str, ...]) -> None:
+    """Set what jobs find in their environment, and start servers that jobs here are forked from.
+
+    Args: the threads of a job, None where it is not certain that jobs run here; kinds of servers.
+    """
+    # By which Snakemake finds the programs of this Python, and says a mistake in one sentence.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ.update({"PATH": path, "THAW_RUN": "1"})
     # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
     # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
     # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
@@ -70,14 +85,8 @@ def run_snakemake(given: argparse.Namespace, further: list[str]) -> None:
     # Large tensors of the processor in pages of 2 MB: a batch of another length asks for new memory, and half as many
     # pages of it have to be cleared.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-    if threads := threads_of_jobs_here(config, further):
-        fork_server.start(PACKAGE.parent, threads, ("models",))
-    from snakemake.cli import main as snakemake
-
-    arguments = snakemake_arguments(given, further)
-    sys.argv = ["snakemake", *arguments]  # by which it calls itself in messages
-    with graceful_interrupt():
-        snakemake(arguments)
+    if threads:
+        fork_server.start(PACKAGE.parent, threads, servers)
 
 
 def _interrupt() -> None:
@@ -138,29 +147,19 @@ def _cores_given(further: list[str]) -> int:
     return machine_size()["cores"]
 
 
-def _environment() -> dict[str, str]:
-    """Return the variables by which Snakemake finds the programs of this Python, and says a mistake in one sentence."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {"PATH": path, "THAW_RUN": "1"}
-
-
-def run_in_subprocess(given: argparse.Namespace, further: list[str], results: list[str], output=None) -> int:
+def run_in_subprocess(
+    given: argparse.Namespace, further: list[str], results: list[str], output=None, meanwhile: Callable = int
+) -> int:
     """Run Snakemake in a process of its own and return its exit code; a job that fails stops no other one.
 
-    What ends this process ends Snakemake first, as it ends `thaw run`, and this process once its jobs have ended. Args:
-    as of `run_snakemake`; the results to make, none for all of them; the open file for what Snakemake prints.
+    What ends this process ends Snakemake first, as it ends `thaw run`, and this process once its jobs have ended. They
+    are a process group of their own, to which that is passed on: else Ctrl-C in a terminal, which reaches a whole
+    group, and a signal to this process alone would look the same, and would come twice or never. Args: as of
+    `run_snakemake`; the results to make, none for all of them; the open file for what Snakemake prints; what is
+    done some times a second until it ends.
     """
     command = snakemake_command(given, ["--keep-going", *further])
     command += ["--", *results] if results else []
-    return _run_in_group(command, env=os.environ | _environment(), stdout=output, stderr=output)
-
-
-def _run_in_group(command: list[str], **options) -> int:
-    """Run a command as a process group of its own and return its exit code; pass on what would end this process.
-
-    Else Ctrl-C in a terminal, which reaches a whole group, and a signal to this process alone would look the same,
-    and the command would get it twice or never. After a signal this process exits.
-    """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)}
     ended = []
 
@@ -174,12 +173,15 @@ def _run_in_group(command: list[str], **options) -> int:
 
     stop = stop_with(pass_on, signal.SIGTSTP)  # of which its jobs hear from Snakemake's group
 
-    with subprocess.Popen(command, process_group=0, **options) as process:
+    with subprocess.Popen(command, process_group=0, stdout=output, stderr=output) as process:
         try:
             for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
                 signal.signal(number, stop if number == signal.SIGTSTP else lambda number, _: end(number))
             with graceful_interrupt(lambda: end(signal.SIGINT), lambda: end(signal.SIGKILL)):
-                code = process.wait()
+                while (code := process.poll()) is None:
+                    meanwhile()
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(WATCHED)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

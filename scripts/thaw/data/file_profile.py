@@ -82,7 +82,8 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
     where the file is not there, not of a known format, or not sound in that format.
     """
     if not path.is_file():
-        raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}")
+        of_folder = "is a folder; name a file in it, or write its texts into one CSV file with columns text and label"
+        raise UserError(f"{path}: {of_folder if path.is_dir() else 'no such file'}")
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     guesses: dict[str, str] = {}
     names: Sequence[Name]
@@ -128,7 +129,9 @@ def profile_hub(id: str, config: str | None, revision: str | None) -> tuple[File
         reason = " ".join(str(error).split())[:300]
         if "script" in reason:
             reason = f"it is made by a program, which Thaw does not run; try --revision {SCRIPT_BRANCH}"
-        raise UserError(f"hub:{id}: could not be loaded ({reason}); check id, --config and network") from error
+        raise UserError(
+            f"hub:{id}: could not be loaded ({reason}); check id, thaw new task --config, network"
+        ) from error
     splits = {ours: next((name for name in names if name in data), None) for ours, names in SPLITS.items()}
     if splits["train"] is None:
         raise UserError(f"hub:{id}: no split is called train; there are {', '.join(data)}: write the entry by hand")

@@ -94,11 +94,6 @@ def tested(answer: TaskAnswer) -> str:
     return ", ".join(parts)
 
 
-def score_line(answer: TaskAnswer, arm: Judged) -> str:
-    """Return an arm's score on validation and its price as one line."""
-    return f"{answer.title}: {answer.names[arm.name]} {number(arm.estimate)}, {price(arm.price)}"
-
-
 def in_terminal(answer: TaskAnswer) -> str:
     """Return an answer as lines of a terminal: its arms from cheap to dear, then what to take and why."""
     decision, rows = answer.decision, []
