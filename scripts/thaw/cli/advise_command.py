@@ -51,8 +51,8 @@ from thaw.words import answer_text, wording
 REPLAYED = "`thaw advise`"  # an entry of config/replay.json, which scripts/replay.py writes
 
 
-def main(words: list[str]) -> None:
-    """Train what may change the answer, print each score as it comes, and write the answers of all tasks."""
+def _given(words: list[str]) -> tuple[argparse.Namespace, tuple[Plan, argparse.Namespace, list[str]]]:
+    """Return its own options, and what `given_plan` returns: of a file of texts the experiment on it."""
     parser = parser_of("advise", __doc__)
     parser.add_argument("--time", metavar="10m", help="train nothing that would not fit into this time")
     with_draft_options(parser.add_argument_group("the first look at a file of labelled texts"))
@@ -63,14 +63,19 @@ def main(words: list[str]) -> None:
         from thaw.exporting.finished_run import require_new  # imports torch
 
         require_new(own.export)
-    limit = pending_runs.seconds_of(own.time) if own.time else None
+    own.limit = pending_runs.seconds_of(own.time) if own.time else None
     if files := [*itertools.takewhile(_is_data, words)]:
         own.source, own.further, own.encoders = files[0], files[1:], [own.encoder or "minilm"]
         own.config = own.revision = None  # of a data set on the Hub
         words = [str(experiment_of(own)), *words[len(files) :]]
     elif options := draft_options(own):
         raise UserError(f"{options[0]}: is for a file of labelled texts, which comes first, as thaw advise reviews.csv")
-    plan, given, further = given_plan("advise", parser, words)
+    return own, given_plan("advise", parser, words)
+
+
+def main(words: list[str]) -> None:
+    """Train what may change the answer, print each score as it comes, and write the answers of all tasks."""
+    own, (plan, given, further) = _given(words)
     name = plan.name
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
@@ -80,8 +85,7 @@ def main(words: list[str]) -> None:
     scores = Scores(plan, name)
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
-    threads = threads_of_jobs_here({"compute": {"threads": plan.threads}}, further)
-    ready_for_jobs(threads, ("outputs", "models"))  # in the order in which jobs need them
+    ready_for_jobs(threads_of_jobs_here({"compute": {"threads": plan.threads}}, further), ("outputs", "models"))
     code = 0
     made: list = []
     chosen: list = []
@@ -99,7 +103,7 @@ def main(words: list[str]) -> None:
         scores.print_new(targets, made)
         pace = pace or Pace(plan)  # it times this machine, for half a second
         turns = [turn for turn in pending_runs.pending_runs(plan) if turn.run.folder not in tried]
-        left = None if limit is None else limit - (time.monotonic() - begin)
+        left = None if own.limit is None else own.limit - (time.monotonic() - begin)
         waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
         rest = [one.seconds for one in waiting if one.gain >= one.least]

@@ -29,7 +29,6 @@ from thaw.core.runtime import machine_size
 from thaw.schema.experiment import ComputeConfig
 
 PROFILE = "--workflow-profile"
-WATCHED = 0.2  # seconds between two looks at what a process of Snakemake has made
 HELP = ("-h", "--help")
 # Options of Snakemake with which it starts jobs on this machine.
 STARTING = {"--cores", "-c", "--keep-going", "-k", "--printshellcmds", "-p"}
@@ -181,7 +180,7 @@ def run_in_subprocess(
                 while (code := process.poll()) is None:
                     meanwhile()
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(WATCHED)
+                        process.wait(0.2)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

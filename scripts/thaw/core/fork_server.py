@@ -32,9 +32,8 @@ LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which S
 OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM_THREADS" for name in LIMITED)
 # Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
 # any other, such as OMP_NUM_THREADS, imports for itself.
-OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS, "THAW_RUN"}
+OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", "COLUMNS", "LINES", "THAW_RUN", ADDRESS}
 OF_A_JOB |= {"PS1", "PS2", "PS4", "IFS", "OPTIND", "SHELLOPTS"}  # `activate` exports a prompt; bash unsets it for a job
-OF_A_JOB |= {"COLUMNS", "LINES"}  # of a terminal
 # What steps import only where it is needed, in an order in which none waits long for another. With a colon a function
 # whose result is kept in its process, and so in all that are forked from it.
 TABLES = ("pandas", "pyarrow.parquet", "pyarrow.dataset")

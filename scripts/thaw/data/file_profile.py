@@ -82,8 +82,9 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
     where the file is not there, not of a known format, or not sound in that format.
     """
     if not path.is_file():
-        of_folder = "is a folder; name a file in it, or write its texts into one CSV file with columns text and label"
-        raise UserError(f"{path}: {of_folder if path.is_dir() else 'no such file'}")
+        raise UserError(
+            f"{path}: {'is a folder; write its texts into one CSV file' if path.is_dir() else 'no such file'}"
+        )
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     guesses: dict[str, str] = {}
     names: Sequence[Name]
