@@ -80,9 +80,8 @@ def main(words: list[str]) -> None:
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"
     folder.mkdir(parents=True, exist_ok=True)
-    begin, pace = time.monotonic(), None
+    begin, pace, scores = time.monotonic(), None, Scores(plan, name)
     tried: set = set()
-    scores = Scores(plan, name)
     targets = _first(plan, name)
     print(f"{log} says what is done", flush=True)
     ready_for_jobs(threads_of_jobs_here({"compute": {"threads": plan.threads}}, further), ("outputs", "models"))
