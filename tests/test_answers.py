@@ -68,12 +68,12 @@ def drawn(seed: int, count: int = 40, unanswerable: float = 0.3):
     ]
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_texts_are_compared_as_published(seed):
-    draw = random.Random(seed)
-    gold, predicted = (" ".join(draw.choice(WORDS) for _ in range(draw.randint(0, 5))) for _ in range(2))
-    assert answers.exact(gold, predicted) == reference_exact(gold, predicted)
-    assert answers.overlap(gold, predicted) == pytest.approx(reference_f1(gold, predicted))
+def test_texts_are_compared_as_published():
+    for seed in range(200):
+        draw = random.Random(seed)
+        gold, predicted = (" ".join(draw.choice(WORDS) for _ in range(draw.randint(0, 5))) for _ in range(2))
+        assert answers.exact(gold, predicted) == reference_exact(gold, predicted)
+        assert answers.overlap(gold, predicted) == pytest.approx(reference_f1(gold, predicted))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Features: one pass of the encoder per split serves all, and what is stored is what the encoder computes."""
 
 import json
-import sys
 import threading
 from pathlib import Path
 
@@ -23,8 +22,8 @@ from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
-from thaw.steps import features, fetch
 from tiny import BYTE_LEVEL, WORDS, tiny_encoder
+from tiny_corpus import run_in_process
 
 ROWS = {"train": 90, "validation": 30, "test": 1}
 CPU = torch.device("cpu")
@@ -59,10 +58,8 @@ def encoder(tmp_path_factory) -> Path:
     home = tmp_path_factory.mktemp("encoder")
     model = tiny_encoder("electra", home / "source")
     entry = {"folder": str(model), "layers": 3, "width": 32, "cased": False, "objective": "o", "pretraining": ["p"]}
-    arguments = ["fetch", "--spec", canonical({"version": 1, "encoder": "tiny", "entry": entry}), "--out", home / "e"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(argument) for argument in arguments])
-        fetch.main()
+    spec = canonical({"version": 1, "encoder": "tiny", "entry": entry})
+    run_in_process("fetch", "--spec", spec, "--out", home / "e")
     return home / "e"
 
 
@@ -79,11 +76,8 @@ def run_features(
     spec = {"version": 1, "view": view, "dtype": dtype, "compute": {"threads": 1}}
     spec |= {"precision": precision} if precision else {}
     spec |= {"data": read_json(corpus / "card.json")["digest"], "encoder": read_json(encoder / "card.json")["digest"]}
-    arguments = ["features", "--spec", canonical(spec), "--boundaries", *boundaries]
-    arguments += ["--data", corpus, "--encoder", encoder, "--out", out]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(argument) for argument in arguments])
-        features.main()
+    folders = ["--data", corpus, "--encoder", encoder, "--out", out]
+    run_in_process("features", "--spec", canonical(spec), "--boundaries", *boundaries, *folders)
     store = FeatureStore(out)
     assert store.card["digest"] == digest(spec)
     return store
@@ -273,10 +267,9 @@ def test_what_can_not_be_extracted_is_refused(encoder, corpus, tmp_path):
     with pytest.raises(UserError, match="max_length is 200, but tiny reads at most 128 tokens"):
         run_features(encoder, corpus, tmp_path / "f", [1], max_length=200)
     other = {"version": 1, "view": {}, "dtype": "bf16", "compute": {}, "data": "0" * 16, "encoder": "0" * 16}
-    arguments = ["features", "--spec", canonical(other), "--data", corpus, "--encoder", encoder, "--out", tmp_path]
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError, match="was planned for 0000"):
-        patch.setattr(sys, "argv", [str(argument) for argument in arguments])
-        features.main()
+    arguments = ["--spec", canonical(other), "--data", corpus, "--encoder", encoder, "--out", tmp_path]
+    with pytest.raises(UserError, match="was planned for 0000"):
+        run_in_process("features", *arguments)
 
 
 def test_boundaries_of_another_spec_are_cleared(encoder, corpus, tmp_path):
