@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from invented import cost
 from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_parquet
@@ -113,7 +114,7 @@ class OutputRecords:
         spec = self.plan.job(run.step, run.key).spec | seed
         score = 0.5 + 0.1 * thawed + 0.01 * run.seed
         write_json(folder / "metrics.json", self._record(spec, score))
-        write_json(folder / "cost.json", _cost(10.0 * (1 + thawed) + run.seed, thawed))
+        write_json(folder / "cost.json", cost(10.0 * (1 + thawed) + run.seed, thawed))
         history = {"phase": [1, 1], "epoch": [1, 2], "gradient/head": [1.0, 0.5], "gradient/layer.3": [0.3, 0.2]}
         metric = spec["task"]["metrics"][0]
         history |= {"step": [5, 10], "loss": [1.0, 0.5], f"validation_{metric}": [score - 0.1, score]}
@@ -196,19 +197,6 @@ def _catalogues(place: Workplace) -> None:
         head, *lines = path.read_text().splitlines()
         genres = (f"{line},{('east', 'west')[i % 2]}" for i, line in enumerate(lines))
         path.write_text("\n".join([f"{head},genre", *genres]) + "\n")
-
-
-def _cost(seconds: float, thawed: int) -> dict:
-    """Return a cost.json."""
-    return {
-        "seconds": {"load": 1.0, "train": seconds, "evaluate": 1.0, "total": seconds + 2},
-        "flops": 1e9 * (1 + thawed),
-        "peak_memory_mb": 500.0,
-        "parameters": {"trained": 1000 * (1 + thawed), "total": 10000},
-        "versions": {"torch": "2.13.0"},
-        "hardware": {"device": "cpu", "cpu": "a processor", "threads": 1},
-        "date": "2026-01-02T03:04:05+00:00",
-    }
 
 
 def _write_store(folder: Path) -> None:

@@ -54,20 +54,26 @@ def benches(tmp_path_factory):
     return {kind: Bench(folder / kind, undropped, tiny_corpus(folder / kind / "data", kind), kind) for kind in TARGETS}
 
 
+def noted(monkeypatch, objective) -> list[tuple]:
+    """Return a list into which all rows and losses of an objective will be written."""
+    seen, loss = [], objective.loss
+
+    def note(self, model, rows, batch, stored):
+        value = loss(self, model, rows, batch, stored)
+        seen.append((rows, value.item()))
+        return value
+
+    monkeypatch.setattr(objective, "loss", note)
+    return seen
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_updates_are_those_of_a_plain_loop(case, benches, monkeypatch):
     kind, head, said = CASES[case]
     bench, phase = benches[kind], USUAL | said
     run = bench.run(bench.spec(phase, head={"dropout": 0.0} | head))
     plain = Plain(bench, kind, head, run.head.state_dict(), phase)
-    seen, loss = [], Supervised.loss
-
-    def noted(self, model, rows, batch, stored):
-        value = loss(self, model, rows, batch, stored)
-        seen.append((rows, value.item()))
-        return value
-
-    monkeypatch.setattr(Supervised, "loss", noted)
+    seen = noted(monkeypatch, Supervised)
     (left,) = train([run], Stopwatch())
     epochs = [seen[start : start + UPDATES // EPOCHS] for start in range(0, UPDATES, UPDATES // EPOCHS)]
     assert [sorted(row for rows, _ in epoch for row in rows) for epoch in epochs] == [list(range(ROWS))] * EPOCHS

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import AutoModel
 
-from test_plain_loop import USUAL, Plain, undropped
+from test_plain_loop import USUAL, Plain, noted, undropped
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.training.distilled import Distilled
@@ -82,14 +82,7 @@ def test_ten_updates_are_those_of_a_plain_loop(tmp_path, monkeypatch):
     student = bench.spec(phase, head={"dropout": 0.0}, student={"layers": [1, 2]})
     student["phases"][0]["components"].remove("layer.3")
     run = bench.run(student, taught=TeacherOutputs(teach(bench, metrics, student["phases"], tmp_path / "taught"), []))
-    seen, loss = [], Distilled.loss
-
-    def noted(self, model, rows, batch, stored):
-        value = loss(self, model, rows, batch, stored)
-        seen.append((rows, value.item()))
-        return value
-
-    monkeypatch.setattr(Distilled, "loss", noted)
+    seen = noted(monkeypatch, Distilled)
     plain = Taught(bench, tmp_path / "teacher", run.head.state_dict(), phase)
     train([run], Stopwatch())
     assert len(seen) == 10
