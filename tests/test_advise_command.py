@@ -134,8 +134,7 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     assert said(place, "absent.csv") == "absent.csv: no such file"
     assert "did you mean 'colour'?" in said(place, "own.csv", "--label", "colours")
     before = (place.folder / "my/tasks.yaml").read_text()
-    soon = said(place, "own.csv", "--label", "colour", "--time", "soon")
-    assert soon == "soon: is no time; write 90s, 10m or 2h"
+    assert said(place, "own.csv", "--label", "colour", "--time", "soon") == "soon: is no time; write 90s, 10m or 2h"
     assert (place.folder / "my/tasks.yaml").read_text() == before and not (place.folder / "own.yaml").exists()
 
     small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")

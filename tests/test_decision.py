@@ -320,4 +320,6 @@ def test_what_was_not_tried_may_gain_nothing_where_something_else_is_far_above_a
     assert gain_of_unseen(decide(probes), 6.0, "") > LEAST_GAIN > gain_of_unseen(decide([words, *probes]), 6.0, "")
     fallen = [replace(one, flags=(COLLAPSED,)) for one in probes]
     assert gain_of_unseen(decide([words, *fallen]), 6.0, "") == np.inf, "nothing sound tells the level"
+    highest = replace(decide(probes), arms=tuple(replace(one, estimate=100.0) for one in decide(probes).arms))
+    assert gain_of_unseen(highest, 6.0, "") == 0, "no score is above it"
     assert (has_to_gain(0.0, 50.0), has_to_gain(0.01, 50.0)) == (LEAST_GAIN, 0.5)

@@ -20,11 +20,10 @@ def gain_of_unseen(
     """Return the points that a run of a strategy which was not tried may gain on average over the best of today.
 
     The strategies that were tried tell the level, those that train layers and read pairs as it does alone once there
-    are any. About it the
-    strategy has a deviation, of which the run shows a part: its score is as noisy as theirs. The gain is the mean of
-    max(0, what it then is expected to be - best). Where none of them tells the level the gain is infinite. Args: the
-    decision between those; `Arm.expected` and `Arm.pairs` of the strategy; deviations of all strategies, and of those
-    that train layers.
+    are any. About it the strategy has a deviation, of which the run shows a part: its score is as noisy as theirs. The
+    gain is the mean of max(0, what it then is expected to be - best). Where none of them tells the level it is
+    infinite; where the best has the highest score it is 0. Args: the decision between those; `Arm.expected` and
+    `Arm.pairs` of the strategy; deviations of all strategies, and of those that train layers.
     """
     sound = [arm for arm in decision.arms if COLLAPSED not in arm.flags]
     tried = [arm for arm in sound if arm.encoder]
@@ -32,9 +31,10 @@ def gain_of_unseen(
         return float("inf")
     if alike := [arm for arm in tried if arm.expected and arm.pairs == pairs]:  # it is 0 of what trains no layer
         tried, spread = alike, trained
-    least = min(arm.loss for arm in sound)
-    level = sum(least - arm.loss - arm.expected for arm in tried) / len(tried)  # below the best of today
+    best = min(sound, key=lambda arm: arm.loss)
+    if best.estimate > 100 - LEAST_GAIN:  # no metric has more
+        return 0.0
+    level = sum(best.loss - arm.loss - arm.expected for arm in tried) / len(tried)  # below the best of today
     variance = spread**2 * (1 + 1 / len(tried))
     mean, deviation = level + expected, variance / (variance + decision.noise) ** 0.5
-    normal = NormalDist()
-    return deviation**2 * NormalDist(mean, deviation).pdf(0) + mean * normal.cdf(mean / deviation)
+    return deviation**2 * NormalDist(mean, deviation).pdf(0) + mean * NormalDist().cdf(mean / deviation)
