@@ -13,7 +13,6 @@ Paths of results (all below results/):
     merges/<subset>/<encoder>/<id>/                      several tasks on one trunk, as a folder that serves
     latency/<subset>/<encoder>/<id>/                     how fast that is, against one model for each task
     outputs/<experiment>/                                runs.csv, runs.json, tables/, figures/, report.html
-    advice.md                                            which strategy to take, task by task
 
 Snakemake's DAG is computed by load_plan (scripts/thaw/planning/). It reads the configuration and says which jobs there are,
 what each reads and under which spec it runs. Input functions and params of the rules only look that up. A finished result
@@ -122,7 +121,6 @@ rule all:
         [f"{PLAN.results}/outputs/{PLAN.name}/{page}.html" for page in ("report", "examples")],
         # Named with the report, so that one which the experiment got since is made though Snakemake's own notes are gone.
         ASK.report_files(),
-        f"{PLAN.results}/advice.md" if ASK.advice() else [],
         PLAN.status.merged(),
         lambda _: PLAN.status.deleted,
         [f"{folder}/freed" for folder in ASK.freed()],

@@ -7,7 +7,6 @@ OUTPUTS     results/outputs/<experiment>/runs.csv, and runs.json, the list of th
             results/outputs/<experiment>/tables/<id>.{json,csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{json,pdf,svg,png,csv}
             results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib
-            results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
 
@@ -125,20 +124,3 @@ rule report:
         " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"
         " --out {output.page:q} 2>&1 | tee {log:q}"
-
-
-rule advice:
-    """Put the advice of all tables into one file."""
-    input:
-        ASK.advice(),
-    output:
-        "<results>/advice.md",
-    log:
-        "<logs>/advice.log",
-    localrule: True
-    conda:
-        "../envs/thaw.yaml"
-    message:
-        "advice: which strategy to take, task by task"
-    shell:
-        "cat {input:q} > {output:q} 2> {log:q}"

@@ -6,8 +6,6 @@ from thaw.core import layout
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical, digest
 from thaw.core.failed_outputs import failures
-from thaw.declarations.output_kind import Use
-from thaw.declarations.outputs import kinds_for
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import selections
 from thaw.planning.shell_words import quoted
@@ -80,12 +78,6 @@ class Questions:
                 for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
                     readers.setdefault(folder, []).extend(self.plan.files(step, key))
         return readers
-
-    def advice(self) -> list[str]:
-        """Return the tables of advice, as Markdown."""
-        kinds = kinds_for(Use.ADVICE)
-        named = [key for key, job in self.plan.jobs["table"].items() if job.spec["kind"] in kinds]
-        return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.plan.files("table", key)]
 
     def report_files(self) -> list[str]:
         """Return the tables and figures of the report."""
