@@ -1,5 +1,6 @@
 """Merging: several runs of small encoders on one trunk, read again by a fresh process; what is refused."""
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from read_again import reader
 from thaw.core.branch_choice import BranchSize
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
@@ -203,7 +205,8 @@ def test_a_branch_of_an_earlier_version_has_neither_score_nor_warning_in_the_car
     assert "| 2 + 1 |  | runs/sings/" in card and "Warning" not in card
 
 
-def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):
+def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("thaw.merging.proof.FreshProcess", lambda threads: contextlib.nullcontext(reader()))
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / "branches/sings/layers.safetensors"
