@@ -268,8 +268,8 @@ def test_the_plan_asks_for_the_rows_that_its_runs_read():
     chosen = {"tasks": ["acceptability"], "strategies": ["frozen", "full"]}
     few, whole = plan_of(subsets=["n100_d1"], **chosen), plan_of(**chosen)
     (store,) = few.jobs["features"]
-    subsets = [entry["subset"] for entry in selections(few.table, store)]
-    assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole.table, store)] == [{}]
+    subsets = [entry["subset"] for entry in selections(few, store)]
+    assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole, store)] == [{}]
     assert few.job("features", store).canonical == whole.job("features", store).canonical
-    assert Questions(few).rows_read(store) == canonical(selections(few.table, store))
+    assert Questions(few).rows_read(store) == canonical(selections(few, store))
     assert operations(few, "features", store) < operations(whole, "features", store)
