@@ -119,8 +119,9 @@ def main(words: list[str]) -> None:
     print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
     (page,) = plan.files("report", name)
     partly = argparse.Namespace(configfile=given.configfile, config=[*given.config, "allow_missing=true"])
+    whole = Path(page).exists() and all(map(plan.status.is_there, plan.runs))  # as after `thaw run`
     with open(log, "ab") as file:
-        if not run_in_subprocess(partly, further, [page], file):
+        if whole or not run_in_subprocess(partly, further, [page], file):
             print(f"report: {page}", flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")

@@ -205,8 +205,7 @@ def experiment_of(given: argparse.Namespace) -> Path:
     """
     catalogue, path = known(OWN), Path(given.source)
     ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
-    every = (given.source, *given.further)
-    sources = {source if source.startswith(HUB) else Path(source).resolve() for source in every}
+    sources = {one if one.startswith(HUB) else Path(one).resolve() for one in (given.source, *given.further)}
     found = [id for id in ids if sources <= _sources_of(catalogue, id)]
     if not found:
         written = _task(given)
