@@ -172,8 +172,6 @@ def test_the_records_of_edge_probing(bench, tmp_path):
         assert len(end["mix"]["weights"]) == end["layer"] + 1 and sum(end["mix"]["weights"]) == pytest.approx(1)
         assert end["scores"]["validation"]["edge_f1"] > record["majority"]["validation"]["edge_f1"]
     assert record["layers"][0]["mix"]["scores"] == record["layers"][0]["scores"]
-    again = bench.step("probe", spec, tmp_path / "again")
-    assert (again / "metrics.json").read_bytes() == (out / "metrics.json").read_bytes()
 
 
 DET = {"span1": [0, 1], "span2": [1, 2], "label": "det"}
