@@ -11,11 +11,12 @@ import pandas
 
 from thaw.core import layout
 from thaw.core.files import write_json, write_text
+from thaw.decision.record import VERSION
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.render import table_formats, values
+from thaw.outputs.render import table_formats
 from thaw.outputs.report import report_page
 from thaw.outputs.tables import scores
 from thaw.schema.catalogue import Catalogue
@@ -256,7 +257,7 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
-    values.write_output(folder / "figures/layers.json", {"records": [], "points": [], "failed": ""})
+    write_json(folder / "figures/layers.json", {"version": VERSION, "records": [], "points": [], "failed": ""})
     examples = examples_page.content(frame, report_spec(), results, results / "logs", folder)
     write_text(folder / "examples.html", examples_page.page(examples))
     content = report_page.content(frame, report_spec(), results, folder)

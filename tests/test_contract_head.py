@@ -17,6 +17,7 @@ from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets
 from thaw.heads.registry import build, logit_shape
+from thaw.heads.start_end import ANSWERS
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.head import HeadConfig
@@ -182,7 +183,7 @@ def test_shapes(head, task_type, separate_encoding):
     predictions = found.decode(logits, batch)
     expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES, OUTPUTS) if found.label_sets else (EXAMPLES,)
     if found.extracts:  # the best answers: both ends, and how likely there is none
-        expected = (EXAMPLES, found.count, 3)
+        expected = (EXAMPLES, ANSWERS, 3)
     assert tuple(predictions.shape) == expected, (
         f"predictions of shape {list(predictions.shape)} where {list(expected)} is expected"
     )

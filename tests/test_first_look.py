@@ -168,6 +168,7 @@ BUILT["broken.json"] = json.dumps(RECORDS)[:-1]
 BUILT["UTF-16.csv"] = "text,label\n".encode("utf-16")
 BUILT["Excel.xlsx"] = b"PK\x03\x04" + bytes(100)
 BUILT["nothing.csv"] = "\n"
+BUILT["a header alone.csv"] = "text,label\n"
 BUILT["prose.txt"] = "".join(f"word{i} stands here.\n" for i in N)
 table("few rows.csv", "text|label", [(TEXTS[i], LABELS[i]) for i in range(9)])
 

@@ -165,21 +165,9 @@ def test_an_uneven_label_is_scored_by_macro_f1_and_rows_without_a_text_are_left_
     assert "# guess: rows without a text are left out\n    empty: drop" in stub
 
 
-MISTAKES = {
-    "no file": (None, "no such file"),
-    "a header alone": (b"text,label\n", "holds no rows"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_file_that_cannot_be_used_is_one_sentence(tmp_path, mistake):
-    content, message = MISTAKES[mistake]
-    path = tmp_path / "my.csv"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError, match=message) as caught:
-        draft_of_file(path, set())
-    assert str(caught.value).startswith(str(path))
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(UserError, match=f"^{tmp_path}/my.csv.*no such file"):
+        draft_of_file(tmp_path / "my.csv", set())
 
 
 def test_columns_that_the_user_names_are_not_guessed(tmp_path):

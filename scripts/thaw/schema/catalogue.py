@@ -35,7 +35,7 @@ NAMING = {
 NAMING_BLOCKS = {"strategies", "outputs", "findings", "advice"}  # blocks whose entries name others by these keys
 
 
-def with_ids(values, aliases: dict[str, dict[str, str]], block: str = ""):
+def _with_ids(values, aliases: dict[str, dict[str, str]], block: str = ""):
     """Return plain values in which each alias is replaced by its id.
 
     Args: values as YAML has them; by block {alias: id}; the block that the key above them names.
@@ -44,9 +44,9 @@ def with_ids(values, aliases: dict[str, dict[str, str]], block: str = ""):
     if isinstance(values, str):
         return known.get(values, values)
     if isinstance(values, list):
-        return [with_ids(value, aliases, block) for value in values]
+        return [_with_ids(value, aliases, block) for value in values]
     if isinstance(values, dict):
-        return {known.get(key, key): with_ids(value, aliases, NAMING.get(key, block)) for key, value in values.items()}
+        return {known.get(key, key): _with_ids(value, aliases, NAMING.get(key, block)) for key, value in values.items()}
     return values
 
 
@@ -239,7 +239,7 @@ class Catalogue:
     def with_ids(self, values):
         """Return plain values of an experiment or an entry, with ids in the place of aliases."""
         of_any = {alias: id for aliases in self._aliases.values() for alias, id in aliases.items()}
-        return with_ids(values, self._aliases | {"only": of_any})
+        return _with_ids(values, self._aliases | {"only": of_any})
 
     def _instead(self, block: str, name: str) -> str:
         """Return what to write in the place of an id that is not there."""
