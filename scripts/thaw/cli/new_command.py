@@ -7,6 +7,7 @@ thaw new task hub:owner/name --text text --label label     a data set on the Hug
 thaw new encoder owner/name                                a model on the Hub, or a local folder
 
 A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
+An Excel sheet, and a folder with one of texts for each label (pos/1.txt, or train/pos/1.txt), are written as CSV first.
 What was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
 """
 
@@ -156,8 +157,19 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
+    if given.what == "task":
+        read_tables(given)
     written = (_task if given.what == "task" else _encoder)(given)
     print(f"wrote {_listed(written)}; check what was guessed, then\n    thaw plan {written[-1]}")
+
+
+def read_tables(given: argparse.Namespace) -> None:
+    """Put CSV files in the place of folders of texts and Excel files among the sources of a task."""
+    from thaw.data.text_tables import as_csv, is_table
+
+    given.source, *given.further = [
+        str(as_csv(Path(word))) if is_table(Path(word)) else word for word in (given.source, *given.further)
+    ]
 
 
 def _listed(paths: list[Path]) -> str:
@@ -203,6 +215,7 @@ def experiment_of(given: argparse.Namespace) -> Path:
     Args: the file as `source`, and the options of a draft. Raises UserError where there are several experiments on the
     file, where an option asks for another one than is there, and where the file does not fit it any more.
     """
+    read_tables(given)
     catalogue, path = known(OWN), Path(given.source)
     ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
     sources = {one if one.startswith(HUB) else Path(one).resolve() for one in (given.source, *given.further)}

@@ -82,7 +82,7 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
     where the file is not there, not of a known format, or not sound in that format.
     """
     if not path.is_file():
-        raise UserError(f"{path}: {'is a folder; write its texts as one CSV' if path.is_dir() else 'no such file'}")
+        raise UserError(f"{path}: no such file")
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     guesses: dict[str, str] = {}
     names: Sequence[Name]

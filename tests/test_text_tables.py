@@ -1,0 +1,64 @@
+"""Folders of texts and Excel sheets as CSV files."""
+
+import pandas as pd
+import pytest
+
+from thaw.core.errors import UserError
+from thaw.data.text_tables import as_csv, is_table
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+def texts(folder, **files: str):
+    """Write text files; two underscores stand between the parts of a path."""
+    for name, text in files.items():
+        path = folder.joinpath(*name.split("__")).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return folder
+
+
+def test_a_folder_by_label_and_one_by_split_and_label(tmp_path, capsys):
+    made = as_csv(texts(tmp_path / "films", pos__a="It was\nfine.", neg__b="No, never.\n"))
+    assert pd.read_csv(made).to_numpy().tolist() == [["No, never.", "neg"], ["It was\nfine.", "pos"]]
+    assert as_csv(tmp_path / "films") == made, "the same rows are there already"
+    assert capsys.readouterr().out.count("wrote films.csv") == 1
+    split = pd.read_csv(as_csv(texts(tmp_path / "parts", train__pos__a="one", test__neg__a="two")))
+    assert split.to_dict("list") == {"text": ["two", "one"], "label": ["neg", "pos"], "split": ["test", "train"]}
+    texts(tmp_path / "films", pos__c="another")
+    with pytest.raises(UserError, match=r"films\.csv: is there with other rows than .*; delete or rename it"):
+        as_csv(tmp_path / "films")
+
+
+def test_an_excel_file_with_one_sheet_of_rows(tmp_path):
+    rows = pd.DataFrame({"text": ["one, two", "drei"], "stars": [5, 1]})
+    with pd.ExcelWriter(tmp_path / "reviews.xlsx") as book:
+        rows.to_excel(book, sheet_name="rows", index=False)
+        rows[:0].to_excel(book, sheet_name="empty", index=False)
+    assert is_table(tmp_path / "reviews.xlsx") and pd.read_csv(as_csv(tmp_path / "reviews.xlsx")).equals(rows)
+    with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
+        rows.to_excel(book, sheet_name="a", index=False)
+        rows.to_excel(book, sheet_name="b", index=False)
+    with pytest.raises(UserError, match="several sheets have rows: a and b; save the one with the texts as CSV"):
+        as_csv(tmp_path / "two.xlsx")
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
+    with pytest.raises(UserError, match="cannot be read as Excel .*; save it as CSV"):
+        as_csv(tmp_path / "broken.xlsx")
+    for files in ({}, {"a": "flat"}, {"pos__a": "one", "train__pos__a": "deeper"}):
+        folder = tmp_path / f"folder{len(files)}{'a' in files}"
+        folder.mkdir()
+        with pytest.raises(UserError, match="has no texts in folders by label; write them as LABEL/NAME.txt"):
+            as_csv(texts(folder, **files))
+    with pytest.raises(UserError, match="some: is no split; write them as"):
+        as_csv(texts(tmp_path / "odd", some__pos__a="one"))
+    (texts(tmp_path / "latin", pos__a="one") / "pos/b.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(UserError, match=r"b\.txt: not UTF-8 text"):
+        as_csv(tmp_path / "latin")
+    assert not is_table(tmp_path / "absent.xlsx") and not is_table(tmp_path / "latin/pos/a.txt")
