@@ -29,17 +29,22 @@ def test_a_folder_by_label_and_one_by_split_and_label(tmp_path, capsys):
     assert capsys.readouterr().out.count("wrote films.csv") == 1
     split = pd.read_csv(as_csv(texts(tmp_path / "parts", train__pos__a="one", test__neg__a="two")))
     assert split.to_dict("list") == {"text": ["two", "one"], "label": ["neg", "pos"], "split": ["test", "train"]}
+    texts(tmp_path / "parts", train__urls="no text", readme="no text")
+    assert pd.read_csv(as_csv(tmp_path / "parts")).equals(split), "texts that lie elsewhere are left out"
+    assert "left out " in capsys.readouterr().out
     texts(tmp_path / "films", pos__c="another")
     with pytest.raises(UserError, match=r"films\.csv: is there with other rows than .*; delete or rename it"):
         as_csv(tmp_path / "films")
 
 
 def test_an_excel_file_with_one_sheet_of_rows(tmp_path):
-    rows = pd.DataFrame({"text": ["one, two", "drei"], "stars": [5, 1]})
+    rows = pd.DataFrame({"text": ["one, two", "None", "drei"], "stars": [5, 1, 3]})
     with pd.ExcelWriter(tmp_path / "reviews.xlsx") as book:
         rows.to_excel(book, sheet_name="rows", index=False)
         rows[:0].to_excel(book, sheet_name="empty", index=False)
-    assert is_table(tmp_path / "reviews.xlsx") and pd.read_csv(as_csv(tmp_path / "reviews.xlsx")).equals(rows)
+    assert is_table(tmp_path / "reviews.xlsx") and pd.read_csv(
+        as_csv(tmp_path / "reviews.xlsx"), keep_default_na=False
+    ).equals(rows)
     with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
         rows.to_excel(book, sheet_name="a", index=False)
         rows.to_excel(book, sheet_name="b", index=False)
@@ -51,13 +56,11 @@ def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
     with pytest.raises(UserError, match="cannot be read as Excel .*; save it as CSV"):
         as_csv(tmp_path / "broken.xlsx")
-    for files in ({}, {"a": "flat"}, {"pos__a": "one", "train__pos__a": "deeper"}):
-        folder = tmp_path / f"folder{len(files)}{'a' in files}"
+    for files in ({}, {"a": "flat"}, {"train__a": "a split without labels"}, {"some__pos__a": "too deep"}):
+        folder = tmp_path / f"folder{'-'.join(files)}"
         folder.mkdir()
         with pytest.raises(UserError, match="has no texts in folders by label; write them as LABEL/NAME.txt"):
             as_csv(texts(folder, **files))
-    with pytest.raises(UserError, match="some: is no split; write them as"):
-        as_csv(texts(tmp_path / "odd", some__pos__a="one"))
     (texts(tmp_path / "latin", pos__a="one") / "pos/b.txt").write_bytes(b"caf\xe9")
     with pytest.raises(UserError, match=r"b\.txt: not UTF-8 text"):
         as_csv(tmp_path / "latin")

@@ -118,15 +118,21 @@ def main(words: list[str]) -> None:
     parts = [*map(answer_text.in_terminal, made), *(["\n".join(stops)] if stops else [])]
     print("\n" + "\n\n".join([*parts, answer_text.replayed(_replay())]), flush=True)
     (page,) = plan.files("report", name)
-    partly = argparse.Namespace(configfile=given.configfile, config=[*given.config, "allow_missing=true"])
+    trained = {run.seed for run in plan.runs if run.step == "train" and plan.status.is_there(run)}
+    seeds = f"seeds={sorted(trained) or plan.experiment.seeds[:1]}"  # the page is about these alone
+    partly = argparse.Namespace(configfile=given.configfile, config=[*given.config, seeds, "allow_missing=true"])
     whole = Path(page).exists() and all(map(plan.status.is_there, plan.runs))  # as after `thaw run`
     with open(log, "ab") as file:
         if whole or not run_in_subprocess(partly, further, [page], file):
             print(f"report: {page}", flush=True)
     if code:
         raise UserError(f"some runs failed; {log} says why, and the answer is about those that are there")
-    if given.export:
+    if given.export and any(answer.decision.answer.encoder for answer in made):
         export_command.main([given.configfile[0], str(given.export)])
+    elif given.export:
+        print(
+            f"{given.export} is not written: no encoder is taken; name a run below {plan.results}/runs to thaw export"
+        )
 
 
 class Scores:

@@ -25,7 +25,7 @@ def as_csv(path: Path) -> Path:
     """
     content = (of_folder(path) if path.is_dir() else of_sheet(path)).to_csv(index=False)
     target = Path(f"{path.resolve().stem}.csv")
-    if target.exists() and target.read_text("utf-8") != content:
+    if target.exists() and target.read_bytes() != content.encode():
         raise UserError(f"{target}: is there with other rows than {path}; delete or rename it")
     if not target.exists():
         write_text(target, content)
@@ -34,16 +34,20 @@ def as_csv(path: Path) -> Path:
 
 
 def of_folder(folder: Path) -> pandas.DataFrame:
-    """Return the texts of a folder with the columns text, label and, where folders are splits, split; by file name."""
-    files = sorted(folder.rglob("*.txt"))
-    rows, depths = [], {len(file.relative_to(folder).parts) for file in files}
-    splits = {name for names in SPLITS.values() for name in names}
-    if not files or len(depths) > 1 or not depths <= {2, 3}:
+    """Return the texts of a folder with the columns text, label and, where its folders are splits, split; by file name.
+
+    Texts that lie elsewhere are left out, and their number is printed.
+    """
+    every, rows = sorted(folder.rglob("*.txt")), []
+    named = {part.name for part in folder.iterdir() if part.is_dir()}
+    by_split = bool(named) and named <= {name for names in SPLITS.values() for name in names}
+    files = [file for file in every if len(file.relative_to(folder).parts) == 2 + by_split]
+    if not files:
         raise UserError(f"{folder}: has no texts in folders by label; {FORM}")
+    if others := [file for file in every if file not in set(files)]:
+        print(f"left out {others[0]}" + f" and {len(others) - 1} other texts that lie elsewhere" * (len(others) > 1))
     for file in files:
         *split, label, _ = file.relative_to(folder).parts
-        if split and split[0] not in splits:
-            raise UserError(f"{folder / split[0]}: is no split; {FORM}")
         try:
             rows.append([file.read_text("utf-8-sig").strip(), label, *split])
         except UnicodeDecodeError as error:
@@ -54,7 +58,7 @@ def of_folder(folder: Path) -> pandas.DataFrame:
 def of_sheet(path: Path) -> pandas.DataFrame:
     """Return the only sheet of an Excel file that has rows; its first row names the columns."""
     try:
-        sheets = pandas.read_excel(path, sheet_name=None, dtype=object)
+        sheets = pandas.read_excel(path, sheet_name=None, dtype=object, keep_default_na=False, na_values=[""])
     except Exception as error:  # of whatever the file is in truth
         raise UserError(f"{path}: cannot be read as Excel ({' '.join(str(error).split())}); save it as CSV") from error
     filled = {name: sheet for name, sheet in sheets.items() if len(sheet)}

@@ -321,10 +321,10 @@ def _scores(source: FinishedRun) -> str:
 
 def _bag_of_words(source: FinishedRun) -> list[str]:
     """Return what a bag of words scores that read the same rows, where these results have it."""
-    metric, alike = source.task["metrics"][0], ("data", "subset")
+    metric, run = source.task["metrics"][0], read_json(source.run / "metrics.json")["spec"]  # a last fit has other data
     pattern = layout.pattern("baseline", task=source.task["id"], baseline="bag_of_words")
     records = [read_json(file) for file in sorted(source.results.glob(pattern))]
-    same = [one for one in records if all(one["spec"][key] == source.spec[key] for key in alike)]
+    same = [one for one in records if all(one["spec"][key] == run[key] for key in ("data", "subset"))]
     if not same:
         return []
     tests = {split: scores.get(metric) for split, scores in same[0]["scores"].items() if split in source.task["test"]}

@@ -32,8 +32,9 @@ def headline(answer: TaskAnswer) -> str:
 def reasons(answer: TaskAnswer) -> list[str]:
     """Return what a more expensive arm may gain, what the data can show, and what keeps the answer provisional."""
     decision, lines = answer.decision, []
-    if (other := decision.promising) is not None:
-        gain = f"{answer.names[other.name]} may gain up to {number(other.difference.high)} points"
+    other, most = decision.promising, 100 - decision.answer.estimate  # no score is above 100
+    if other is not None and (gained := min(other.difference.high, most)) > 0:
+        gain = f"{answer.names[other.name]} may gain up to {number(gained)} points"
         lines.append(f"{gain}{_for_times(decision.answer, other)}.")
     if len(decision.arms) > 1:
         what = "rows" if decision.rows == decision.folded else "validation rows"
