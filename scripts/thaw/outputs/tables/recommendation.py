@@ -7,12 +7,13 @@ from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
 from thaw.words import answer_text as words
 
-MOST_JUDGED = 8  # strategies; among more, chances above one half are too high where they were replayed
+# Where chances came as printed in the replay: with more strategies or fewer rows those above one half are too high.
+MOST_JUDGED, LEAST_ROWS = 8, 100
 TITLES = ("Score", "Difference", "Best", "Expected loss", "Price")
 NOTES = [
     "From cheap to dear; bold: what to take. Scores × 100.",
     "Difference: to what to take, with a 95 % interval over rows and seeds that holds for all arms together.",
-    f"Best: chance to be the best, among at most {MOST_JUDGED} strategies.",
+    f"Best: chance to be the best, among at most {MOST_JUDGED} strategies and by at least {LEAST_ROWS} rows.",
     "Expected loss: points that an arm is expected to lose to the best.",
     "Price: of training, of the runs it starts from, of its search, and a share of the feature extraction.",
 ]
@@ -39,10 +40,11 @@ def _row(answer: TaskAnswer, arm) -> Row:
     decision, away = answer.decision, arm.difference
     taken, cell = arm.name == decision.taken, answer.cell_of(arm.name)
     link = cell_anchor(answer.task, {"kind": "run"} | cell) if cell else ""
+    judged = sum(one.encoder for one in decision.arms) <= MOST_JUDGED and decision.rows >= LEAST_ROWS
     cells: list[Cell | None] = [
         Cell(arm.estimate, best=taken, link=link),
         said("", away.value) if taken else Cell(away.value, low=away.low, high=away.high),
-        Cell(100 * arm.chance, "%", digits=0) if sum(one.encoder for one in decision.arms) <= MOST_JUDGED else None,
+        Cell(100 * arm.chance, "%", digits=0) if judged else None,
         Cell(arm.loss, best=taken),
         said(words.price(arm.price), arm.price, unit="s"),
     ]
