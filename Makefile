@@ -60,13 +60,13 @@ test: $(INSTALLED)  ## style and all unmarked tests
 	@$(PYTEST)
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	@$(PYTEST) -m slow
+	@CUDA_VISIBLE_DEVICES= $(PYTEST) -m slow tests quality
 
 test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some ten minutes
-	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py tests/test_recovery.py
+	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py quality/test_recovery.py
 
 test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; installs Debian's where it is root
-	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
+	@pytest -q -s -m "slow or not slow" tests/test_slurm.py quality/test_cluster.py
 
 test-gpu: $(INSTALLED)  ## smoke tests on a CUDA device, under ten minutes; one line where there is none
 	@pytest -q -s -rs -m gpu tests/gpu || { test $$? = 5 && echo "no test was run"; }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import run_step
+from conftest import catalogue, minilm, run_step  # noqa: F401 - fixtures
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical, digest
 from thaw.core.files import read_json
@@ -23,7 +23,7 @@ SEEDS = range(1, 6)
 SOURCES = {"bf16": ("bf16", 5), "fp32": ("fp32", 5), "bf16, two layers lower": ("bf16", 3), "text": ("fp32", None)}
 
 
-def stored(folder, catalogue, minilm, dtype: str):
+def stored(folder, catalogue, minilm, dtype: str):  # noqa: F811
     """Prepare the corpus once and return (corpus, store) with boundaries 3 and 5 in a storage type."""
     data = folder / "similarity"
     entry = spec_of(catalogue.get("corpora", "similarity", "test"))
@@ -40,7 +40,7 @@ def stored(folder, catalogue, minilm, dtype: str):
 
 
 @pytest.mark.slow
-def test_storage_and_boundary_move_a_score_by_less_than_a_tenth_of_the_seeds_deviation(tmp_path, catalogue, minilm):
+def test_storage_and_boundary_move_a_score_by_less_than_a_tenth_of_the_seeds_deviation(tmp_path, catalogue, minilm):  # noqa: F811
     torch.set_num_threads(2)
     sources = {dtype: stored(tmp_path, catalogue, minilm, dtype) for dtype in ("bf16", "fp32")}
     task = {"id": "similarity", **spec_of(catalogue.get("tasks", "similarity", "test"))}

@@ -1,6 +1,6 @@
 """The workflow killed at random moments, again and again, and completed: every table has the bytes it would have had.
 
-`pytest -s -m slow tests/test_recovery.py` (part of `make test-recovery`) prints where it was killed and the count.
+`pytest -s -m slow quality/test_recovery.py` (part of `make test-recovery`) prints where it was killed and the count.
 """
 
 import os
