@@ -55,7 +55,7 @@ def check(folder: Path, experiment: str, *given: str, environment: dict[str, str
         assert [said for said in sentences(answer) if said not in page] == []
         taken = sentences(answer)[0]
         assert taken in above and wording.tex(taken) in abstract
-    run = recommended_runs(outputs)[-1]
+    run = [*recommended_runs(outputs).values()][-1]
     with tempfile.TemporaryDirectory() as made:
         thaw(folder, "export", str(run), f"{made}/model", environment=environment)
         card = Path(made, "model/README.md").read_text(encoding="utf-8")

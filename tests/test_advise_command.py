@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import forked
@@ -156,6 +158,26 @@ def test_a_file_of_texts_is_drafted_then_gone_on_from(place):
     own.write_text(rows.replace("colour", "shade", 1))
     changed = "; own.yaml was written for other content of own.csv: correct own in my, or write another entry by --name"
     assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)
+
+
+def test_each_of_several_columns_is_a_task_and_a_model(place):
+    files = []
+    for split in ("train", "test"):
+        rows = pd.read_csv(place.folder / f"data/{split}.csv")
+        rows["long"] = np.where(rows["text"].str.len() > rows["text"].str.len().median(), "yes", "no")
+        rows.to_csv(place.folder / f"both_{split}.csv", index=False)
+        files.append(f"both_{split}.csv")
+    named = ("--label", "colour", "long", "--text", "text", "--encoder", "tiny", "--name", "both")
+    done = thaw(place, "advise", *files, *named, "--time", "0s", "--export", "models", "--config", "seeds=[1]")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    answers = record.read(place.folder / "results/outputs/both")
+    taken = {answer.task for answer in answers if answer.decision.answer.encoder}
+    assert [answer.task for answer in answers] == ["both_colour", "both_long"] and taken
+    models = [place.folder / "models" / task if len(taken) > 1 else place.folder / "models" for task in taken]
+    assert all(json.loads((model / "check.json").read_text())["passed"] for model in models)
+    assert [store.name for store in (place.folder / "results/features/tiny").glob("both*")] == ["both"]
+    again = thaw(place, "advise", *files, *named[:2], "--time", "0s")
+    assert again.returncode == 1 and "--label: both.yaml is on both_train.csv" in again.stderr
 
 
 def test_a_data_set_of_the_hub_is_drafted_then_gone_on_from(place, tmp_path, monkeypatch, capsys):

@@ -48,6 +48,8 @@ WISHES = {
     "names that look like a row.csv": Wishes(texts=("text",), targets=("good",)),
     "no names.csv": Wishes(texts=("1",), targets=("2",)),
     "no such number.csv": Wishes(targets=("7",)),
+    "mood and stars.csv": Wishes(targets=("mood", "Stars given")),
+    "POS and NER.conll": Wishes(targets=("1", "2")),
     "duplicate named.csv": Wishes(texts=("0",), targets=("label",)),
 }
 
@@ -110,6 +112,9 @@ lines("lists of labels.jsonl", [{"text": TEXTS[i], "labels": [["a", "b"], ["b"],
 table("written lists.csv", "text|labels", [(TEXTS[i], "['a', 'b']" if i % 2 else "['a']") for i in N])
 table("written lists, named.csv", "text|labels", [(TEXTS[i], '["a", "b"]' if i % 2 else '["a"]') for i in N])
 lines("slips in sets.jsonl", [{"text": TEXTS[i], "labels": [["food", "room"], ["Food"], ["room"]][i % 3]} for i in N])
+table(
+    "mood and stars.csv", "text|mood|Stars given", [(TEXTS[i], ("bad", "good")[i % 2], (1, 2.5, 5)[i % 3]) for i in N]
+)
 
 # Texts.
 table("a longer column.csv", "text|label|why", [(TEXTS[i], LABELS[i], f"{TEXTS[i]} and more of it") for i in N])
@@ -184,6 +189,7 @@ sentences("comments.conll", "{0} _ _ {1}".format, "# id a1\tdomain=en\n")
 sentences("blanks in words.txt", lambda word, tag: f"{'New York' if word == 'Rome' else word}\t{tag}")
 sentences("no spans.conll", lambda word, tag: f"{word} {'N' if word[0].isupper() else 'X'}")
 sentences("spans as tags.conll")
+sentences("POS and NER.conll", lambda word, tag: f"{word} {'N' if word[0].isupper() else 'X'} {tag}")
 lines(
     "numbered tags.jsonl", [{"tokens": [word for word, _ in s], "ner_tags": [0, 0, 1, 2, 0, 0, 3]} for s in SENTENCES]
 )
@@ -216,7 +222,7 @@ def answer(path: Path, wishes: Wishes | None) -> str:
     columns = "; ".join(f"{role}: {taken}" for role, taken in draft.columns.items())
     guesses = [f"{key}: {said}" for key, said in draft.guesses.items() if key != "carve"]
     held_out = [] if "carve" in draft.guesses else ["nothing is held out"]
-    return " | ".join([f"{draft.kind}, {draft.rows} rows", columns, *guesses, *held_out])
+    return " | ".join([f"{', '.join(draft.types.values())}, {draft.rows} rows", columns, *guesses, *held_out])
 
 
 def test_each_file_is_what_it_is_known_for(tmp_path, request):

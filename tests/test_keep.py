@@ -88,7 +88,10 @@ def test_the_recommended_run_is_the_best_on_validation(shown):
     record.write(outputs / record.ADVISED, [answer_taking("tuned")])
     records = [read_json(folder(shown, "tuned", seed) / "metrics.json") for seed in (1, 2)]
     scores = [one["scores"]["validation"]["accuracy"] for one in records]
-    assert keeping.recommended_runs(outputs) == [folder(shown, "tuned", 1 + scores.index(max(scores)))]
+    best = folder(shown, "tuned", 1 + scores.index(max(scores)))
+    assert keeping.recommended_runs(outputs) == {
+        layout.names_in_folder("train", best.relative_to(shown.folder))["task"]: best
+    }
 
 
 def answer_taking(taken: str | None) -> record.TaskAnswer:

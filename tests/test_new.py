@@ -177,7 +177,9 @@ def test_columns_that_the_user_names_are_not_guessed(tmp_path):
     named = draft_of_file(path, set(), Wishes("mine", ("title",), ("stars",)))
     assert "columns: {text: title, label: stars}" in named.corpus and named.name == "mine"
     pair = draft_of_file(path, set(), Wishes(texts=("body", "title"), targets=("mood",)))
-    assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and pair.kind == "pair_classification"
+    assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and [*pair.types.values()] == [
+        "pair_classification"
+    ]
     with pytest.raises(UserError, match="column 'title' has another value in each row"):
         draft_of_file(path, set(), Wishes(targets=("title",)))
     path.write_text(path.read_text(encoding="utf-8").replace("bad", "good"), encoding="utf-8")

@@ -302,9 +302,9 @@ def test_a_draft_recognises_the_format(tmp_path):
 
     write(tmp_path, many(), "halls.json")
     draft = draft_of_file(tmp_path / "halls.json", set())
-    assert draft.kind == KIND and draft.rows == 48
+    assert [*draft.types.values()] == [KIND] and draft.rows == 48
     assert "format: squad" in draft.corpus and "group_by: title" in draft.corpus and "keep: [id]" in draft.corpus
-    assert "view: windows" in draft.task and "best_f1" not in draft.task
+    assert "view: windows" in draft.tasks and "best_f1" not in draft.tasks
     write(tmp_path, changed(((*FIRST, "answers", 0), "answer_start", 31)), "wrong.json")
     with pytest.raises(UserError, match="expected at least 20"):
         draft_of_file(tmp_path / "wrong.json", set())

@@ -2,6 +2,7 @@
 
 thaw advise reviews.csv                                your labelled texts: writes reviews.yaml and goes on from it
 thaw advise reviews.csv --text body --label stars      where names and values leave several columns
+thaw advise reviews.csv --label mood topic             a task for each column; they share the encoder's stored states
 thaw advise train.csv test.csv                         files that are a split each
 thaw advise hub:owner/name                             a data set on the Hugging Face Hub
 thaw advise reviews.csv --encoder bert_base_uncased    another encoder than minilm; also owner/name of the Hub

@@ -2,7 +2,7 @@
 
 thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
-thaw export my.yaml my_model                                              the recommended strategy's best run
+thaw export my.yaml my_model                                              the recommended strategy's best run; several tasks: my_model/TASK
 thaw export RUN my_model --no-all-rows                                    the run as it is
 
 What the answer of an experiment takes is trained once more before, on training and validation rows together, and so is
@@ -52,18 +52,18 @@ def main(words: list[str]) -> None:
         from thaw.exporting.keeping import recommended_runs
 
         runs = recommended_runs(folder_of(str(arguments.run), Path("results")))
-        if len(runs) > 1:
-            raise UserError(
-                f"{arguments.run}: has an answer for {len(runs)} tasks; name one run: {', '.join(map(str, runs))}"
-            )
-        arguments.run = runs[0]
+        if len(runs) > 1 and arguments.push:
+            raise UserError(f"--push: {arguments.run} has {len(runs)} models; export them, and upload each by its run")
+        folders = {arguments.folder / task if len(runs) > 1 else arguments.folder: run for task, run in runs.items()}
+    else:
+        folders = {arguments.folder: arguments.run}
     from thaw.exporting.export import export, export_summary
     from thaw.exporting.model_card import Stated
 
     stated = Stated(arguments.license, tuple(arguments.language))
-    report = export(arguments.run, arguments.folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues)
-    print(export_summary(report))
-    print(f"written to {arguments.folder}")
+    for folder, run in folders.items():
+        report = export(run, folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues)
+        print(f"{export_summary(report)}\nwritten to {folder}")
     if arguments.push:
         from thaw.exporting.export import push
 

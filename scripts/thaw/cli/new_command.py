@@ -123,7 +123,7 @@ def with_draft_options(parser) -> None:
     parser.add_argument(
         "--text", nargs="+", action="extend", default=[], metavar="COLUMN", help="the text column, or the two of a pair"
     )
-    label = "the column to predict, or several of 0 and 1, each a label of its own"
+    label = "the column to predict; of several each is a task, or a label of one task where all are of 0 and 1"
     parser.add_argument("--label", nargs="+", action="extend", default=[], metavar="COLUMN", help=label)
     parser.add_argument("--type", choices=FILE_TYPES, help="what is predicted, where the values leave several")
     parser.add_argument("--drop-empty", action="store_true", help="leave out rows without a label")
@@ -197,11 +197,13 @@ def _task(given: argparse.Namespace) -> list[Path]:
         data_dir = Path() if inside else Path(os.path.commonpath([path.parent for path in paths]))
         draft = draft_of_file(paths[0], taken, wishes, data_dir, paths[1:])
     experiment = _experiment_file(draft.name)
-    chosen = strategies({draft.kind})
+    chosen = strategies({*draft.types.values()})
     entries = {OWN / "encoders.yaml": of_encoders} if of_encoders else {}
     entries |= {OWN / "tasks.yaml": draft.blocks}
-    _write(entries, given.source, experiment, [draft.name], encoders, data_dir, chosen)
-    print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows\n{draft.profile.table()}")
+    _write(entries, given.source, experiment, [*draft.types], encoders, data_dir, chosen)
+    for task, kind in draft.types.items():
+        print(f"task {task}: {kind}, {draft.rows:,} rows")
+    print(draft.profile.table())
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
@@ -247,19 +249,24 @@ def experiment_of(given: argparse.Namespace) -> Path:
 
 def _unlike(given: argparse.Namespace, catalogue: Catalogue, id: str) -> str | None:
     """Return the first option that asks for another draft than the one with an id; None where all agree with it."""
-    corpus, task = catalogue.get("corpora", id, id), catalogue.get("tasks", id, id)
+    corpus, drafted = catalogue.get("corpora", id, id), read_yaml(str(_experiment_file(id))).content
+    tasks = [catalogue.get("tasks", task, id) for task in drafted["tasks"]]
     source = corpus.files or corpus.hub
     assert source  # as of all drafts
     encoder = _by_source(catalogue).get(given.encoder, given.encoder)
-    texts, target = corpus.texts or ("words",), task.target
-    labels = source.indicators.get(target) or [source.columns.get(target, target)]  # type: ignore[list-item]
+    texts = corpus.texts or ("words",)
+    labels = [
+        column
+        for target in (task.target for task in tasks)
+        for column in source.indicators.get(target) or [source.columns.get(target, target)]  # type: ignore[list-item]
+    ]
     options: dict[str, tuple] = {
         "--text": (given.text, [str(source.columns.get(name, name)) for name in texts]),
         "--label": (given.label, [*map(str, labels)]),
-        "--type": (given.type, task.type.removeprefix("pair_")),
-        "--encoder": (encoder and [encoder], read_yaml(str(_experiment_file(id))).content["encoders"]),
+        "--type": (given.type and {given.type}, {task.type.removeprefix("pair_") for task in tasks}),
+        "--encoder": (encoder and [encoder], drafted["encoders"]),
     }
-    return next((option for option, (asked, drafted) in options.items() if asked and asked != drafted), None)
+    return next((option for option, (asked, written) in options.items() if asked and asked != written), None)
 
 
 def _experiment_file(id: str) -> Path:

@@ -15,7 +15,7 @@ from thaw.core.phrases import listing, plural
 from thaw.core.yaml_values import yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_evidence import stated
-from thaw.data.column_roles import Roles, Wishes, find_roles
+from thaw.data.column_roles import Roles, Wishes, find_tasks
 from thaw.data.file_profile import SPLITS, FileProfile, profile_file, profile_hub, without_labels
 from thaw.data.sources import load
 from thaw.schema.catalogue import Catalogue, shipped
@@ -48,12 +48,15 @@ METRICS = {
 
 @dataclass
 class Draft:
-    """A corpus and a task of one id, each as the lines of a block in tasks.yaml, and what was seen of the data."""
+    """A corpus and its tasks, each as the lines of a block in tasks.yaml, and what was seen of the data.
+
+    A single task has the id of the corpus.
+    """
 
     name: str
     corpus: str
-    task: str
-    kind: str
+    tasks: str
+    types: dict[str, str]  # task: what is predicted
     profile: FileProfile
     columns: dict[str, str]  # what was taken as the text and as the target, in words
     guesses: dict[str, str]
@@ -62,7 +65,7 @@ class Draft:
     @property
     def blocks(self) -> dict[str, str]:
         """The entry's text by block of tasks.yaml."""
-        return {"corpora": self.corpus, "tasks": self.task}
+        return {"corpora": self.corpus, "tasks": self.tasks}
 
 
 def draft_of_file(
@@ -72,7 +75,7 @@ def draft_of_file(
     data_dir: Path | None = None,
     further: Sequence[Path] = (),
 ) -> Draft:
-    """Return a corpus and a task for the user's file, or for several that are a split each.
+    """Return a corpus and its tasks for the user's file, or for several that are a split each.
 
     Args: the file; the ids of corpora and tasks that exist; what the user decides; the experiment's data_dir, by
     default the file's folder; the other files. Raises UserError for whatever would stop `prepare` too, and where the
@@ -83,19 +86,19 @@ def draft_of_file(
     path = files["train"]
     profile, name = profile_file(path, (*wishes.texts, *wishes.targets)), path.relative_to(data_dir).as_posix()
     _refuse_few(path, profile.rows)
-    roles = find_roles(profile, str(path), wishes)
-    if roles.split and further:
-        raise UserError(f"{path}: its column {roles.split[0]} names the split of each row; give this file alone")
+    tasks = find_tasks(profile, str(path), wishes)
+    if (split := tasks[0].split) and further:
+        raise UserError(f"{path}: its column {split[0]} names the split of each row; give this file alone")
     if by_order:
         profile.guesses["splits"] = "the files are the splits in the order in which they were given"
     profile.splits = {split: file.relative_to(data_dir).as_posix() for split, file in files.items()}
-    profile.splits |= dict.fromkeys(roles.split[1] if roles.split else (), name)
-    entry = _entry(profile, roles, "files")
+    profile.splits |= dict.fromkeys(split[1] if split else (), name)
+    entry = _merged([_entry(profile, roles, "files") for roles in tasks])
     rows = rows_of(name, CorpusConfig.model_validate(entry), data_dir)
     _refuse_few(path, rows)
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
-    return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, roles, entry, "files", rows)
+    return _draft(wishes.name or id_of(stem, "corpus"), taken, profile, tasks, entry, "files", rows)
 
 
 def splits_of(paths: list[Path]) -> tuple[dict[str, Path], bool]:
@@ -140,32 +143,57 @@ def _refuse_few(path: Path, rows: int) -> None:
 def draft_of_hub(
     id: str, config: str | None, revision: str | None, taken: set[str], wishes: Wishes | None = None
 ) -> Draft:
-    """Return a corpus and a task for a data set on the Hub. Args: its id, configuration, commit; as of a file."""
+    """Return a corpus and its tasks for a data set on the Hub. Args: its id, configuration, commit; as of a file."""
     wishes = wishes or Wishes()
     profile, data = profile_hub(id, config, revision)
-    roles = find_roles(profile, f"hub:{id}", wishes)
-    withheld = without_labels(data, profile.splits, roles.targets)
+    tasks = find_tasks(profile, f"hub:{id}", wishes)
+    withheld = without_labels(data, profile.splits, [name for roles in tasks for name in roles.targets])
     if "train" in withheld:
-        raise UserError(f"hub:{id}: column '{roles.targets[0]}' has rows without a value in the training split")
+        raise UserError(f"hub:{id}: column '{tasks[0].targets[0]}' has rows without a value in the training split")
     profile.splits = {ours: theirs for ours, theirs in profile.splits.items() if ours not in withheld}
-    entry = _entry(profile, roles, "hub")
+    entry = _merged([_entry(profile, roles, "hub") for roles in tasks])
     CorpusConfig.model_validate(entry)
     name = wishes.name or id_of("_".join(filter(None, [id.rpartition("/")[2], config])), "corpus")
-    return _draft(name, taken, profile, roles, entry, "hub", profile.rows)
+    return _draft(name, taken, profile, tasks, entry, "hub", profile.rows)
 
 
 def _draft(
-    name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict, source: str, rows: int
+    name: str, taken: set[str], profile: FileProfile, tasks: list[Roles], entry: dict, source: str, rows: int
 ) -> Draft:
     name = name if name[0].isalpha() and yaml_value(name) == name else f"my_{name}"
     asked, name = name, free_id(name, taken) if name in taken else name
-    task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
-    guesses = _guesses(profile, roles, entry, task)
-    guesses |= {"id": f"{asked} exists already, so that this is {name}"} if name != asked else {}
+    guesses, columns, lines, types = [], {}, [], {}
+    for roles in tasks:
+        id = name if len(tasks) == 1 else f"{name}_{roles.target}"
+        id = free_id(id, {*taken, *types}) if id in {*taken, *types} else id
+        task = {"corpus": name, "target": roles.target} | _task(profile, roles)
+        guesses.append(_guesses(profile, roles, entry, task))
+        columns |= _columns(roles)
+        lines.append(f"  {id}:\n{_lines(4, task, guesses[-1])}")
+        types[id] = task["type"]
+    said = _joined(dict(zip((roles.target for roles in tasks), guesses, strict=True)))
+    said |= {"id": f"{asked} exists already, so that this is {name}"} if name != asked else {}
     inside = {key: value for key, value in entry.items() if key != source}
-    corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
-    task_lines = f"  {name}:\n{_lines(4, task, guesses)}"
-    return Draft(name, corpus, task_lines, task["type"], profile, _columns(roles), guesses, rows)
+    corpus = f"  {name}:\n{_lines(4, inside, said)}\n    {source}:\n{_lines(6, entry[source], said)}"
+    return Draft(name, corpus, "\n".join(lines), types, profile, columns, said, rows)
+
+
+def _merged(entries: list[dict]) -> dict:
+    """Return one entry of those that differ in what their targets need."""
+    whole: dict = {}
+    for key, value in (item for entry in entries for item in entry.items()):
+        whole[key] = _merged([whole[key], value]) if isinstance(value, dict) and key in whole else value
+    return whole
+
+
+def _joined(guesses: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Return the guesses of all targets; those that differ name their target."""
+    joined = {}
+    for key in dict.fromkeys(key for of_target in guesses.values() for key in of_target):
+        said = {target: of_target[key] for target, of_target in guesses.items() if key in of_target}
+        alike = len(said) == len(guesses) and len(set(said.values())) == 1
+        joined[key] = next(iter(said.values())) if alike else "; ".join(map(": ".join, said.items()))
+    return joined
 
 
 def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dict[str, str]:
@@ -227,13 +255,13 @@ def _columns(roles: Roles) -> dict[str, str]:
     labels = ", ".join(roles.values[:SHOWN_LABELS]) + (", ..." if len(roles.values) > SHOWN_LABELS else "")
     counted = f" ({len(roles.values)} labels: {labels})" if roles.values and len(roles.targets) == 1 else ""
     of_text = "text" if roles.texts else "words"
-    return {of_text: ", ".join(map(str, texts)), _target(roles): ", ".join(map(str, roles.targets)) + counted}
+    return {of_text: ", ".join(map(str, texts)), roles.target: ", ".join(map(str, roles.targets)) + counted}
 
 
 def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
     held_out = [split for split in SHARES if split not in profile.splits]
     texts: list = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
-    texts, target = roles.texts if roles.kind == "answers" else texts, _target(roles)
+    texts, target = roles.texts if roles.kind == "answers" else texts, roles.target
     articles = roles.kind == "answers" and len(set(map(str, profile.columns.get("title", ())))) >= MANY_GROUPS
     named: list = roles.texts or [roles.words]
     theirs: dict = dict(zip(texts or ["words"], named, strict=True))
@@ -261,10 +289,6 @@ def _entry(profile: FileProfile, roles: Roles, source: str) -> dict:
         **({"carve": {split: SHARES[split] for split in held_out}} if held_out else {}),
         source: where,
     }
-
-
-def _target(roles: Roles) -> str:
-    return "labels" if roles.kind == "label_set" else roles.kind
 
 
 def _task(profile: FileProfile, roles: Roles) -> dict:

@@ -6,7 +6,7 @@ name, by a word in its name, or by its values; what is not sure is a guess that 
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing, plural
@@ -34,6 +34,7 @@ from thaw.data.column_evidence import (
 from thaw.data.file_profile import SPLITS, FileProfile, Name, is_number
 from thaw.data.spans import bounds_of, scheme_of
 from thaw.data.squad import are_answers
+from thaw.schema.entry import free_id, id_of
 
 WORDS = {"word", "words", "token", "tokens", "form"}
 SENTENCE = re.compile(r"sent(ence)?([\W_]*(id|idx|no|num|number|#))?", re.IGNORECASE)  # which numbers sentences
@@ -49,6 +50,7 @@ class Roles:
 
     rename: tags of another scheme in BIO. only: the labels whose rows are kept; none for all. words_by: the column that
     numbers the sentence of a row with one word. split: the column that names each row's split, with its value by split.
+    target: its name in the corpus, where it is the only one that of its kind.
     """
 
     texts: list[Name]
@@ -64,6 +66,7 @@ class Roles:
     only: list[str] = field(default_factory=list)
     words_by: Name | None = None
     split: tuple[Name, dict[str, str]] | None = None
+    target: str = ""
     guesses: dict[str, str] = field(default_factory=dict)
 
 
@@ -79,6 +82,28 @@ class Wishes:
     targets: tuple[str, ...] = ()
     type: str | None = None
     drop_empty: bool = False
+
+
+def find_tasks(profile: FileProfile, path: str, wishes: Wishes) -> list[Roles]:
+    """Return the roles of a file's columns for each task: several columns to predict that are not all of 0 and 1 are
+    a task each. Args, errors: as of `find_roles`.
+    """
+    positions = {str(name): name for name in profile.columns if isinstance(name, int)}
+    named = [positions.get(name, name) for name in wishes.targets]
+    if len(named) == 1 or all(is_indicator(profile.columns[name]) for name in named if name in profile.columns):
+        roles = find_roles(profile, path, wishes)
+        roles.target = "labels" if roles.kind == "label_set" else roles.kind
+        return [roles]
+    tasks = [find_roles(profile, path, replace(wishes, targets=(name,))) for name in wishes.targets]
+    taken = {"text", "text_a", "text_b", "words"}
+    for roles, name in zip(tasks, wishes.targets, strict=True):
+        if roles.kind == "answers" or roles.offsets or roles.scheme != tasks[0].scheme:
+            raise UserError(f"{path}: column '{name}' can not be predicted beside others; name one by --label")
+        wanted = id_of(name, roles.kind)
+        wanted = wanted if wanted[0].isalpha() else f"{roles.kind}_{wanted}"
+        roles.target = free_id(wanted, taken) if wanted in taken else wanted
+        taken.add(roles.target)
+    return tasks
 
 
 def find_roles(profile: FileProfile, path: str, wishes: Wishes) -> Roles:
@@ -121,8 +146,6 @@ def _check_named(profile: FileProfile, path: str, texts: list[Name], targets: li
             raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
         if name in texts and name in targets:
             raise UserError(f"{path}: column '{name}' is the text, so it can not be predicted too; name another")
-        if len(targets) > 1 and name in targets and not is_indicator(profile.columns[name]):
-            raise UserError(f"{path}: column '{name}' is not of 0 and 1; several columns to predict are a label each")
 
 
 def _check_type(roles: Roles, wanted: str, path: str) -> None:

@@ -14,6 +14,7 @@ from thaw.core import layout
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
@@ -72,10 +73,10 @@ def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[st
     return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]
 
 
-def recommended_runs(folder: Path) -> list[Path]:
-    """Return by task the best run, by validation, of the strategy that an experiment recommends.
+def recommended_runs(folder: Path) -> dict[str, Path]:
+    """Return for each task the best run, by validation, of the strategy that an experiment recommends.
 
-    Args: the experiment's folder of outputs. Raises UserError where it recommends no strategy.
+    Args: the experiment's folder of outputs. Raises UserError where it recommends no strategy, or several for a task.
     """
     answers = record.read(folder)
     if not answers:
@@ -83,7 +84,10 @@ def recommended_runs(folder: Path) -> list[Path]:
     cells = [cell for answer in answers if (cell := answer.cell_of(answer.decision.taken))]
     if not cells:
         raise UserError(f"{folder}: the recommendation is to take no encoder; name a run's folder")
-    return [_best(folder.absolute().parents[1], cell) for cell in cells]
+    runs = {cell["task"]: _best(folder.absolute().parents[1], cell) for cell in cells}
+    if len(runs) < len(cells):
+        raise UserError(f"{folder}: has {len(cells)} answers on {plural(len(runs), 'task')}; name a run's folder")
+    return runs
 
 
 def _best(results: Path, cell: dict) -> Path:
