@@ -2,14 +2,15 @@
 
 thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
 thaw export RUN my_model --license mit --language en --push owner/name --private
-thaw export my.yaml my_model                                              the recommended strategy's best run; several tasks: my_model/TASK
+thaw export my.yaml my_model                                              the best run of what the answer takes
 thaw export RUN my_model --no-all-rows                                    the run as it is
 
 What the answer of an experiment takes is trained once more before, on training and validation rows together, and so is
 every head that was fitted to convergence. --all-rows does this with any run.
 
-Best is by validation, among seeds. A run that is exported as it is, and did not keep its layers, is trained again. Its
-scores must be those on record to the last digit; then it keeps encoder.safetensors.
+Best is by validation, among seeds. Several tasks have a folder each, as my_model/TASK. A run that is exported as it is,
+and did not keep its layers, is trained again. Its scores must be those on record to the last digit; then it keeps
+encoder.safetensors.
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
