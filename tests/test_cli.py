@@ -73,9 +73,19 @@ def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
     assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
 
 
-@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are advise, demo,")])
-def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint):
-    done = forked.run([THAW, word])
+FOR_A_COMMAND = [
+    ("paln", "did you mean 'plan'?"),
+    ("xyz", "there are advise, demo,"),
+    ("a.csv", "did you mean thaw advise a.csv?"),
+    ("a.yaml", "did you mean thaw run a.yaml?"),
+]
+
+
+@pytest.mark.parametrize("word, hint", FOR_A_COMMAND)
+def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint, tmp_path):
+    if "." in word:
+        (tmp_path / word).touch()
+    done = forked.run([THAW, word], tmp_path)
     assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; {hint}")
     assert done.stdout == "" and done.stderr.count("\n") == 1
 

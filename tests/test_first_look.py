@@ -136,6 +136,10 @@ table("no text.csv", "name|label", [(f"n{i}", LABELS[i]) for i in N])
 table("long texts.csv", "text|label", [(f"{'word ' * 119}{i}", LABELS[i]) for i in N])
 lines("a label in an object.jsonl", [{"text": TEXTS[i], "data": {"label": LABELS[i]}} for i in N])
 lines("objects.jsonl", [{"id": i, "data": {"text": TEXTS[i], "label": LABELS[i]}} for i in N])
+OF_ALL_KINDS = ("id", "review", "why", "mood", "stars", "price", "tokens", "topics", "split", "one")
+VALUES = [(f"{i % 30}", TEXTS[i], f"{TEXTS[i]} too", LABELS[i], None if i == 3 else i % 5, i / 7) for i in N]
+FURTHER = [(TEXTS[i].split(), ("a;b", "b", "a")[i % 3], TRAIN[i % 5], "same") for i in N]
+lines("all kinds.jsonl", [dict(zip(OF_ALL_KINDS, VALUES[i] + FURTHER[i], strict=True)) for i in N])
 
 # Splits.
 table("splits.csv", "text|label|split", [(TEXTS[i], LABELS[i], TRAIN[i % 5]) for i in N])
@@ -170,6 +174,7 @@ RECORDS = [{"text": TEXTS[i], "label": LABELS[i]} for i in N]
 BUILT["list.json"] = json.dumps(RECORDS, indent=1)
 BUILT["columns.json"] = json.dumps({name: {str(i): RECORDS[i][name] for i in N} for name in ("text", "label")})
 BUILT["broken.json"] = json.dumps(RECORDS)[:-1]
+BUILT["one column in quotes.csv"] = "text\n" + "".join(f'"{TEXTS[i]}, they said"\n' for i in N)
 BUILT["UTF-16.csv"] = "text,label\n".encode("utf-16")
 BUILT["Excel.xlsx"] = b"PK\x03\x04" + bytes(100)
 BUILT["nothing.csv"] = "\n"
@@ -218,7 +223,7 @@ def answer(path: Path, wishes: Wishes | None) -> str:
     try:
         draft = draft_of_file(path, set(), wishes)
     except UserError as error:
-        return f"error: {str(error).splitlines()[0].replace(str(path), path.name)}"
+        return f"error: {str(error).replace(str(path), path.name)}"
     columns = "; ".join(f"{role}: {taken}" for role, taken in draft.columns.items())
     guesses = [f"{key}: {said}" for key, said in draft.guesses.items() if key != "carve"]
     held_out = [] if "carve" in draft.guesses else ["nothing is held out"]

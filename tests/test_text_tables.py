@@ -1,10 +1,17 @@
 """Folders of texts and Excel sheets as CSV files."""
 
+from contextlib import ExitStack
+from functools import partial
+
 import pandas as pd
 import pytest
 
+from thaw.cli import new_command
 from thaw.core.errors import UserError
-from thaw.data.text_tables import as_csv, is_table
+from thaw.data import text_tables
+from thaw.data.text_tables import is_table
+
+as_csv = partial(text_tables.as_csv, undo=ExitStack())
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +33,7 @@ def test_a_folder_by_label_and_one_by_split_and_label(tmp_path, capsys):
     made = as_csv(texts(tmp_path / "films", pos__a="It was\nfine.", neg__b="No, never.\n"))
     assert pd.read_csv(made).to_numpy().tolist() == [["No, never.", "neg"], ["It was\nfine.", "pos"]]
     assert as_csv(tmp_path / "films") == made, "the same rows are there already"
-    assert capsys.readouterr().out.count("wrote films.csv") == 1
+    assert capsys.readouterr().out.count("films is read as films.csv") == 1
     split = pd.read_csv(as_csv(texts(tmp_path / "parts", train__pos__a="one", test__neg__a="two")))
     assert split.to_dict("list") == {"text": ["two", "one"], "label": ["neg", "pos"], "split": ["test", "train"]}
     texts(tmp_path / "parts", train__urls="no text", readme="no text")
@@ -48,8 +55,19 @@ def test_an_excel_file_with_one_sheet_of_rows(tmp_path):
     with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
         rows.to_excel(book, sheet_name="a", index=False)
         rows.to_excel(book, sheet_name="b", index=False)
-    with pytest.raises(UserError, match="several sheets have rows: a and b; save the one with the texts as CSV"):
+    with pytest.raises(UserError, match="several sheets have rows: a and b; save the one .* or call them train and"):
         as_csv(tmp_path / "two.xlsx")
+    with pd.ExcelWriter(tmp_path / "parts.xlsx") as book:
+        rows.to_excel(book, sheet_name="Train", index=False)
+        rows[:1].to_excel(book, sheet_name="test", index=False)
+    with ExitStack() as undo:
+        parts = as_csv(tmp_path / "parts.xlsx", undo=undo)
+        assert pd.read_csv(parts)["split"].tolist() == ["train", "train", "train", "test"]
+    assert not parts.exists(), "it goes with an error that follows"
+    rows[["text"]].to_excel(tmp_path / "work/few.xlsx", index=False)
+    with pytest.raises(UserError, match=r"^few\.xlsx: has 3 rows"):
+        new_command.main(["task", "few.xlsx"])
+    assert [path.name for path in (tmp_path / "work").glob("few*")] == ["few.xlsx"]
 
 
 def test_what_is_no_table_is_refused(tmp_path):

@@ -20,7 +20,8 @@ MISSING = "missing"  # where the data of a task are, that are in no file
 def main(words: list[str]) -> None:
     """Print the entries of one kind, a line each."""
     parser = parser_of("list", __doc__)
-    parser.add_argument("kind", choices=COLUMNS, type=_plural)
+    plurals = {f"{kind[:-3]}y" if kind.endswith("ies") else kind[:-1]: kind for kind in COLUMNS}
+    parser.add_argument("kind", choices=COLUMNS, type=lambda word: plurals.get(word, word))
     parser.add_argument("word", nargs="?", default="", help="list only lines that contain it")
     parser.add_argument(
         "--catalogues", nargs="+", action="extend", default=[], metavar="FOLDER", help="folders of your own"
@@ -43,11 +44,6 @@ def main(words: list[str]) -> None:
     if given.kind == "tasks" and any(row[3] == MISSING for row in rows):
         other = "--data-dir names another folder, as data_dir: of an experiment does"
         print(f"{MISSING}: no such file below {given.data_dir}; {other}", file=sys.stderr)
-
-
-def _plural(word: str) -> str:
-    """Return the kind that a word in the singular means, as strategy; any other word as it is."""
-    return next((kind for kind in (f"{word}s", f"{word[:-1]}ies") if kind in COLUMNS), word)
 
 
 def _task(catalogue: Catalogue, task, data_dir: Path) -> Row:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from thaw.core.errors import suggestion
 from thaw.core.runtime import run_step
@@ -30,7 +31,10 @@ def main(words: list[str] | None = None) -> None:
     if not words:
         words = ["--help"]
     if words[0] not in (*COMMANDS, *HELP, *VERSION):
-        print(f"error: thaw has no command '{words[0]}'{suggestion(words[0], COMMANDS)}", file=sys.stderr)
+        file = Path(words[0])
+        command = "run" if file.suffix in (".yaml", ".yml") else "advise"
+        hint = f"; did you mean thaw {command} {file}?" if file.exists() else suggestion(words[0], COMMANDS)
+        print(f"error: thaw has no command '{words[0]}'{hint}", file=sys.stderr)
         sys.exit(2)
     run_step(lambda: _run(*words))
 

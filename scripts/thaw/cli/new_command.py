@@ -12,8 +12,10 @@ What was guessed is marked in the entry and printed. Existing files are added to
 """
 
 import argparse
+import contextlib
 import os
 import re
+from functools import reduce
 from os.path import relpath
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
 from thaw.core.phrases import listing
+from thaw.core.yaml_values import yaml_value
 from thaw.declarations.task_types import EXTRACTION_TYPES, FILE_TYPES, PAIR_TYPES
 from thaw.declarations.value_types import ID
 from thaw.schema.catalogue import Catalogue, shipped
@@ -106,11 +109,6 @@ def strategies(types: set[str]) -> str:
     return STRATEGIES + THAWED + (THAWED_PAIRS if types.intersection(PAIR_TYPES) else "")
 
 
-def _quoted(path) -> str:
-    """Return a path as YAML has it."""
-    return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f"'{path}'"
-
-
 OWN = Path("my")  # the folder of the user's catalogues
 HUB = "hub:"
 SYNTHETIC = "acceptability"  # a task that needs no data, with which an encoder is tried
@@ -157,27 +155,33 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> None:
     """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
-    if given.what == "task":
-        read_tables(given)
-    written = (_task if given.what == "task" else _encoder)(given)
-    print(f"wrote {_listed(written)}; check what was guessed, then\n    thaw plan {written[-1]}")
+    if given.what == "encoder":
+        written = _encoder(given)
+    else:
+        with _tables_as_csv(given):
+            written = _task(given)
+    print(f"wrote {', '.join(map(relpath, written))}; check what was guessed, then\n    thaw plan {written[-1]}")
 
 
-def read_tables(given: argparse.Namespace) -> None:
-    """Put CSV files in the place of folders of texts and Excel files among the sources of a task."""
+@contextlib.contextmanager
+def _tables_as_csv(given: argparse.Namespace):
+    """Have CSV files in the place of folders of texts and Excel files; what was written goes again after an error."""
     from thaw.data.text_tables import as_csv, is_table
 
-    given.source, *given.further = [
-        str(as_csv(Path(word))) if is_table(Path(word)) else word for word in (given.source, *given.further)
-    ]
-
-
-def _listed(paths: list[Path]) -> str:
-    return ", ".join(map(relpath, paths))
+    words = [given.source, *given.further]
+    with contextlib.ExitStack() as undo:
+        read = {word: str(as_csv(Path(word), undo)) if is_table(Path(word)) else word for word in words}
+        given.source, *given.further = read.values()
+        try:
+            yield
+        except UserError as error:
+            raise UserError(reduce(lambda said, word: said.replace(read[word], word), words, str(error))) from error
+        undo.pop_all()
 
 
 def _task(given: argparse.Namespace) -> list[Path]:
     from thaw.data.catalogue_stub import draft_of_file, draft_of_hub
+    from thaw.data.column_evidence import evidence_table
     from thaw.data.column_roles import Wishes
 
     wishes = Wishes(given.name, tuple(given.text), tuple(given.label), given.type, given.drop_empty)
@@ -203,7 +207,7 @@ def _task(given: argparse.Namespace) -> list[Path]:
     _write(entries, given.source, experiment, [*draft.types], encoders, data_dir, chosen)
     for task, kind in draft.types.items():
         print(f"task {task}: {kind}, {draft.rows:,} rows")
-    print(draft.profile.table())
+    print(evidence_table(draft.profile.columns))
     for key, column in draft.columns.items():
         print(f"  {key}: {column}")
     for key, guess in draft.guesses.items():
@@ -217,14 +221,18 @@ def experiment_of(given: argparse.Namespace) -> Path:
     Args: the file as `source`, and the options of a draft. Raises UserError where there are several experiments on the
     file, where an option asks for another one than is there, and where the file does not fit it any more.
     """
-    read_tables(given)
+    with _tables_as_csv(given):
+        return _experiment_of(given)
+
+
+def _experiment_of(given: argparse.Namespace) -> Path:
     catalogue, path = known(OWN), Path(given.source)
     ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
     sources = {one if one.startswith(HUB) else Path(one).resolve() for one in (given.source, *given.further)}
     found = [id for id in ids if sources <= _sources_of(catalogue, id)]
     if not found:
         written = _task(given)
-        print(f"wrote {_listed(written)}")
+        print(f"wrote {', '.join(map(relpath, written))}")
         return written[-1]
     experiment = _experiment_file(found[0])
     if len(found) > 1:
@@ -357,7 +365,7 @@ def _write(
     text = EXPERIMENT.format(
         file=experiment,
         name=experiment.stem,
-        own=f"catalogues: [{OWN}]\n" + (f"data_dir: {_quoted(data_dir)}\n" if data_dir else ""),
+        own=f"catalogues: [{OWN}]\n" + (f"data_dir: {yaml_value(str(data_dir))}\n" if data_dir else ""),
         tasks=", ".join(tasks),
         encoders=", ".join(encoders),
         language=LANGUAGE if encoders == ["minilm"] else "",

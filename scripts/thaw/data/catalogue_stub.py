@@ -300,8 +300,9 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
         more = ["best_f1", "best_exact"] if unanswerable else []
         return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
-    if kind == "classification" and _majority_share(profile.columns[roles.targets[0]]) > UNEVEN:
-        metrics = ["f1_macro", "accuracy"]
+    if kind == "classification":
+        most_common = Counter(map(str, profile.columns[roles.targets[0]])).most_common(1)
+        metrics = ["f1_macro", "accuracy"] if most_common[0][1] > UNEVEN * profile.rows else metrics
     view = "whole" if roles.kind == "tags" else "long" if _mean_words(profile, roles) > LONG_TEXT else None
     entry = {"type": f"pair_{kind}" if len(roles.texts) == 2 else kind, "metrics": metrics}
     return entry | ({"view": view} if view else {})
@@ -309,10 +310,6 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
 
 def _mean_words(profile: FileProfile, roles: Roles) -> float:
     return sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
-
-
-def _majority_share(values: list) -> float:
-    return Counter(map(str, values)).most_common(1)[0][1] / len(values)
 
 
 def _rare_label(values: list) -> str:

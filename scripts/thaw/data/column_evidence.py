@@ -6,18 +6,21 @@ from collections import Counter
 from thaw.core.errors import UserError
 from thaw.core.phrases import plural
 from thaw.data.checks import split_labels
-from thaw.data.file_profile import Name, is_number
+from thaw.data.file_profile import SPLITS, Name, is_number
 from thaw.data.spans import bounds_of
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
 LABELS = {"label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "judgment", "stars", "gold"}
 LABELS |= {"categories", "topics", "genres", "tags", "tag", "intents", "emotions", "classes", "ner", "pos", "upos"}
 SCORES = {"score", "similarity", "relatedness", "rating", "value"}
+WORDS = {"word", "words", "token", "tokens", "form"}
+SPLIT = {"split", "splits", "set", "fold", "partition", "subset"}
 IDS = {"id", "idx", "index", "row", "uid", "guid", "unnamed"}
 PAIRS = [("premise", "hypothesis"), ("question", "answer"), ("question", "sentence"), ("query", "document")]
 TWINS = ({"1", "2"}, {"a", "b"}, {"0", "1"})
 SEPARATORS = (";", "|", ",")  # between the labels of a row
 FEW_SCORES = 20  # whole numbers that take more values than this are scores, unless their column is called a label
+CALLED = {"label": "labels", "label_set": "sets of labels", "score": "scores"}
 FEW_LABELS = 60  # with more, a column is taken for labels only where no other can be
 WRITTEN_LIST = re.compile(r"""\s*\[\s*((['"]).*\2|\d+(\s*,\s*\d+)*)?\s*\]\s*""", re.DOTALL)
 WRITTEN_NUMBERS = {  # numbers that `float` does not read: what they look like, and how to write them
@@ -111,7 +114,7 @@ def why_unfit(values: list, drop_empty: bool = False) -> str:
         return f"is empty in {empty} of {len(values)} rows; give them a value, or leave them out by --drop-empty"
     distinct = {str(label) for value in values for label in (value if isinstance(value, list) else [value])}
     if len(distinct) == 1:
-        return f"has only one label, {distinct.pop()!r:.60}; expected at least two"
+        return f"has only one label, {distinct.pop()!r:.60}; add rows with another one"
     if written := _written_numbers(values):
         return f"has {written}"
     others = [row for row, value in enumerate(values) if not is_number(value)]
@@ -158,3 +161,57 @@ def are_pair(one: Name, other: Name) -> bool:
     differing = [{x, y} for x, y in zip(a, b, strict=False) if x != y]
     twins = len(a) == len(b) and len(differing) == 1 and differing[0] in TWINS and a < b
     return (a, b) in PAIRS or twins and not a.isdigit()
+
+
+def marked_splits(name: Name, values: list) -> dict[str, str]:
+    """Return the value of each split in a column that names the split of each row; none in another column."""
+    written = sorted({str(value) for value in stated(values)})
+    found = {ours: value for ours, theirs in SPLITS.items() for value in written if value.lower() in theirs}
+    return found if is_named(name, SPLIT) and "train" in found and len(found) > 1 else {}
+
+
+def evidence_table(columns: dict[Name, list]) -> str:
+    """Return the columns in print: type, distinct values, what each could be, how sure that is, and why."""
+    lines = [("column", "type", "distinct", "could be", "how sure", "why")]
+    for name, values in columns.items():
+        types = "/".join(sorted({type(value).__name__ for value in stated(values)})).replace("str", "text")
+        of_numbers = bool(stated(values)) and all(map(is_number, stated(values)))
+        count = str(len(set(map(str, stated(values)))))
+        lines.append((str(name), "number" if of_numbers else types, count, *_could_be(name, values)))
+    a, b, c, d, e = (max(len(line[n]) for line in lines) for n in range(5))
+    return "\n".join(
+        f"  {line[0]:<{a}}  {line[1]:<{b}}  {line[2]:>{c}}  {line[3]:<{d}}  {line[4]:<{e}}  {line[5]}" for line in lines
+    )
+
+
+def _could_be(name: Name, values: list) -> tuple[str, str, str]:
+    """Return what a column could be, how sure that is (sure, guess or unlikely), and why."""
+    full, kind = stated(values), kind_of(values, name)
+    distinct = len({str(value) for value in full})
+    called = f"; called {name}"
+    if marked_splits(name, values):
+        return "split", "sure", f"names splits{called}"
+    if kind == "spans":
+        return "spans", "sure", "[first character, end, label]"
+    if full and all(isinstance(value, list) for value in full):
+        entries = f"{sum(map(len, full)) / len(full):.1f} entries a row"
+        if kind is None or is_named(name, WORDS):
+            return ("words", "sure", entries + called) if is_named(name, WORDS) else ("words", "guess", entries)
+        return "tags or sets of labels", "guess", entries
+    if are_texts(values, name) and not (kind and is_named(name, LABELS)):
+        words = f"{sum(len(str(value).split()) for value in full) / len(full):.1f} words a row"
+        return ("text", "sure", words + called) if has_word(name, TEXTS) else ("text", "guess", words)
+    if kind is None:
+        is_score = has_word(name, SCORES) or _written_numbers(full)
+        return "scores" if is_score else "labels", "unlikely", why_unfit(values, drop_empty=True)
+    empty = f"; empty in {plural(len(values) - len(full), 'row')}" if len(full) < len(values) else ""
+    if name == "" or has_word(name, IDS):
+        return CALLED[kind], "unlikely", f"called {name or 'nothing'}"
+    if kind == "label" and (separator := separator_of(full)):
+        return CALLED["label_set"], "guess", f"{separator!r} stands between values that recur{empty}"
+    numbers = all(map(is_number, full))
+    fractions = numbers and not all(map(is_whole, full))
+    why = "numbers with fractions" if fractions else f"{distinct} " + ("numbers" if kind == "score" else "values recur")
+    by_name = has_word(name, SCORES if kind == "score" else LABELS)
+    sure = by_name and (fractions if kind == "score" else not numbers or distinct <= FEW_SCORES)
+    return CALLED[kind], "sure" if sure else "guess", why + (called if by_name else "") + empty

@@ -18,27 +18,28 @@ from thaw.data.column_evidence import (
     LABELS,
     SCORES,
     TEXTS,
+    WORDS,
     are_pair,
     are_texts,
+    evidence_table,
     has_word,
     is_indicator,
     is_named,
     is_whole,
     kind_of,
+    marked_splits,
     one_of,
     refuse_written_lists,
     separator_of,
     stated,
     why_unfit,
 )
-from thaw.data.file_profile import SPLITS, FileProfile, Name, is_number
+from thaw.data.file_profile import FileProfile, Name, is_number
 from thaw.data.spans import bounds_of, scheme_of
 from thaw.data.squad import are_answers
 from thaw.schema.entry import free_id, id_of
 
-WORDS = {"word", "words", "token", "tokens", "form"}
 SENTENCE = re.compile(r"sent(ence)?([\W_]*(id|idx|no|num|number|#))?", re.IGNORECASE)  # which numbers sentences
-SPLIT = {"split", "splits", "set", "fold", "partition", "subset"}
 NO_LABEL = ("-", "-1")  # which SNLI and the Hub write where there is none
 MOST_SHOWN = 12  # numbers that a message lists
 LEAKS = 0.8  # share of rows whose text names the label
@@ -117,8 +118,9 @@ def find_roles(profile: FileProfile, path: str, wishes: Wishes) -> Roles:
     _check_named(profile, path, texts, targets)
     if not texts and {"question", "context", "answers"} <= set(columns) and are_answers(columns["answers"]):
         return Roles(["question", "context"], None, ["answers"], "answers")
-    split = _split_column(columns, [*texts, *targets])
-    if split:
+    named = {*texts, *targets}
+    marked = ((name, marked_splits(name, values)) for name, values in columns.items() if name not in named)
+    if split := next((one for one in marked if one[1]), None):
         columns = {name: values for name, values in columns.items() if name != split[0]}
     if (roles := _of_words(columns, path, texts, targets)) is None:
         guesses: dict[str, str] = {}
@@ -158,15 +160,6 @@ def _check_type(roles: Roles, wanted: str, path: str) -> None:
         raise UserError(f"{path}: --type {wanted} does not fit column '{roles.targets[0]}', which holds {is_now}")
 
 
-def _split_column(columns: dict[Name, list], named: list[Name]) -> tuple[Name, dict[str, str]] | None:
-    for name, values in columns.items():
-        written = sorted({str(value) for value in stated(values)})
-        found = {ours: value for ours, theirs in SPLITS.items() for value in written if value.lower() in theirs}
-        if str(name).lower() in SPLIT and name not in named and "train" in found and len(found) > 1:
-            return name, found
-    return None
-
-
 # Texts.
 
 
@@ -185,7 +178,9 @@ def _texts(profile: FileProfile, columns: dict, path: str, targets: list[Name], 
         _refuse_objects(columns, path)
         several = f"{listing(map(str, wordy))} may be the text" if wordy else "no column holds texts of several words"
         both = f" --text {wordy[0]} {wordy[1]}" if len(wordy) == 2 else ""
-        raise UserError(f"{path}: {several}; name it by --text, or the two of a pair{both}\n{profile.table()}")
+        raise UserError(
+            f"{path}: {several}; name it by --text, or the two of a pair{both}\n{evidence_table(profile.columns)}"
+        )
     if rest := [str(name) for name in wordy if name != taken[0]]:
         two = [str(name) for name in wordy if str(name) in (str(taken[0]), rest[0])]
         joined = f"columns: {{text: [{', '.join(two)}]}} joins two in one, --text {' '.join(two)} makes a pair of them"
@@ -226,11 +221,11 @@ def _target(
         _refuse_objects(columns, path)
         unfit = "".join(f"; '{name}' {why_unfit(values)}" for name, values in others.items() if name not in kinds)
         if not kinds:
-            said = f"no column looks like labels or scores{unfit}; --label names one"
+            said = f"no column looks like labels or scores{unfit or '; add one, or name it by --label'}"
         else:
             several = "name one by --label, or several columns of 0 and 1 as the labels of a set"
             said = f"{listing(map(str, kinds))} may be predicted; {several}"
-        raise UserError(f"{path}: {said}\n{profile.table()}")
+        raise UserError(f"{path}: {said}\n{evidence_table(profile.columns)}")
     if rest := ", ".join(f"{name} ({kind})" for name, kind in kinds.items() if name != taken[0]):
         guesses["targets"] = f"could also be {rest}"
     return taken

@@ -52,20 +52,6 @@ class FileProfile:
     def rows(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def table(self) -> str:
-        """Return the columns in print: type, distinct values, mean length in words or entries."""
-        lines = [("column", "type", "distinct", "words")]
-        for name, values in self.columns.items():
-            kinds = {type(value).__name__ for value in values if value is not None}
-            lengths = [len(value if isinstance(value, list) else str(value).split()) for value in values]
-            kind = "number" if all(map(is_number, values)) else "/".join(sorted(kinds)).replace("str", "text")
-            lines += [(str(name), kind, str(len(set(map(str, values)))), f"{sum(lengths) / len(lengths):.1f}")]
-        widths = [max(len(line[n]) for line in lines) for n in range(4)]
-        return "\n".join(
-            f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {count:>{widths[2]}}  {words:>{widths[3]}}"
-            for name, kind, count, words in lines
-        )
-
 
 def is_number(value) -> bool:
     """Return whether a raw value is a number, or text that is one."""
@@ -236,7 +222,7 @@ def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ..
         marked, quoted = any(value.startswith('"') for fields in rows for value in fields), []
         with contextlib.suppress(UserError):
             quoted = [fields for _, fields in records_of(path, encoding, delimiter, "double")]
-        quoting = "double" if quoted and _is_even(quoted) and (marked or not tabs) else "none"
+        quoting = "double" if len({*map(len, quoted)}) == 1 and (marked or not tabs) else "none"
         if quoting == "double":
             if marked and _is_even(rows):
                 guesses["quoting"] = "fields in quotes lose them; none if the quotes belong to the texts"

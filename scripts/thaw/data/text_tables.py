@@ -1,5 +1,6 @@
 """Folders of texts and Excel sheets, which become a CSV file before anything else looks at them."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas
@@ -10,6 +11,7 @@ from thaw.core.phrases import listing
 from thaw.data.file_profile import SPLITS
 
 EXCEL = (".xlsx", ".xlsm")
+NAMES = {name for names in SPLITS.values() for name in names}
 FORM = "write them as LABEL/NAME.txt or SPLIT/LABEL/NAME.txt, with the splits train, validation and test"
 
 
@@ -18,18 +20,20 @@ def is_table(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() in EXCEL and path.is_file()
 
 
-def as_csv(path: Path) -> Path:
+def as_csv(path: Path, undo: ExitStack) -> Path:
     """Return the CSV file of the same name in the working folder, written unless it is there with the same rows.
 
-    Raises UserError where one with other rows is there.
+    Args: a folder of texts or an Excel file; deletes what was written, if an error follows. Raises UserError where a
+    file with other rows is there.
     """
-    content = (of_folder(path) if path.is_dir() else of_sheet(path)).to_csv(index=False)
+    content = (of_folder(path) if path.is_dir() else of_sheets(path)).to_csv(index=False)
     target = Path(f"{path.resolve().stem}.csv")
     if target.exists() and target.read_bytes() != content.encode():
         raise UserError(f"{target}: is there with other rows than {path}; delete or rename it")
     if not target.exists():
         write_text(target, content)
-        print(f"wrote {target} from {path}")
+        undo.callback(target.unlink)
+        print(f"{path} is read as {target}")
     return target
 
 
@@ -40,7 +44,7 @@ def of_folder(folder: Path) -> pandas.DataFrame:
     """
     every, rows = sorted(folder.rglob("*.txt")), []
     named = {part.name for part in folder.iterdir() if part.is_dir()}
-    by_split = bool(named) and named <= {name for names in SPLITS.values() for name in names}
+    by_split = bool(named) and named <= NAMES
     files = [file for file in every if len(file.relative_to(folder).parts) == 2 + by_split]
     if not files:
         raise UserError(f"{folder}: has no texts in folders by label; {FORM}")
@@ -55,14 +59,19 @@ def of_folder(folder: Path) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["text", "label", "split"][: len(rows[0])])
 
 
-def of_sheet(path: Path) -> pandas.DataFrame:
-    """Return the only sheet of an Excel file that has rows; its first row names the columns."""
+def of_sheets(path: Path) -> pandas.DataFrame:
+    """Return the sheets of an Excel file that have rows; the first row names the columns.
+
+    It is one sheet, or several that are called as splits are: their rows get a column split.
+    """
     try:
         sheets = pandas.read_excel(path, sheet_name=None, dtype=object, keep_default_na=False, na_values=[""])
     except Exception as error:  # of whatever the file is in truth
         raise UserError(f"{path}: cannot be read as Excel ({' '.join(str(error).split())}); save it as CSV") from error
-    filled = {name: sheet for name, sheet in sheets.items() if len(sheet)}
+    filled = {str(name): sheet for name, sheet in sheets.items() if len(sheet)}
+    if len(filled) > 1 and {name.lower() for name in filled} <= NAMES:
+        return pandas.concat([sheet.assign(split=name.lower()) for name, sheet in filled.items()])
     if len(filled) != 1:
-        found = f"several sheets have rows: {listing([*map(str, filled)])}" if filled else "no sheet has rows"
-        raise UserError(f"{path}: {found}; save the one with the texts as CSV")
+        found = f"several sheets have rows: {listing([*filled])}" if filled else "no sheet has rows"
+        raise UserError(f"{path}: {found}; save the one with the texts as CSV, or call them train and test")
     return next(iter(filled.values()))

@@ -18,7 +18,9 @@ def results(context: OutputContext, baselines: list[tuple[str, RunPlan]], extras
     Args: the runs that are shown as baselines, with their names; step and key of each result that is no run.
     """
     made = {step: [_extra(step, key) for of, key in extras if of == step] for step in EXTRAS}
-    shown = [_baseline(name, run, context) for name, run in _by_cell(baselines, context)]
+    cells = list(dict.fromkeys((name, run.encoder) for name, run in baselines))
+    by_cell = sorted(baselines, key=lambda one: (cells.index((one[0], one[1].encoder)), *_place(one[1], context)))
+    shown = [_baseline(name, run, context) for name, run in by_cell]
     return [*made["baseline"], *shown, *_runs(context), *made["ensemble"]]
 
 
@@ -26,12 +28,6 @@ def _extra(step: str, key: str) -> dict:
     names = layout.names_in_key(step, key)
     row = {"subset": "all"} | names | BARE | {"kind": step, "strategy": names[step]}
     return {"step": step, "names": names, "row": {name: value for name, value in row.items() if name != step}}
-
-
-def _by_cell(baselines: list[tuple[str, RunPlan]], context: OutputContext) -> list[tuple[str, RunPlan]]:
-    """Return the runs of each baseline and encoder together, by task, subset, head and seed."""
-    order = list(dict.fromkeys((name, run.encoder) for name, run in baselines))
-    return sorted(baselines, key=lambda one: (order.index((one[0], one[1].encoder)), *_place(one[1], context)))
 
 
 def _place(run: RunPlan, context: OutputContext) -> tuple[int, ...]:

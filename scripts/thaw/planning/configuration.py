@@ -29,11 +29,14 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     the shipped catalogues; results, the folder of all results, in the place of that which config names; files, from
     which config was merged, to say where a mistake is. Raises UserError for any mistake in them.
     """
-    results = results or _results_folder(config)
+    named = config.get("pathvars")  # of Snakemake
+    results = results or str((isinstance(named, dict) and named.get("results")) or "results")
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
     experiment = _experiment(config, list(files))
-    _check_folders(experiment)
+    for folder in experiment.catalogues:
+        if not Path(folder).is_dir():
+            raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
     plugins.set_folders(list(experiment.catalogues))
     catalogue = Catalogue([*shipped(home), *experiment.catalogues])
     experiment = experiment.with_ids(catalogue)
@@ -43,12 +46,6 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     experiment, absent = drop_unavailable(experiment, catalogue)
     experiment, left_out = scaled_down(experiment, catalogue)
     return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
-
-
-def _results_folder(config: dict) -> str:
-    """Return the folder of all results that a configuration names, as Snakemake has it."""
-    named = config.get("pathvars")
-    return str((isinstance(named, dict) and named.get("results")) or "results")
 
 
 def _experiment(config: dict, files: list) -> ExperimentConfig:
@@ -62,13 +59,6 @@ def _experiment(config: dict, files: list) -> ExperimentConfig:
             f"{document.place([])}: the experiment lacks {', '.join(missing)}; a selection must be complete"
         )
     return validate(ExperimentConfig, config, document).written_in(document)
-
-
-def _check_folders(experiment: ExperimentConfig) -> None:
-    """Raise UserError, with its place, for a folder of catalogues that is not there."""
-    for folder in experiment.catalogues:
-        if not Path(folder).is_dir():
-            raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
 
 
 def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:

@@ -44,7 +44,7 @@ def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
     for name, entry in experiment.merges.items():
         place = experiment.place("merges", name)
         encoder, head = (_only(kind, entry, experiment, place) for kind in ("encoder", "head"))
-        seed = _seed(entry, experiment)
+        seed = experiment.seeds[0] if entry.seed is None else entry.seed
         if seed not in experiment.seeds:
             raise UserError(f"{place}: seed {seed} is none of the experiment's; add it to seeds:")
         tasks = _tasks(entry, experiment, place)
@@ -138,7 +138,3 @@ def _only(kind: str, entry: MergeConfig, experiment: ExperimentConfig, place: st
     if chosen is not None and chosen not in known:
         raise UserError(f"{place}: {chosen} is no {kind} of the experiment{suggestion(chosen, known)}")
     return chosen or known[0]
-
-
-def _seed(entry: MergeConfig, experiment: ExperimentConfig) -> int:
-    return experiment.seeds[0] if entry.seed is None else entry.seed

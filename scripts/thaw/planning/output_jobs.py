@@ -45,7 +45,9 @@ def specs(
     yield "collect", name, collect
     labels = _labels(experiment, catalogue, context.selected)
     shown = {"labels": labels, "order": _order(context), "digest": digests}
-    shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue), **_start_tasks(context)}
+    encoders = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
+    notes = {name: note for name, entry in encoders.items() if (note := entry.footnote)}
+    shown |= {"title": experiment.title, "notes": notes, **_start_tasks(context)}
     outputs, together = [], {}
     for output in experiment.outputs:
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
@@ -126,11 +128,6 @@ def _draws_named(first: dict[str, str], catalogue: Catalogue) -> dict[str, str]:
         rows = "all" if entry.rows is None else f"{entry.rows:,}"
         named[subset] = entry.label or f"{rows} rows, {many} draws"
     return named
-
-
-def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
-    entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
-    return {name: note for name, entry in entries.items() if (note := entry.footnote)}
 
 
 def _start_tasks(context: OutputContext) -> dict:

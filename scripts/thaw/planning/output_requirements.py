@@ -33,22 +33,6 @@ def _subsets(context: OutputContext) -> dict[str, SubsetConfig]:
     return {name: context.catalogue.get("subsets", name, "subsets") for name in context.experiment.subsets}
 
 
-def _sizes(entry: OutputConfig, context: OutputContext) -> bool:
-    return len({subset.rows for subset in _subsets(context).values()}) > 1
-
-
-def _search(entry: OutputConfig, context: OutputContext) -> bool:
-    return any(context.planner.strategy(run).search for run in context.runs)
-
-
-def _gradients(entry: OutputConfig, context: OutputContext) -> bool:
-    return context.experiment.gradients and any(run.step == "train" for run in context.runs)
-
-
-def _probes(entry: OutputConfig, context: OutputContext) -> bool:
-    return any(draws(entry.kind, job.spec["probe"]["kind"]) for job in context.probed)
-
-
 def _all_layers(entry: OutputConfig, context: OutputContext) -> bool:
     probes = (context.catalogue.get("probes", name, "probes") for name in context.experiment.probes)
     return not any(draws(entry.kind, probe.kind) and probe.layers for probe in probes)
@@ -57,14 +41,6 @@ def _all_layers(entry: OutputConfig, context: OutputContext) -> bool:
 def _one_answer(entry: OutputConfig, context: OutputContext) -> bool:
     outputs = (context.catalogue.get("outputs", name, "outputs") for name in context.experiment.outputs)
     return sum(other.kind == entry.kind for other in outputs) == 1
-
-
-def _transfer(entry: OutputConfig, context: OutputContext) -> bool:
-    return any(context.catalogue.get("tasks", task, "tasks").also for task in context.experiment.tasks)
-
-
-def _claims(entry: OutputConfig, context: OutputContext) -> bool:
-    return bool(claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs))
 
 
 def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[ReferenceOptions, OutputContext], bool]:
@@ -85,16 +61,18 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 
 
 HOLDS: dict[Requirement, Callable[..., bool]] = {
-    Requirement.MERGES: lambda entry, context: bool(context.merged["merge"]),
-    Requirement.LATENCY: lambda entry, context: bool(context.merged["latency"]),
-    Requirement.SIZES: _sizes,
-    Requirement.SEARCH: _search,
-    Requirement.GRADIENTS: _gradients,
-    Requirement.PROBES: _probes,
+    Requirement.MERGES: lambda entry, of: bool(of.merged["merge"]),
+    Requirement.LATENCY: lambda entry, of: bool(of.merged["latency"]),
+    Requirement.SIZES: lambda entry, of: len({subset.rows for subset in _subsets(of).values()}) > 1,
+    Requirement.SEARCH: lambda entry, of: any(of.planner.strategy(run).search for run in of.runs),
+    Requirement.GRADIENTS: lambda entry, of: of.experiment.gradients and any(run.step == "train" for run in of.runs),
+    Requirement.PROBES: lambda entry, of: any(draws(entry.kind, job.spec["probe"]["kind"]) for job in of.probed),
     Requirement.ALL_LAYERS: _all_layers,
-    Requirement.TRANSFER: _transfer,
+    Requirement.TRANSFER: lambda entry, of: any(
+        of.catalogue.get("tasks", task, "tasks").also for task in of.experiment.tasks
+    ),
     Requirement.ONE_ANSWER: _one_answer,
-    Requirement.CLAIMS: _claims,
+    Requirement.CLAIMS: lambda entry, of: bool(claim_runs.claims_for_spec(of.experiment, of.catalogue, of.runs)),
     Requirement.FULL: _full_and(lambda run, context: True),
     Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
     Requirement.FULL_AND_STUDENT: _full_and(lambda run, context: context.students(run)[0] is not None),

@@ -81,16 +81,13 @@ def _closing(table: Table) -> list[str]:
 def _widths(table: Table) -> str:
     """Return columns of a table of sentences, broken into lines, wider where texts are longer."""
     rows = [row for group in table.groups for row in group.rows]
-    texts = [[row.name, *(_longest(cell) if cell else "" for cell in row.cells)] for row in rows]
+    cells = [[max((c.text, c.interval, c.below), key=len) if c else "" for c in row.cells] for row in rows]
+    texts = [[row.name, *found] for row, found in zip(rows, cells, strict=True)]
     texts.append([table.of, *(column.label for column in table.columns)])
     roots = [_need(column) for column in zip(*texts, strict=True)]
     room = 0.99 - 0.026 * len(roots)  # the gaps between columns take the rest
     shares = (room * root / sum(roots) for root in roots)
     return "".join(f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares)
-
-
-def _longest(cell) -> str:
-    return max((cell.text, cell.interval, cell.below), key=len)
 
 
 def _need(column: Sequence[str]) -> float:

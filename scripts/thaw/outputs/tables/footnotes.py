@@ -16,7 +16,8 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     """
     labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
-    within = ", within its group" if _groups(summary) > 1 else ""
+    groups = summary.loc[summary["fitted"], aggregate.GROUP].drop_duplicates()
+    within = ", within its group" if len(groups) > 1 else ""
     bold = [f"Bold: the highest mean on validation of each column{within}."]
     short = [_numbers(columns, fitted, role, spec.get("first_draws", {})), *(marks or bold), *_synthetic(columns)]
     short += [wording.COST_NOTE] * bool(spec.get("costs"))
@@ -39,10 +40,6 @@ def warning_marks(summary) -> dict[str, str]:
     """Return the mark of each warning that runs of a summary have, by flag."""
     flags = summary.loc[summary["fitted"], "flags"]
     return wording.warning_marks(flag for entry in flags for flag in entry.split(";") if flag)
-
-
-def _groups(summary) -> int:
-    return len(summary.loc[summary["fitted"], aggregate.GROUP].drop_duplicates())
 
 
 def _tasks(tasks, labels: dict) -> str:

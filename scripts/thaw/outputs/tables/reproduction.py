@@ -199,7 +199,9 @@ def _behind(rows) -> dict[str, tuple]:
 def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels: dict) -> list[Row]:
     """Return the lines of one row of the paper: published, reproduced, by the paper's rule, and the difference."""
     scales = [column["scale"] for column in comparison["columns"]]
-    printed = [_printed(cell["printed"]) for cell in row["cells"]]
+    printed = [
+        wording.DASH if cell["printed"] is None else str(cell["printed"]).replace("-", "−") for cell in row["cells"]
+    ]
     lines = {"published": [said(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
     if rule := row.get("favours"):
         lines["published favours"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
@@ -215,11 +217,6 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels:
     if any(one and cell["printed"] is not None for one, cell, _ in every):
         lines["difference"] = [_difference(*entry, labels) for entry in every]
     return [Row(name, [*cells]) for name, cells in lines.items()]
-
-
-def _printed(value: float | None) -> str:
-    """Return a published number, a dash if it is unknown."""
-    return wording.DASH if value is None else str(value).replace("-", "−")
 
 
 def _favoured(difference: float | None, rule: dict) -> Cell:
