@@ -498,9 +498,3 @@ def test_a_wrong_word_is_one_sentence_without_the_list_of_options(place, capsys,
 def test_the_columns_that_were_taken_are_shown(place, capsys):
     main(["new", "task", "reviews.csv", "--name", "films"])
     assert "  text: text\n  label: stars (2 labels: 0, 1)\n" in capsys.readouterr().out
-
-
-def test_a_label_that_one_row_has_is_shown(place, capsys):
-    (place / "typo.csv").write_text(CSV.replace(";1", ";good").replace(";0", ";bad").replace(";good", ";goood", 1))
-    main(["new", "task", "typo.csv"])
-    assert "  guessed labels: 'goood': in one row only; correct the file if it is a slip\n" in capsys.readouterr().out
