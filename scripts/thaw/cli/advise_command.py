@@ -142,6 +142,9 @@ class Scores:
     def __init__(self, plan: Plan, name: str):
         self.plan, self.name = plan, name
         self.labels, self.there = advice_spec(plan, name)["labels"], 0
+        named = [wording.strategy_name(self.labels, run.strategy, run.variant) for run in plan.shown]
+        titles = [wording.task_name(self.labels, run.task) for run in plan.shown]
+        self.width = max(map(len, titles)) + max(map(len, [*named, *wording.BASELINE_LABELS.values()])) + 2
         self.said: set[tuple] = set()
 
     def print_new(self, targets: list[str], made: list[TaskAnswer] | None = None) -> None:
@@ -156,7 +159,7 @@ class Scores:
             for answer in made or current_answers(self.plan, self.name):
                 for arm in answer.decision.arms:
                     if arm.encoder:
-                        self._print(answer.title, answer.names[arm.name], arm.estimate, arm.price)
+                        self._print(answer.title, answer.names[arm.name], answer_text.scored(arm))
 
     def _print_baseline(self, record: dict) -> None:
         """Print the score of a baseline, as that of an arm, before any run is there."""
@@ -166,13 +169,13 @@ class Scores:
         title += f" ({wording.SYNTHETIC})" * read_json(self.plan.files("prepare", task["corpus"])[0])["synthetic"]
         known = record["folds"]["scores"] if "folds" in record else record["scores"][shown_split(task, "validation")]
         score = known[task["metrics"][0]]
-        self._print(title, wording.BASELINE_LABELS[name], 100 * (score or 0.0), 0.0)
+        self._print(title, wording.BASELINE_LABELS[name], answer_text.number(100 * (score or 0.0)))
 
-    def _print(self, title: str, name: str, score: float, price: float) -> None:
+    def _print(self, title: str, name: str, said: str) -> None:
         """Print a line of a score unless it was printed: its price changes with those who share an extraction."""
-        if (key := (title, name, answer_text.number(score))) not in self.said:
+        if (key := (title, name, said.partition(",")[0])) not in self.said:
             self.said.add(key)
-            print(f"{title}: {name} {answer_text.number(score)}, {answer_text.price(price)}", flush=True)
+            print(f"{f'{title}: {name}':{self.width}} {said}", flush=True)
 
 
 def _is_data(word: str) -> bool:

@@ -44,7 +44,7 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(28, result="output"),
+    "table": Step(29, result="output"),
     "figure": Step(21, "plots", result="output"),
     "report": Step(24, "plots", result="output"),
 }

@@ -162,7 +162,9 @@ def _draft(
 ) -> Draft:
     name = name if name[0].isalpha() and yaml_value(name) == name else f"my_{name}"
     asked, name = name, free_id(name, taken) if name in taken else name
-    guesses, columns, lines, types = [], {}, [], {}
+    guesses, lines = [], []
+    columns: dict[str, str] = {}
+    types: dict[str, str] = {}
     for roles in tasks:
         id = name if len(tasks) == 1 else f"{name}_{roles.target}"
         id = free_id(id, {*taken, *types}) if id in {*taken, *types} else id

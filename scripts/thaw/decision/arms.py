@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.core.errors import UserError
+from thaw.statistics.bootstrap import Interval, resampled
 
 UNDERTRAINED, COLLAPSED, BELOW_BASELINE = "undertrained", "collapsed", "below_baseline"
 
@@ -32,8 +33,8 @@ class Arm:
     its training costs, in one unit for all arms. converged: all its seeds have one fit. encoder: False for a baseline.
     flags: what is wrong with its runs. expected: points more than of others before validation is seen, see `prior`.
     pairs: how it reads pairs of texts, "" of single texts. seeds: how many the scores are means of, where one score
-    represents several or fewer than other arms have.
-    folds: its out-of-fold scores; None for an arm that was trained once.
+    represents several or fewer than other arms have. folds: its out-of-fold scores; None for an arm that was trained
+    once. parameters: how many it trained.
     """
 
     name: str
@@ -48,11 +49,19 @@ class Arm:
     pairs: str = ""
     seeds: int | None = None
     folds: FoldScores | None = None
+    parameters: float = 0.0
 
     @property
     def score(self) -> float:
         """Its own score: out of fold where it is cross-validated, else the mean over seeds on validation."""
         return self.folds.score if self.folds else float(np.nan_to_num(self.scores).mean())
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % CI of its own score, over rows and from three seeds on over seeds."""
+        folds = self.folds
+        scores, by_row = (np.array([folds.score]), folds.by_row[None]) if folds else (self.scores, self.by_row)
+        return resampled(np.nan_to_num(scores), by_row, folds.rows if folds else self.rows).ci
 
 
 def arm_name(strategy: str, variant: str) -> str:

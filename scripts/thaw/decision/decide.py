@@ -31,19 +31,22 @@ SPREAD = 5.1  # points, of strategies of one task about what is expected: the ge
 class Judged:
     """What is said of an arm.
 
-    estimate: its own score, see `Arm.score`. difference: it less the arm that is taken, on one scale. chance: to be the
-    best. loss: points that it is expected to lose to the best. listed: whether it is on the price list, cheaper than
-    what is taken and on the front of price and loss. All else is the arm's.
+    estimate: its own score, low and high: its 95 % CI, see `Arm`. difference: it less the arm that is taken, on one
+    scale. chance: to be the best. loss: points that it is expected to lose to the best. listed: whether it is on the
+    price list, cheaper than what is taken and on the front of price and loss. All else is the arm's.
     """
 
     name: str
     estimate: float
+    low: float
+    high: float
     difference: Difference
     chance: float
     loss: float
     expected: float
     pairs: str
     price: float
+    parameters: float
     listed: bool
     encoder: bool
     converged: bool
@@ -163,12 +166,15 @@ def decide(arms: list[Arm], within: float = 0.0, price_weight: float = 0.0, spre
         Judged(
             name=arm.name,
             estimate=arm.score,
+            low=arm.interval.low,
+            high=arm.interval.high,
             difference=contrasts[place],
             chance=float(chance[place]),
             loss=float(loss[place]),
             expected=arm.expected,
             pairs=arm.pairs,
             price=arm.price,
+            parameters=arm.parameters,
             listed=bool(listed[place]),
             encoder=arm.encoder,
             converged=arm.converged,

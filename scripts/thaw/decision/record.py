@@ -14,7 +14,7 @@ from thaw.decision.decide import Decision, Judged
 NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
 NOT_SELECTED = "not_selected"  # of what other tasks of the experiment have
 
-VERSION = 2  # of the file; raised with its fields
+VERSION = 3  # of the file; raised with its fields
 ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
 
 

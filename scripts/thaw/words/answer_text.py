@@ -4,7 +4,7 @@ from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
 from thaw.decision.record import NO_PREDICTIONS, NOT_SELECTED, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
-from thaw.words.numbers import count, number, points, seconds
+from thaw.words.numbers import count, interval, number, points, seconds, short
 
 PRIOR_FROM = "other datasets with 800 rows, docs/results/grid.md"
 FLAGS = {
@@ -93,6 +93,12 @@ def tested(answer: TaskAnswer) -> str:
         if made
     ]
     return ", ".join(parts)
+
+
+def scored(arm: Judged) -> str:
+    """Return the score of an arm with its 95 % CI, its price, and how many parameters it trained."""
+    ends = interval(arm.low, arm.high)
+    return f"{number(arm.estimate)} {ends}, {price(arm.price)}, {short(arm.parameters)} parameters trained"
 
 
 def in_terminal(answer: TaskAnswer) -> str:

@@ -175,7 +175,11 @@ class TaskArms:
         gain = expected(self.group[1], task_type, name, row.thawed > 0)
         pairs = row.pairs if isinstance(row.pairs, str) else ""
         converged = row.optimizer == FITTED
-        return [Arm(name, scores, by_row, rows, row.price, converged, True, flags, gain, pairs, seeds, folds)]
+        return [
+            Arm(
+                name, scores, by_row, rows, row.price, converged, True, flags, gain, pairs, seeds, folds, row.parameters
+            )
+        ]
 
     def _folds(self, name: str, validated) -> FoldScores | None:
         """Return the out-of-fold scores of a fit that all seeds share; None where validation chose its settings."""
