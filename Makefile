@@ -69,7 +69,7 @@ test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; ins
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py quality/test_cluster.py
 
 test-gpu: $(INSTALLED)  ## smoke tests on a CUDA device, under ten minutes; one line where there is none
-	@pytest -q -s -rs -m gpu tests/gpu || { test $$? = 5 && echo "no test was run"; }
+	@pytest -q -s -rs -m gpu quality/gpu || { test $$? = 5 && echo "no test was run"; }
 
 test-tools: $(INSTALLED)  ## tests of the tools and of the tests: fuzzing, planted mistakes, recipes; ARGS="-m slow" for load
 	@CUDA_VISIBLE_DEVICES= $(PYTEST) benchmarks quality $(ARGS)

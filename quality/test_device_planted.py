@@ -10,7 +10,7 @@ from torch.nn import functional
 
 import test_device_resume
 from pretended import pretended
-from test_device_heads import trained
+from test_contract_head import trained_on
 from test_device_resume import going_on, stopped
 from test_progress import WAYS
 from thaw.encoders import dropout
@@ -171,6 +171,12 @@ def a_query_that_is_no_parameter(plant):
         self.query = torch.zeros(width)
 
     plant(pooling.Attention, "__init__", made)
+
+
+def trained(*case) -> None:
+    """Train a head on the pretended device; see `trained_on`."""
+    with pretended() as device:
+        trained_on(device, *case)
 
 
 def crf(bench, folder, monkeypatch):

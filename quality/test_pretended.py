@@ -1,5 +1,10 @@
 """The pretended CUDA device: it keeps torch's rules of devices, and its numbers are those of the CPU."""
 
+import os
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pretended import CUDA, OnCuda, pretended
+from thaw.core.home import HOME
 
 # What is done with two tensors [3, 3] of numbers, one of indices and one of bool, each on a device of its own.
 OPERATIONS = {
@@ -164,3 +170,13 @@ def test_nothing_stays_behind():
     assert not torch.cuda.is_available() or torch.ones(1, device="cuda").sum().item() == 1.0
     with pytest.raises((RuntimeError, AssertionError)) if not torch.cuda.is_available() else pretended():
         torch.ones(1, device="cuda:0")
+
+
+@pytest.mark.slow
+def test_the_tests_for_a_card_run_on_the_pretended_one():
+    """They lean on helpers of other tests, and no other test would see that these have changed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", HOME / "quality/gpu"]
+    environment = os.environ | {"THAW_TEST_DEVICE": "pretended"}
+    done = subprocess.run(command, cwd=HOME, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", done.stdout).group(1)) > 100

@@ -25,7 +25,6 @@ from thaw.schema.entry import spec_of
 
 HOME = Path(__file__).parents[1]
 SECONDS = HOME / "tests/seconds.json"  # what each file of tests took when this was last recorded
-DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried there, as far as it makes sense
 
 
 def pytest_addoption(parser):
@@ -38,11 +37,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Look for plug-ins in those folders, and hide the card from all tests but those of tests/gpu."""
+    """Look for plug-ins in those folders, and hide a card: tests for one are in quality/gpu."""
     gc.set_threshold(100_000, 50, 100)  # else a tenth of the time goes into looking through all libraries again
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # a pool of threads for 50 tiny tensors takes a fifth of a loading
-    if config.getoption("markexpr") != "gpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     if config.getoption("record_seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder())
     plugins.set_folders(config.getoption("catalogues"))
@@ -74,21 +72,10 @@ def known_seconds() -> dict[str, float]:
 def pytest_collection_modifyitems(config, items):
     """Put files that run workflows first, whose tests build on each other, then the file that takes longest.
 
-    A worker that has nothing left takes tests from the end of another's, so that the last ones should be short. Where
-    there is no card, tests/gpu is left out but for one test, whose skip says so for all of them.
+    A worker that has nothing left takes tests from the end of another's, so that the last ones should be short.
     """
     seconds = known_seconds()
     items.sort(key=lambda item: (not hasattr(item.module, "Workplace"), -seconds.get(item.path.name, 1e9), item.path))
-    on_a_card = [item for item in items if item.get_closest_marker("gpu")]
-    if not on_a_card or DRY or config.getoption("markexpr") != "gpu":
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        reason = f"no CUDA device here: the {len(on_a_card)} tests of tests/gpu were left out"
-        on_a_card[0].add_marker(pytest.mark.skip(reason=reason))
-        config.hook.pytest_deselected(items=on_a_card[1:])
-        items[:] = [item for item in items if item not in on_a_card[1:]]
 
 
 def pytest_collection_finish():
@@ -102,36 +89,6 @@ def working_folder(tmp_path_factory):
     """Let all tests run in one empty folder: `results`, `logs` and `.snakemake` of the checkout are not theirs."""
     with contextlib.chdir(tmp_path_factory.mktemp("empty")):
         yield
-
-
-@pytest.fixture
-def device():
-    """The device that tests/gpu tries: the first card. A dry run tries the tests alone, on the CPU or pretended."""
-    import torch
-
-    from pretended import pretended
-    from thaw.core.runtime import set_threads
-
-    set_threads(1)
-    if DRY == "pretended":
-        with pretended() as there:
-            yield there
-    elif DRY:
-        yield torch.device("cpu")
-    else:
-        torch.use_deterministic_algorithms(True)
-        yield torch.device("cuda", 0)
-        torch.use_deterministic_algorithms(False)
-
-
-@pytest.fixture
-def card():
-    """The first card, where a dry run cannot stand for it."""
-    import torch
-
-    if DRY:
-        pytest.skip("needs a card, also in a dry run")
-    return torch.device("cuda", 0)
 
 
 @pytest.fixture

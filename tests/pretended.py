@@ -4,7 +4,7 @@ FakeTensorMode has the rules without the numbers, so that nothing which reads a 
 sequences, early stopping) runs under it, and on a build without CUDA it has neither `Module.to` nor backward. Here
 whole runs train. A tensor of this device mixed with one of the CPU, or read by numpy, raises what torch raises for
 CUDA; quality/test_pretended.py compares the two rules. What it cannot show: another kernel's numbers, autocast (which
-stays off), speed, memory, streams, locks (tests/gpu does).
+stays off), speed, memory, streams, locks (quality/gpu does).
 
 To torch's C++ such a tensor is one of the device "meta", for which the autograd engine needs no card; to Python code it
 is on cuda:0.
@@ -177,7 +177,7 @@ def tensors(args, kwargs):
 def pretended():
     """Pretend, within a context, that there is one CUDA device, and give it.
 
-    `torch.cuda` itself goes on to say that there is none: what asks it for streams or memory is for tests/gpu.
+    `torch.cuda` itself goes on to say that there is none: what asks it for streams or memory is for quality/gpu.
     """
     patches = [
         (torch.cuda, "_lazy_init", lambda: None),

@@ -4,24 +4,32 @@ B examples, S sequences (B; 2B where the texts of pairs are read separately), T 
 """
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
 
 from conftest import HOME
+from pretended import OnCuda, pretended
+from thaw.adaptation.optimizers import optimizer
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
-from thaw.heads.base import NO_TAG, word_targets
+from thaw.heads.base import NO_TAG
 from thaw.heads.registry import build, logit_shape
 from thaw.heads.start_end import ANSWERS
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import LAST_LAYER
+from thaw.schema.phases import PhaseConfig
+from thaw.training.model_trainer import ModelTrainer
+from thaw.training.objectives import Supervised
+from thaw.training.task_model import BatchLoader, TaskModel
 from tiny_corpus import ENTRIES, small_berts
 from trained import TRAINS, check_training
 
@@ -145,16 +153,21 @@ def texts_of(found, mask: torch.Tensor) -> torch.Tensor:
     return (1 + second.to(torch.int8)) * mask
 
 
-def targets_of(found, batch: Batch) -> torch.Tensor:
-    """Return targets of a batch, encoded as training gives them."""
+def gold_of(found, batch: Batch) -> list:
+    """Return the targets of a batch's examples, as a corpus gives them."""
     count = len(batch)
     if found.words:
-        return word_targets([[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(count)], batch.first_pieces)
+        return [[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(count)]
     if found.label_sets:
-        return (torch.arange(count)[:, None] + torch.arange(OUTPUTS)) % 2
-    if found.extracts:
-        return torch.stack([torch.ones(count, dtype=torch.int64), batch.mask.sum(1) - 1], 1)
-    return torch.arange(count, dtype=torch.float64) if found.scores else torch.arange(count) % OUTPUTS
+        return (np.arange(count)[:, None] + np.arange(OUTPUTS)) % 2
+    if found.extracts:  # of a text of two tokens there is no answer
+        return [[(1, "a" * (size - 1))] if size > 2 else [] for size in batch.mask.sum(1).tolist()]
+    return np.arange(count) / 2 if found.scores else np.arange(count) % OUTPUTS
+
+
+def targets_of(found, batch: Batch) -> torch.Tensor:
+    """Return targets of a batch, encoded as training gives them."""
+    return Supervised(gold_of(found, batch)).targets(found, np.arange(len(batch)), batch)
 
 
 def fitted(found, steps: int = 15) -> list[float]:
@@ -258,6 +271,64 @@ def test_precision(head, task_type, separate_encoding):
     with torch.autocast("cpu", torch.bfloat16):
         logits = found(states.bfloat16(), batch)
     assert torch.isfinite(logits.float()).all(), "logits are not finite"
+
+
+class OneBatch(BatchLoader):
+    """Feeds one made-up batch, from the CPU, as a store would: states at boundaries 0 to 2."""
+
+    def __init__(self, found, device):
+        states, self.batch = batch_of(found, [2, 5, 3, 4])
+        made = {n: states + n for n in range(3)}
+        store = SimpleNamespace(
+            batch=lambda split, rows: self.batch,
+            states=lambda n, split: SimpleNamespace(gather=lambda rows, batch: made[n]),
+            sizes=lambda split: self.batch.mask.sum(1).numpy(),
+            lengths=lambda split: self.batch.mask.sum(1).numpy(),
+        )
+        super().__init__(store, [0, 1, 2], device)
+
+
+def ready(device, head: HeadConfig, task_type: str, separate_encoding: bool, rate: float = 0.1, **phase):
+    """Return a new head on a device, and what makes an update there by the code that a run uses: it returns losses."""
+    found = build(head, WIDTH, outputs_of(task_type), task_type, separate_encoding, layers=2)
+    loader, rows = OneBatch(found, device), np.arange(EXAMPLES)
+    found.set_labels(["O", "B-PER", "I-PER"])
+    gold = gold_of(found, loader.batch)
+    found.init_from_targets(gold)
+    single = ModelTrainer(TaskModel(None, found.to(device), "fp32"), loader, rows, Supervised(gold))
+    single.begin(single.batches([(1, "order")], EXAMPLES))
+    moved = [{"params": list(found.parameters()), "lr": rate, "weight_decay": 0.0}]
+    steps = optimizer(PhaseConfig(train=["head"], **phase).optimizer, moved)
+
+    def update() -> torch.Tensor:
+        losses = single.losses(rows)
+        steps.zero_grad()
+        single.backward(losses)
+        single.clip(1.0)
+        steps.step()
+        return losses
+
+    return found, single, update
+
+
+def trained_on(device, *case, **phase):
+    """Train a head for two updates on a device; return it, the last losses, and its predictions. Args: see `ready`."""
+    found, single, update = ready(device, *case, **phase)
+    _, losses = update(), update()
+    words = [WORDS] * EXAMPLES if found.words else None
+    return found, losses, single.model.predict(single.loader, "train", np.arange(EXAMPLES), words)
+
+
+def test_device(head, task_type, separate_encoding):
+    """on a CUDA device, here a pretended one, it trains and predicts, and nothing of it stays on the CPU"""
+    made(head, task_type, separate_encoding)
+    with pretended() as device:
+        found, losses, predictions = trained_on(device, head, task_type, separate_encoding)
+    assert isinstance(losses, OnCuda) and losses.isfinite().all(), "losses are not finite numbers of the device"
+    left = [name for name, tensor in found.state_dict().items() if not tensor.is_cuda]
+    assert left == [], "these tensors did not go to the device"
+    assert all(p.grad is not None and p.grad.is_cuda for p in found.parameters()), "a gradient is not on the device"
+    assert len(predictions.values) == EXAMPLES
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def benches(tmp_path_factory, pytestconfig):
         if task_type not in found:
             torch.set_num_threads(1)
             folder = tmp_path_factory.mktemp(task_type)
-            found[task_type] = ProbeBench(folder, task_type, pytestconfig.getoption("catalogues"))
+            found[task_type] = ProbeBench(folder, task_type, pytestconfig.getoption("catalogues", []))
         return found[task_type]
 
     return bench

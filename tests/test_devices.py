@@ -384,14 +384,3 @@ def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
         "train",
     }
     assert [name for name in claiming if "run_nondeterministic_if_needed(" not in steps[name]] == []
-
-
-@pytest.mark.slow
-def test_the_tests_for_a_card_run_on_the_pretended_one():
-    """tests/gpu leans on helpers of other tests, and no other test would see that they have changed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", HOME / "tests" / "gpu"]
-    done = subprocess.run(
-        command, cwd=HOME, env=os.environ | {"THAW_TEST_DEVICE": "pretended"}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", done.stdout).group(1)) > 100

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from test_contract_head import batch_of
+from pretended import pretended
+from test_contract_head import batch_of, trained_on
 from test_pairs_plan import job
 from test_plan import planned
 from test_training import OnTheFly
@@ -312,3 +313,19 @@ def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
     assert {found.step for found in plan.runs} == {"train"} and run.spec["phases"] == mix.spec["phases"]
     assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert run.spec["head"] == mix.spec["head"] | {"layers": {"combine": "attention", "norm": True}}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *LEARNED.values(),
+        *({"layers": {"combine": way, "last": 2}, "separate_pooling": "first"} for way in ("mean", "sum", "concat")),
+        {"layers": {"combine": "mix", "norm": True, "dropout": 0.5}},
+        {"layers": LADDER["layers"] | {"norm": True, "gates": "fixed", "every": 2, "dropout": 0.1}},
+    ],
+)
+def test_every_combination_trains_on_the_pretended_device(entry):
+    with pretended() as device:
+        head, losses, _ = trained_on(device, HeadConfig(kind="linear", **entry), "pair_classification", True)
+    assert losses.isfinite().all() and all(tensor.is_cuda for tensor in head.state_dict().values())
+    assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())

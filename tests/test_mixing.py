@@ -9,22 +9,10 @@ from scipy.stats import entropy
 
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.papers import layer_mix
-from thaw.papers.layer_mix import centre_of_gravity, deltas, divergence, expected_layer
+from thaw.papers.layer_mix import deltas, divergence, expected_layer
 
 TABLES = yaml.safe_load((Path(__file__).parents[1] / "config/reference/tenney2019.yaml").read_text())["tables"]
 PRINTED = {name: row["values"] for name, row in TABLES["figures_1_and_2"]["rows"].items()}
-
-
-@pytest.mark.parametrize("task", PRINTED)
-def test_numbers_of_the_paper(task):
-    first, last, expected, centre, k_delta, k_s = PRINTED[task]
-    scores = TABLES["scores_bert_large"]["rows"][task]["values"]
-    weights = TABLES["weights_bert_large"]["rows"][task]["values"]
-    assert [scores[0], scores[-1]] == pytest.approx([first, last], abs=0.051)
-    assert expected_layer(scores) == pytest.approx(expected, abs=0.006)
-    assert centre_of_gravity(weights) == pytest.approx(centre, abs=0.006)
-    assert divergence(deltas(scores)) == pytest.approx(k_delta, abs=0.006)
-    assert divergence(weights) == pytest.approx(k_s, abs=0.006)
 
 
 def test_divergence_is_that_of_scipy():

@@ -4,8 +4,6 @@ import pandas
 import pytest
 import torch
 from torch import nn
-from transformers import RobertaConfig
-from transformers.models.roberta.modeling_roberta import RobertaClassificationHead
 
 from corpora import PAIRS, TRAIN, pair, prepared
 from thaw.adaptation.optimizers import optimizer
@@ -120,16 +118,6 @@ def test_clipping_over_all_parameters_counts_frozen_gradients(bench):
     assert isinstance(trainer, ModelTrainer)
     with pytest.raises(ValueError, match="clip_over: all needs frozen_dropout: true"):
         PhaseConfig(clip_over="all")
-
-
-def test_robertas_head_is_that_of_transformers():
-    theirs = RobertaClassificationHead(RobertaConfig(hidden_size=WIDTH, num_labels=2, hidden_dropout_prob=0.1)).eval()
-    ours = head("mlp", options={"size": "encoder", "activation": "tanh"})
-    ours.hidden.load_state_dict(theirs.dense.state_dict())
-    ours.output.load_state_dict(theirs.out_proj.state_dict())
-    states = torch.randn(TEXTS, TOKENS, WIDTH)
-    assert torch.allclose(ours(states, batch()), theirs(states), atol=1e-6)
-    assert ours.hidden.weight.shape == (WIDTH, WIDTH)
 
 
 def test_a_hidden_layer_reads_several_poolings():

@@ -11,6 +11,7 @@ import time
 
 import pytest
 import torch
+from cards import card, device
 
 from test_device_strategies import finished
 from test_house import PACKAGE

@@ -8,12 +8,13 @@ import copy
 import numpy as np
 import pytest
 import torch
+from cards import card, device
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import nn
 
+from test_contract_head import EXAMPLES, each_once, quick, ready, trained_on
 from test_convex import objective, problem, standardised
-from test_device_heads import KINDS, ROWS, quick, ready, trained_on, update
-from thaw.adaptation.optimizers import optimizer
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.encoders.dropout import noise
 from thaw.heads.bilstm import PackedBiLstm
 from thaw.heads.convex import fit_classes, fit_scores
@@ -23,10 +24,12 @@ from thaw.training.batched_heads import BatchedDropout, BatchedLayers
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("kind, task_type, apart", KINDS)
+@pytest.mark.parametrize(
+    "kind, task_type, apart", [(kind, *case) for kind in HEAD_KINDS for case in each_once(HeadConfig(kind=kind))]
+)
 def test_1_every_head_with_every_task(kind, task_type, apart, device):
     head, losses, predictions = trained_on(device, quick(HeadConfig(kind=kind)), task_type, apart)
-    assert losses.device.type == device.type and losses.isfinite().all() and len(predictions.values) == len(ROWS)
+    assert losses.device.type == device.type and losses.isfinite().all() and len(predictions.values) == EXAMPLES
     assert all(parameter.grad is not None for parameter in head.parameters())
 
 
@@ -80,13 +83,13 @@ def on_cpu(solution):
 
 @pytest.mark.parametrize("kind, entry", [("linear", {}), ("linear", {"pooling": "pooler"}), ("crf", {})])
 def test_12_no_update_waits_for_the_card(kind, entry, device, card):
-    _, single = ready(device, HeadConfig(kind=kind, **entry), "spans" if kind == "crf" else "classification", False)
-    made = optimizer("adamw", [{"params": list(single.model.parameters()), "lr": 0.1, "weight_decay": 0.0}])
-    update(single, made, False)  # what is made once may wait
+    task_type = "spans" if kind == "crf" else "classification"
+    _, _, update = ready(device, HeadConfig(kind=kind, **entry), task_type, False)
+    update()  # what is made once may wait
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(3):
-            update(single, made, False)
+            update()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

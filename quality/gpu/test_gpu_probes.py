@@ -5,6 +5,7 @@ The numbers in the names are those of the list of smoke tests.
 
 import pytest
 import torch
+from cards import card, device
 from safetensors.torch import load_file
 
 import test_contract_probe as contract

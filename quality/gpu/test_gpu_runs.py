@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from cards import card, device
 
 from test_device_resume import going_on, seen_after_resume, stopped
 from test_device_strategies import SHIPPED, WAYS, finished, inputs_of, kept_run, placed, trained_by
