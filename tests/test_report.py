@@ -53,7 +53,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "optimizer: lbfgs l2: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1]",
         "Bi-encoder for R&D_50%, selected on validation: Frozen. Cross-encoder: Top k, Full and Stack.",
         "For comparison: majority class; bag of words; cosine similarity (no training); and random weights, frozen.",
-        "Table 3. SYNTHETIC All scores.",
+        "Table 1. SYNTHETIC All scores.",
         "Figure 1. SYNTHETIC By layers.",
         "1 run of 20 has warnings and is included in all numbers.",
         "1 000 dev",

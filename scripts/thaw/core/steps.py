@@ -45,8 +45,8 @@ STEPS = {
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
     "table": Step(29, result="output"),
-    "figure": Step(21, "plots", result="output"),
-    "report": Step(24, "plots", result="output"),
+    "figure": Step(22, "plots", result="output"),
+    "report": Step(25, "plots", result="output"),
 }
 
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)

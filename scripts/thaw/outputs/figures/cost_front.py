@@ -1,4 +1,7 @@
-"""Figure: score with its interval against the price or another cost, with the Pareto front of what is shown."""
+"""Figure: score with its interval against the price or another cost, with the Pareto front of what is shown.
+
+The bag of words, which has no price, is a broken line.
+"""
 
 import textwrap
 from functools import partial
@@ -10,6 +13,7 @@ from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.words import wording
 
+FREE = "bag_of_words"
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend
 NAMED = {1: 8, 2: 8, 3: 4}
@@ -41,7 +45,9 @@ def build(data, spec: dict) -> panels.Figure:
         fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # a logarithmic axis has no zero
         front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
         fronts += list(front.index)
+        free = rows["baseline"] & (rows["strategy"] == FREE)
         draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
+        draw = partial(_with_free, draw=draw, rows=rows[rows.index.isin(fitted.index) | free], labels=spec["labels"])
         parts.append((title, draw, fitted, front))
     most = NAMED[figure_style.per_row(len(parts))]
     direct = all(len(fitted) <= most for *_, fitted, _ in parts)
@@ -86,6 +92,13 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
     return points
 
 
+def _with_free(axis, draw, rows, labels: dict) -> list[tuple]:
+    """Draw the points of one panel and a line at the score of the bag of words. Args: rows of both."""
+    points = draw(axis)
+    strategy_panels.reference_lines(axis, rows, labels, {wording.BASELINE_LABELS[FREE]: figure_style.BROKEN[0]})
+    return points
+
+
 def front_of(rows, cost: str) -> list:
     """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
     rows = rows[rows["mean"].notna()].sort_values(cost)
@@ -105,7 +118,7 @@ def _cost_axes(axis, values, name: str) -> None:
     """Make the horizontal axis logarithmic with plain numbers at 1, 2 and 5, or at 1 alone where it is long."""
     least, most = (values.min(), values.max()) if len(values) else (1.0, 1.0)
     panels.log_axis(axis, (1.0,) if most / least > 60 else (1.0, 2.0, 5.0))
-    room = max(1.6, (most / least) ** 0.12)
+    room = max(2.3, (most / least) ** 0.12)  # so that at least two numbers of 1, 2 and 5 are on the axis
     axis.set_xlim(least / room, most * room)
     axis.set_xlabel(name)
 

@@ -43,7 +43,7 @@ def build(data, spec: dict) -> panels.Figure:
         if (room := (LEAST_SPAN - high + low) / 2) > 0:
             axis.set_ylim(low - room, high + room)
         axis.set_ylabel(f"{column.metric} × 100{of}")
-        _reference_lines(axis, rows, spec["labels"], broken)
+        strategy_panels.reference_lines(axis, rows, spec["labels"], broken)
         return points
 
     drawn = [panels.Panel(title, partial(draw, column=column, rows=rows)) for title, column, rows in shown]
@@ -131,24 +131,3 @@ def _spread(points) -> tuple:
         sd = points["sd"].fillna(0).where(~points["shared"], 0)
         return points["mean"] - sd, points["mean"] + sd
     return points["low"], points["high"]
-
-
-def _reference_lines(axis, rows, labels: dict, broken: dict) -> None:
-    """Draw baselines and ensembles as broken lines; one far below the runs is a note at the lower edge."""
-    low, high = axis.get_ylim()
-    span, lowest, far = high - low, rows.loc[rows["fitted"], "mean"].min(), []
-    for row in rows[~rows["fitted"] & rows["mean"].notna()].sort_values("mean", ascending=False).itertuples():
-        name = aggregate.row_name(row, labels)
-        if row.mean < lowest - 0.8 * span:
-            far.append(f"↓ {name} {wording.number(row.mean)}")
-        else:
-            look = {"color": figure_style.GREY, "linewidth": 0.9, "linestyle": broken[name]}
-            axis.axhline(row.mean, zorder=1, label=name, **look)
-            low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.03 * span)
-    if far:
-        look = {"fontsize": 6.5, "color": figure_style.GREY, "ha": "right", "va": "bottom"}
-        position = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
-        axis.annotate("\n".join(far), (1, 0), **position, **look)
-        share = min(0.11 * len(far), 0.5)
-        low = (low - share * high) / (1 - share)
-    axis.set_ylim(low, high)

@@ -68,3 +68,24 @@ def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:
     sign = (figure_style.GREY, r"$\ddagger$")
     missing = [panels.entry("A run is missing", sign, markersize=7, linestyle="none")]
     return entries + missing * bool(summary["missing"].any())
+
+
+def reference_lines(axis, rows, labels: dict, broken: dict) -> None:
+    """Draw baselines and ensembles as broken lines; one far below the runs is a note at the lower edge."""
+    low, high = axis.get_ylim()
+    span, lowest, far = high - low, rows.loc[rows["fitted"], "mean"].min(), []
+    for row in rows[~rows["fitted"] & rows["mean"].notna()].sort_values("mean", ascending=False).itertuples():
+        name = aggregate.row_name(row, labels)
+        if row.mean < lowest - 0.8 * span:
+            far.append(f"↓ {name} {wording.number(row.mean)}")
+        else:
+            look = {"color": figure_style.GREY, "linewidth": 0.9, "linestyle": broken[name]}
+            axis.axhline(row.mean, zorder=1, label=name, **look)
+            low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.03 * span)
+    if far:
+        look = {"fontsize": 6.5, "color": figure_style.GREY, "ha": "right", "va": "bottom"}
+        position = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
+        axis.annotate("\n".join(far), (1, 0), **position, **look)
+        share = min(0.11 * len(far), 0.5)
+        low = (low - share * high) / (1 - share)
+    axis.set_ylim(low, high)

@@ -71,7 +71,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
     made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
-    tables = itertools.count(2)  # the tasks are table 1
+    tables = itertools.count(1)
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
     linked, answers = partial(_linked, results, folder), _answers(spec, folder)
     return {
@@ -87,7 +87,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "tasks": (tasks := dataset_facts.tasks(spec, results)),
         "choices": methods.choices(tasks),
         "subsets": methods.subsets(spec),
-        "cuts": {"table": page_tables.cuts(cuts), "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
@@ -108,6 +107,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "scored_training_rows": SCORED_TRAINING_ROWS,
         "splits": [{**t, "number": next(tables)} for t in page_tables.by_split(runs, summary, columns, labels)],
         "cost": {"table": page_tables.costs(summary, columns, labels), "number": next(tables)},
+        "tasks_number": next(tables),
+        "cuts": {"table": page_tables.cuts(cuts), "number": next(tables)} if cuts else None,
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
@@ -189,6 +190,7 @@ def _baselines(summary, labels: dict) -> list[str]:
 
 def _counts(summary, fitted, present, spec: dict) -> dict:
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
+    axes["strategies"] = present["strategy"].nunique()
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
     over = methods.seeds_of(summary)
