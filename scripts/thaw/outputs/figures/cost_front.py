@@ -14,6 +14,7 @@ from thaw.outputs.frame.runs_frame import CELL
 from thaw.words import wording
 
 FREE = "bag_of_words"
+BROKEN = {wording.BASELINE_LABELS[FREE]: figure_style.BROKEN[0]}
 BEST = 100.0  # of a score x 100, above which no tick is drawn where no score is
 # By panels in a row: the most points of a panel whose names stand next to them and not in the legend
 NAMED = {1: 8, 2: 8, 3: 4}
@@ -36,23 +37,25 @@ def build(data, spec: dict) -> panels.Figure:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
     summary["line"] = summary["fitted"].cumsum() - 1  # of the numbers behind the figure
+    labels = spec["labels"]
     contrasts = Contrasts(data.runs, spec["split"], data.predictions) if spec.get("intervals") else None
     ends = [_interval(row, contrasts) for row in summary.itertuples()]
     summary["ci_low"], summary["ci_high"] = zip(*ends, strict=True)
     marks = strategy_panels.strategy_marks(summary, spec)
     fronts, parts, drawn = [], [], []
-    for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
+    for title, column, rows in strategy_panels.task_panels(summary, labels):
         fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # a logarithmic axis has no zero
         front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
         fronts += list(front.index)
-        free = rows["baseline"] & (rows["strategy"] == FREE)
-        draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
-        draw = partial(_with_free, draw=draw, rows=rows[rows.index.isin(fitted.index) | free], labels=spec["labels"])
+        shown = rows[rows.index.isin(fitted.index) | (rows["baseline"] & (rows["strategy"] == FREE))]
+        lines = partial(strategy_panels.reference_lines, rows=shown, labels=labels, broken=BROKEN)
+        names = (axis_name, column.metric)
+        draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=names, lines=lines)
         parts.append((title, draw, fitted, front))
     most = NAMED[figure_style.per_row(len(parts))]
     direct = all(len(fitted) <= most for *_, fitted, _ in parts)
     for title, draw, fitted, front in parts:
-        names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
+        names = _names(fitted[fitted["mean"].notna()], labels, direct)
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)
         drawn.append(panels.Panel(title, draw, label))
     line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
@@ -73,8 +76,11 @@ def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
     return made.ci.low, made.ci.high
 
 
-def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> list[tuple]:
-    """Draw the points of one panel and their front, and return these. Args: names of the cost and of the metric."""
+def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str], lines) -> list[tuple]:
+    """Draw the points of one panel and their front, and return these.
+
+    Args: names of the cost and of the metric; what draws the line of the bag of words.
+    """
     _cost_axes(axis, fitted[cost], names[0])
     axis.set_ylabel(f"{names[1]} × 100")
     axis.plot(front[cost], front["mean"], color=figure_style.GREY, linewidth=0.8, zorder=2)
@@ -86,16 +92,10 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
         axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
         points.append((getattr(row, cost), row.mean, row.line))
     axis.margins(y=0.16)
+    lines(axis)
     if fitted["mean"].max() <= BEST:
         low, high = axis.get_ylim()
         axis.set_yticks([tick for tick in axis.get_yticks() if low <= tick <= min(high, BEST)])
-    return points
-
-
-def _with_free(axis, draw, rows, labels: dict) -> list[tuple]:
-    """Draw the points of one panel and a line at the score of the bag of words. Args: rows of both."""
-    points = draw(axis)
-    strategy_panels.reference_lines(axis, rows, labels, {wording.BASELINE_LABELS[FREE]: figure_style.BROKEN[0]})
     return points
 
 
