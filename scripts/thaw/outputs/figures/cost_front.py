@@ -48,9 +48,9 @@ def build(data, spec: dict) -> panels.Figure:
         front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
         fronts += list(front.index)
         shown = rows[rows.index.isin(fitted.index) | (rows["baseline"] & (rows["strategy"] == FREE))]
-        lines = partial(strategy_panels.reference_lines, rows=shown, labels=labels, broken=BROKEN)
-        names = (axis_name, column.metric)
-        draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=names, lines=lines)
+        baseline = partial(strategy_panels.reference_lines, rows=shown, labels=labels, broken=BROKEN)
+        axes = (axis_name, column.metric)
+        draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=axes, baseline=baseline)
         parts.append((title, draw, fitted, front))
     most = NAMED[figure_style.per_row(len(parts))]
     direct = all(len(fitted) <= most for *_, fitted, _ in parts)
@@ -76,7 +76,7 @@ def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
     return made.ci.low, made.ci.high
 
 
-def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str], lines) -> list[tuple]:
+def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str], baseline) -> list[tuple]:
     """Draw the points of one panel and their front, and return these.
 
     Args: names of the cost and of the metric; what draws the line of the bag of words.
@@ -92,7 +92,7 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str],
         axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
         points.append((getattr(row, cost), row.mean, row.line))
     axis.margins(y=0.16)
-    lines(axis)
+    baseline(axis)
     if fitted["mean"].max() <= BEST:
         low, high = axis.get_ylim()
         axis.set_yticks([tick for tick in axis.get_yticks() if low <= tick <= min(high, BEST)])
