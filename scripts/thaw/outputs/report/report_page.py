@@ -76,7 +76,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     linked, answers = partial(_linked, results, folder), _answers(spec, folder)
     return {
         "spec": spec,
-        "labels": labels,
         "words": wording,
         "synthetic_tasks": synthetic,
         "counts": (counts := _counts(summary, fitted, present, spec)),
