@@ -272,6 +272,8 @@ CLAIMS = [  # family, kind of task, phase, head, form
     ("bert", "pair_classification", FULL, {"pooling": ["mean", "max"]}, "encoder_and_head"),
     ("gpt2", "classification", FULL, {"pooling": "last"}, "encoder_and_head"),
     ("modernbert", "regression", FULL, {"layers": LADDER}, "encoder_and_head"),
+    ("roberta", "spans", STORED, {"layers": {"combine": "mix"}}, "encoder_and_head"),
+    ("bert", "spans", FULL, {"layers": LADDER}, "encoder_and_head"),
 ]
 
 

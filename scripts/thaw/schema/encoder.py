@@ -21,6 +21,7 @@ class EncoderConfig(CatalogueEntry):
     folder: Text | None = Field(None, description="local folder, in the form of its kind")
     package: Text | None = Field(None, description="name of an installed Python package that ships a model")
     path: str = Field("", description="folder of the model inside the package")
+    published: Text | None = Field(None, description="Hub id of the model in a package; never part of a spec")
     file: Text | None = Field(None, description="local file of vectors, for word_vectors and sentence")
     supply: Text | None = Field(None, description="where to download local files; shown if they are missing")
     vocabulary: int | None = Field(

@@ -58,7 +58,7 @@ def free_id(name: str, taken) -> str:
     return free
 
 
-DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite"}
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite", "published"}
 
 
 Cite = Annotated[
