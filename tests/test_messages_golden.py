@@ -482,8 +482,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(place, recorded, command)
 @pytest.mark.parametrize(
     ("command", "sentence"),
     {
-        "new tasks reviews.csv": "argument what: invalid choice: 'tasks' (choose from 'task', 'encoder')",
-        "new task": "the following arguments are required: source",
+        "new tasks reviews.csv": "argument {task,encoder}: invalid choice: 'tasks' (choose from 'task', 'encoder')",
         "plan mine.yaml --strategy-names linear_probe": "unrecognized arguments: --strategy-names linear_probe",
     }.items(),
 )
@@ -493,8 +492,3 @@ def test_a_wrong_word_is_one_sentence_without_the_list_of_options(place, capsys,
     assert caught.value.code == 2
     name = command.split()[0]
     assert capsys.readouterr().err == f"error: thaw {name}: {sentence}; thaw {name} --help describes it\n"
-
-
-def test_the_columns_that_were_taken_are_shown(place, capsys):
-    main(["new", "task", "reviews.csv", "--name", "films"])
-    assert "  text: text\n  label: stars (2 labels: 0, 1)\n" in capsys.readouterr().out

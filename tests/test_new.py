@@ -41,10 +41,6 @@ def jsonl(**columns):
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
-def conll(tags):
-    return "\n\n".join("\n".join(f"{w} X {t}" for w, t in zip(ws, tags, strict=True)) for ws in WORDS).encode()
-
-
 def conllu():
     lines = [
         [f"{n}\t{w}\t_\t{u}\t_\t_\t0\troot\t_\t_" for n, (w, u) in enumerate(zip(ws, "NVNN", strict=True), 1)]
@@ -79,12 +75,6 @@ FILES = {
         {"format": "tsv", "quoting": "none", "encoding": "latin-1"},
         ["bad", "good"],
     ),
-    "bare.txt": (
-        plain("{kind}\t{text}"),
-        "classification",
-        {"format": "tsv", "quoting": "none", "header": False, "columns": {"text": 1, "label": 0}},
-        ["bad", "good"],
-    ),
     "Lines (1).train": (plain("{kind} {text}"), "classification", {"format": "label_text"}, ["bad", "good"]),
     "similar.jsonl": (
         jsonl(**SIMILAR),
@@ -102,12 +92,6 @@ FILES = {
         jsonl(tokens=WORDS, ner=SPANS),
         "spans",
         {"format": "jsonl", "columns": {"words": "tokens", "tags": "ner"}},
-        ["B-PER", "I-PER", "O"],
-    ),
-    "names.conll": (
-        conll(["I-PER", "O", "I-PER", "B-PER"]),
-        "spans",
-        {"format": "conll", "columns": {"words": 0, "tags": 2}, "scheme": "iob1"},
         ["B-PER", "I-PER", "O"],
     ),
     "trees.conllu": (
@@ -193,6 +177,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     """The id exists already (RTE is a task of Thaw's), so another one is free."""
     new_command.main(["task", "data/rte.csv"])
     said = capsys.readouterr().out
+    assert "  text: comment\n  label: mood (2 labels: bad, good)\n" in said
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
     assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 15

@@ -15,7 +15,7 @@ Further options are Snakemake's own, as --cores 4.
 
 First come the baselines and the strategies that fit a head on the frozen encoder. Then comes, each time, the strategy
 that may gain most, with one seed. With an unknown encoder all run, the cheapest first. A run that may gain less than
-0.1 points on average is not made, nor one that may gain less than `price_weight` asks for its seconds. The answer is
+0.1 points on average is not made. Nor is one that may gain less than `price_weight` asks for its seconds. The answer is
 that of the report on the same runs (docs/explanation/decision.md). What was trained stays, and `thaw run` continues
 from it with further seeds.
 """

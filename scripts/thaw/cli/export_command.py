@@ -5,7 +5,7 @@ thaw export RUN my_model --license mit --language en --push owner/name --private
 thaw export my.yaml my_model                                              the best run of what the answer takes
 thaw export RUN my_model --no-all-rows                                    the run as it is
 
-What the answer of an experiment takes is trained once more before, on training and validation rows together, and so is
+What the answer of an experiment takes is trained once more before, on training and validation rows together. So is
 every head that was fitted to convergence. --all-rows does this with any run.
 
 Best is by validation, among seeds. Several tasks have a folder each, as my_model/TASK. A run that is exported as it is,

@@ -1,13 +1,8 @@
 """Write the first draft of a catalogue entry for your data or encoder, and the experiment that selects it.
 
-thaw new task reviews.csv                                  looks at the file, writes my/tasks.yaml and reviews.yaml
-thaw new task reviews.csv --text body --label stars        where names and values leave several columns
-thaw new task train.csv test.csv                           files that are a split each
-thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
-thaw new encoder owner/name                                a model on the Hub, or a local folder
+thaw new task reviews.csv        looks at the file, writes my/tasks.yaml and reviews.yaml
+thaw new encoder owner/name      a model on the Hub, or a local folder
 
-A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
-An Excel sheet, and a folder with one of texts for each label (pos/1.txt, or train/pos/1.txt), are written as CSV first.
 What was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
 """
 
@@ -18,6 +13,7 @@ import re
 from functools import reduce
 from os.path import relpath
 from pathlib import Path
+from typing import Any
 
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
@@ -133,22 +129,43 @@ def draft_options(given: argparse.Namespace) -> list[str]:
     return [f"--{key.replace('_', '-')}" for key in keys if vars(given)[key]]
 
 
+TASK = """Look at your labelled texts, and write an entry for them and an experiment on them.
+
+thaw new task reviews.csv
+thaw new task reviews.csv --text body --label stars        where names and values leave several columns
+thaw new task train.csv test.csv                           files that are a split each
+thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
+
+A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
+An Excel file, and a folder with one of texts for each label (pos/1.txt, or train/pos/1.txt), are written as CSV first.
+"""
+ENCODER = """Write an entry for an encoder, and an experiment that tries it on a synthetic task.
+
+thaw new encoder answerdotai/ModernBERT-base
+"""
+
+
 def arguments(words: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = parser_of("new", __doc__)
-    parser.add_argument("what", choices=["task", "encoder"], help="what to write")
-    parser.add_argument("source", help="your file, hub:owner/name, a folder")
-    further = "further files of a task: those of test, or of validation and test"
-    parser.add_argument("further", nargs="*", default=[], help=further)
-    with_draft_options(parser)
-    parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
-    parser.add_argument("--revision", help="commit or branch on the Hub")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="{task,encoder}")
+    form: dict[str, Any] = {"formatter_class": parser.formatter_class, "allow_abbrev": False}
+    task = kinds.add_parser("task", help="labelled texts", description=TASK, **form)
+    encoder = kinds.add_parser("encoder", help="a pretrained model", description=ENCODER, **form)
+    task.add_argument("source", help="your file, hub:owner/name, a folder")
+    further = "further files: those of test, or of validation and test"
+    task.add_argument("further", nargs="*", default=[], help=further)
+    with_draft_options(task)
+    task.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     encoders = "encoders of the experiment; default: minilm"
-    parser.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
+    task.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
+    encoder.add_argument("source", help="owner/name on the Hub, or a folder")
+    encoder.add_argument("--name", help="the id of the entry and the experiment; default: after the model")
+    for kind in (task, encoder):
+        kind.add_argument("--revision", help="commit or branch on the Hub")
     given = parser.parse_args(words)
-    if given.further and (given.what != "task" or given.source.startswith(HUB)):
-        parser.error(f"unrecognized arguments: {' '.join(given.further)}")
-    given.encoders = given.encoders or ["minilm"]
+    if given.what == "task" and given.further and given.source.startswith(HUB):
+        task.error(f"unrecognized arguments: {' '.join(given.further)}")
     return given
 
 
@@ -188,7 +205,7 @@ def _task(given: argparse.Namespace) -> list[Path]:
     catalogue = known(OWN)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
-    encoders, of_encoders = _encoders(catalogue, given.encoders)
+    encoders, of_encoders = _encoders(catalogue, given.encoders or ["minilm"])
     if given.source.startswith(HUB):
         data_dir = None
         draft = draft_of_hub(given.source.removeprefix(HUB), given.config, given.revision, taken, wishes)

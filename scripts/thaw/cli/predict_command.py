@@ -2,12 +2,10 @@
 
 thaw predict my_model lines.txt                    or < lines.txt
 
-    a model of texts     reads one text a line                           writes its label, or its score; of several
-                                                                         labels those above 0.5, with ; between
-    a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
-    a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
-                         spaces (punctuation is a word of its own)       a tab between, and an empty line after each
-                                                                         sentence, as CoNLL files have it
+A model of texts reads one text a line. It writes its label, or its score; of several labels those above 0.5, with ;
+between. A model of pairs reads two texts a line, separated by a tab. It writes their label, or their score.
+A tagger reads a sentence a line, words separated by spaces; punctuation is a word of its own. It writes a line for each
+word, word and tag with a tab between. After each sentence comes an empty line, as in CoNLL files.
 Text is UTF-8; blank lines at the end are passed over. Lines are predicted in batches of some hundred, so a file may be
 of any length.
 """

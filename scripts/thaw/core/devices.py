@@ -98,7 +98,7 @@ def unsupported(name: str, capability: tuple[int, int], version: str, architectu
     """Return the sentence for a card that a build of torch has no code for. Args: see `supported`; torch's version."""
     return (
         f"{name} has compute capability {capability[0]}.{capability[1]}, and torch {version} has code for "
-        f"{', '.join(architectures)} alone: install a build of torch that has it, as those for older CUDA have for "
+        f"{', '.join(architectures)} alone; install a build of torch that has it, as those for older CUDA have for "
         "older cards (https://pytorch.org/get-started/locally); or set CUDA_VISIBLE_DEVICES= to compute on the CPU"
     )
 

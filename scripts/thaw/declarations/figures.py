@@ -32,8 +32,8 @@ FIGURES = {
     ),
     "probe_figure": OutputKind(
         "thaw.outputs.figures.probe_curves:build",
-        "score by layer of each probe that the experiment names: a panel for each task, a line for each encoder and "
-        "probe, with the spread over seeds",
+        "score by layer of each probe that the experiment names, with the spread over seeds; a panel for each task, a "
+        "line for each encoder and probe",
         options.SplitOptions,
         **OF_PROBES,
     ),

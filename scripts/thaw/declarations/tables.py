@@ -64,8 +64,8 @@ TABLES = {
     ),
     "merge_table": OutputKind(
         "thaw.outputs.tables.merged:build",
-        "runs of several tasks merged on one trunk (`merges:`): layers and score of each branch, executed layers for "
-        "one text of each input and for one text of all tasks, stored parameters",
+        "runs of several tasks merged on one trunk (`merges:`); layers and score of each branch, stored parameters; "
+        "executed layers for one text of each input and for one text of all tasks",
         needs=(Requirement.MERGES,),
         adds=(Addition.MERGES,),
     ),
@@ -77,7 +77,7 @@ TABLES = {
     ),
     "layer_table": OutputKind(
         "thaw.outputs.tables.by_layer:build",
-        "scores of probes by layer, a row for each task and score, a group for each encoder, pretrained or adapted: "
+        "scores of probes by layer, a row for each task and score, a group for each encoder, pretrained or adapted; "
         "mean ± standard deviation over seeds, the best layer in bold; the baseline in the last column",
         options.SplitOptions,
         **OF_PROBES,

@@ -53,8 +53,8 @@ def inspect_architecture(model: Any) -> Anatomy:
         raise UserError(f"{kind} is no text encoder: its config states no vocab_size or no num_hidden_layers")
     if getattr(config, "num_hidden_groups", count) < count:
         raise UserError(
-            f"{kind} shares the weights of one layer among all {count}: no layer can train while those below it stay "
-            "frozen, so it can not be resumed at a boundary; choose an encoder with layers of their own"
+            f"{kind} shares the weights of one layer among all {count}; no layer can train while those below it stay "
+            "frozen, so choose an encoder with layers of their own"
         )
     form = type(model), repr(vars(config)), tuple(name for name, _ in model.named_modules())
     if form not in _known:

@@ -113,7 +113,7 @@ class Components:
         blocks: dict[int, Named] = {}
         for name, parameter in self.model.named_parameters():
             if not ROWS.search(name):
-                plain = _plain(name)
+                plain = re.sub(r"\.parametrizations\.(\w+)\.original$", r".\1", name.replace(".base_layer", ""))
                 layer = min(self.anatomy.component(plain), self.highest)
                 blocks.setdefault(layer, []).append((plain, parameter))
         return {f"layer.{layer}" if layer else "embeddings": blocks[layer] for layer in sorted(blocks)}
@@ -204,7 +204,3 @@ class Components:
         count = self.model.config.num_attention_heads
         pieces = sublayers.heads(numbers, count) if numbers else sublayers.query_value()
         return [(f"{self.anatomy.layers}.{position}.{piece.module}", piece) for piece in pieces]
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\.parametrizations\.(\w+)\.original$", r".\1", name.replace(".base_layer", ""))

@@ -46,8 +46,9 @@ def parameter_counts(folder) -> ParameterCounts:
         if name.startswith(owner) and not name.removeprefix(owner).startswith("pooler.")
     }
     start = f"{path.removeprefix(owner)}." if path else ""
-    above = start.rpartition(".")[0].rpartition(".")[0]
-    inside = {name for name in own if start and (name.startswith(start) or _is_between(name, above))}
+    above = start.rpartition(".")[0].rpartition(".")[0]  # the owner of the list of layers
+    inner = {name: name.removeprefix(f"{above}.") if above else name for name in own}
+    inside = {name for name in own if start and (name.startswith(start) or BETWEEN.match(inner[name]))}
     in_layers = sum(own[name] for name in inside)
     return ParameterCounts(len(lists.get(path, ())), sum(own.values()) - in_layers, in_layers, pooler)
 
@@ -56,12 +57,6 @@ def parameters_of_layers(folder, layers) -> int:
     """Return how many parameters some layers, counted from 1, of the encoder in a folder have together."""
     sizes = {name: (LAYER.match(name), size) for name, size in _sizes(Path(folder) / WEIGHTS).items()}
     return sum(size for match, size in sizes.values() if match and int(match["number"]) + 1 in layers)
-
-
-def _is_between(name: str, above: str) -> bool:
-    """Tell whether a tensor outside the list of layers belongs to a layer. Args: the path of the list's owner."""
-    inner = name.removeprefix(f"{above}.") if above else name
-    return bool(BETWEEN.match(inner))
 
 
 def _owner(sizes: dict[str, int], path: str) -> str:

@@ -84,15 +84,11 @@ def recommended_runs(folder: Path) -> dict[str, Path]:
     cells = [cell for answer in answers if (cell := answer.cell_of(answer.decision.taken))]
     if not cells:
         raise UserError(f"{folder}: the recommendation is to take no encoder; name a run's folder")
-    runs = {cell["task"]: _best(folder.absolute().parents[1], cell) for cell in cells}
+    found = {cell["task"]: folder.absolute().parents[1].glob(layout.pattern("train", **cell)) for cell in cells}
+    runs = {task: max(sorted(files), key=_validation).parent for task, files in found.items()}
     if len(runs) < len(cells):
         raise UserError(f"{folder}: has {len(cells)} answers on {plural(len(runs), 'task')}; name a run's folder")
     return runs
-
-
-def _best(results: Path, cell: dict) -> Path:
-    runs = sorted(results.glob(layout.pattern("train", **cell)))
-    return max(runs, key=_validation).parent
 
 
 def _validation(file: Path) -> float:

@@ -98,7 +98,7 @@ def extract(
             if facts[n].get("rows") == card.get("rows") and facts[n]["sha256"] != card["sha256"]:
                 raise UserError(
                     f"{store.payload_path(n)}, made again on {hardware(device)['device']}, is not what its card "
-                    "describes: this machine, its number of threads or its libraries differ from those that made it; "
+                    "describes; this machine, its number of threads or its libraries differ from those that made it; "
                     f"delete {store.folder} and run again"
                 )
     store.forget(names)

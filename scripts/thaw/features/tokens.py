@@ -192,7 +192,7 @@ def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tup
         "input_ids": [ids or [tokenizer.pad_token_id] for ids in encoded["input_ids"]],
         "type_ids": [types or [0] for types in encoded["token_type_ids"]] if has_types(tokenizer) else [[]] * rows,
         "first_pieces": [[]] * rows,
-        "texts": [_texts(encoding.sequence_ids) or [0] for encoding in encoded.encodings],
+        "texts": [[0 if n is None else n + 1 for n in one.sequence_ids] or [0] for one in encoded.encodings],
     }
     if words:
         columns["first_pieces"] = [_first_pieces(encoded.word_ids(i), len(texts[0][i])) for i in range(rows)]
@@ -211,10 +211,6 @@ def check_length(view: ViewConfig, longest: int, encoder: str) -> None:
             f"the view's max_length is {view.max_length}, but {encoder} reads at most {longest} tokens; "
             "lower max_length in tasks.yaml"
         )
-
-
-def _texts(sequence_ids: list) -> list[int]:
-    return [0 if number is None else number + 1 for number in sequence_ids]
 
 
 def _first_pieces(word_ids: list, count: int) -> list[int]:

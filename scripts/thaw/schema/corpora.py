@@ -31,8 +31,8 @@ class ViewConfig(CatalogueEntry):
     stride: int | None = Field(
         None,
         ge=1,
-        description="span extraction: a context that is too long is read in windows, each of which begins so many "
-        "tokens after the one before (Devlin et al. 2019: 128); at most as many as a window holds",
+        description="span extraction: a long context is read in windows, each of which begins so many tokens after the "
+        "one before (Devlin et al. 2019: 128); at most as many as a window holds",
     )
     max_question: int | None = Field(
         None, ge=1, description="span extraction: tokens of the longest question, the rest is cut off; default: 64"

@@ -155,8 +155,8 @@ class ExperimentConfig(ConfigModel):
     subsets: list[Id] = Field(["all"], min_length=1, description="training subsets of config/tasks.yaml")
     only: dict[Id, list[Id]] = Field(
         {},
-        description="a strategy, encoder, head or task: the tasks, encoders, heads or strategies that it is run with, "
-        "of each of these kinds that the list names; default: all",
+        description="for a strategy, encoder, head or task those others that it is run with; a kind of which the list "
+        "names none is not limited; default: all",
     )
     probes: list[Id] = Field(
         [], description="probes of config/probes.yaml, on the pretrained encoders and every task that they fit"

@@ -107,7 +107,7 @@ class PhaseConfig(ObjectiveKeys):
     updates: Annotated[int | None, Key(aliases=("updates", "max_steps"), unit="updates")] = Field(
         None,
         ge=1,
-        description="steps of the optimizer, in the place of epochs: the same budget for each strategy, in all stages "
+        description="steps of the optimizer, in the place of epochs; the same budget for each strategy, in all stages "
         "of a phase together (of chain_thaw: for each part)",
     )
     judge: Annotated[int | None, Key(aliases=("evaluations",), unit="evaluations")] = Field(

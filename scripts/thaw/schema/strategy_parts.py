@@ -115,7 +115,7 @@ class TeacherConfig(ConfigModel):
     )
     subset: Id | None = Field(
         None,
-        description="another subset of the training rows that the teacher was trained on: with hard: 0 the other "
+        description="another subset of the training rows that the teacher was trained on; with hard: 0 the other "
         "rows of the student are text without labels (Turc et al. 2019); null: the student's own",
     )
 

@@ -62,7 +62,7 @@ class StudentConfig(ConfigModel):
     )
     start: Literal["same", "bottom", "spread", "top", "ends", "random"] | list[Count] = Field(
         "same",
-        description="whose weights the kept ones start from, in order: their own, those of as many layers chosen "
+        description="whose weights the kept ones start from, in order; their own, those of as many layers chosen "
         "as for keep, random ones, or a list of layers",
     )
 

@@ -1,8 +1,8 @@
 """Step `fit_heads`: a head on frozen features, for all seeds in one job: fitted to convergence, or trained for a while.
 
 A linear head fitted to convergence is a convex problem, so that the seeds share one fit. Heads that are trained stand
-side by side, each with its own random numbers. Either way each seed gets its folder as if it had been trained alone,
-and its bytes do not depend on which other seeds were asked for.
+side by side, each with its own random numbers. Either way each seed gets its folder as if it had been trained alone.
+Its bytes do not depend on which other seeds were asked for.
 """
 
 import math

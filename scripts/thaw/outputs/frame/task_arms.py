@@ -101,7 +101,8 @@ class TaskArms:
             self._leave_out(name, UNDEFINED)
             scored.pop(name)
         trained = [set(mine["seed"]) for name, mine in scored.items() if self.rows[name].optimizer != FITTED]
-        self.seeds = _most(trained or [set(mine["seed"]) for mine in scored.values()])
+        sets = trained or [set(mine["seed"]) for mine in scored.values()]  # of ties that of most strategies
+        self.seeds = max(sets, key=lambda own: (len(own), sets.count(own)), default=set())
         self._curves: list[CurvePoints] = []
         shared = [mine for name, mine in scored.items() if _is_shared(mine, self.rows[name])]
         self.joint = any(self._known_folds(mine) for mine in [*shared, *map(self._validated_baseline, BASELINES)])
@@ -226,11 +227,6 @@ class TaskArms:
             )
             for arm in arms
         ]
-
-
-def _most(seeds: list[set]) -> set:
-    """Return the largest set of seeds that a strategy has, of ties that of most strategies."""
-    return max(seeds, key=lambda own: (len(own), seeds.count(own)), default=set())
 
 
 def _is_shared(validated, row) -> bool:

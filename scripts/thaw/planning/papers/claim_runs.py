@@ -16,17 +16,13 @@ def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: li
     """
     present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
     strategies = {key[3] for key in present}
-    claims, trained = [], [name for name in experiment.encoders if not _is_random(name, catalogue)]
+    entries = {name: catalogue.get("encoders", name, PLACE) for name in experiment.encoders}
+    claims, trained = [], [name for name, entry in entries.items() if entry.weights != "random"]
     for name in catalogue.ids(PLACE):
         finding = catalogue.get(PLACE, name, PLACE)
         if {term.strategy for term in finding.contrast} <= strategies:
             claims += [_entry(name, finding, encoder, experiment, catalogue, present) for encoder in trained]
     return claims
-
-
-def _is_random(encoder: str, catalogue: Catalogue) -> bool:
-    """Return whether an encoder was not pretrained: what papers claim is about those that were."""
-    return catalogue.get("encoders", encoder, PLACE).weights == "random"
 
 
 def _entry(

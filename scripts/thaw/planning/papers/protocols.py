@@ -82,15 +82,13 @@ def _said(value) -> str:
 def addressed(paper: str, catalogue: Catalogue) -> tuple[str, int, int]:
     """Return a paper's citation, how many numbers it prints, and how many of them have an address."""
     reference, _ = printed_tables.read(catalogue.folders, paper)
-    every = [(table, _numbers(table)) for table in reference.tables.values()]
+    every = [
+        (table, {(number.row, number.column): number for number in printed_tables.printed(table)})
+        for table in reference.tables.values()
+    ]
     printed = [(one, table, numbers) for table, numbers in every for one in numbers.values() if one.value is not None]
     parts = [_parts(*number) for number in printed]
     return reference.cite, len(printed), sum(bool(of) and all(part.at for part in of) for of in parts)
-
-
-def _numbers(table) -> dict:
-    """Return the numbers of a table by row and column."""
-    return {(number.row, number.column): number for number in printed_tables.printed(table)}
 
 
 def _parts(number, table, numbers: dict) -> list:
