@@ -1,9 +1,8 @@
 """Probes of adapted encoders in a plan: which runs keep their weights, which rows are read, what is refused."""
 
+from plans import plan_of
 from thaw.core.digests import digest
 from thaw.core.files import write_json
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 
 CHOSEN = {
     "strategies": ["linear_probe", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
@@ -16,13 +15,13 @@ CHOSEN = {
 }
 
 
-def planned(home, **changes):
+def planned(**changes):
     """Return the plan of the demo experiment with probes of adapted encoders, and some keys replaced."""
-    return load_plan(read_config([str(home / "tests/base.yaml")], CHOSEN | changes), home)
+    return plan_of(**CHOSEN | changes)
 
 
-def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were(home):
-    plain, plan = planned(home, adapted=[], probes=[], outputs=["main_table"]), planned(home)
+def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were():
+    plain, plan = planned(adapted=[], probes=[], outputs=["main_table"]), planned()
     changed = {key for key, job in plan.jobs["train"].items() if job.digest != plain.jobs["train"][key].digest}
     assert {key.split("/")[5] + "/" + key.split("/")[6] for key in changed} == {
         "full/base",
@@ -34,9 +33,9 @@ def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were
     assert all(plan.jobs[step][key].digest == job.digest for step in same for key, job in plain.jobs[step].items())
 
 
-def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path, monkeypatch):
+def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked, first = planned(home), next(key for key in planned(home).jobs["train"] if "/full/" in key)
+    asked, first = planned(), next(key for key in planned().jobs["train"] if "/full/" in key)
     spec = asked.job("train", first).spec
     plain = {"adapted": [], "probes": [], "outputs": ["main_table"]}
     for made, left in (
@@ -45,15 +44,15 @@ def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path
         (spec | {"keep": False}, False),
     ):
         write_json(tmp_path / "results" / first / "metrics.json", {"spec": made, "digest": digest(made)})
-        less = planned(home, **plain)
+        less = planned(**plain)
         assert less.status.is_current("train", first) == (left or not made["keep"])
         assert not less.job("train", first).spec["keep"], "the plan follows from the configuration alone"
         assert less.status.spec("train", first)["keep"] == left, "what Snakemake compares with what it did before"
-        assert planned(home).status.is_current("train", first) == left, "what is asked for and not there is made"
+        assert planned().status.is_current("train", first) == left, "what is asked for and not there is made"
 
 
-def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):
-    plan = planned(home)
+def test_pretrained_and_adapted_are_probed_on_the_same_rows():
+    plan = planned()
     probed = plan.probes
     names = ["pretrained.outside", *(f"acceptability.linear.{s}" for s in ("full.base", "top_k.k02"))]
     names.append("acceptability.linear.stack_then_finetune.base")
@@ -69,23 +68,23 @@ def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):
         assert card.spec["run"] == plan.job("train", run.removeprefix("results/").removesuffix("/metrics.json")).digest
 
 
-def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
-    plan = planned(home, probe_tasks=["entities"], adapted=["full"], strategies=["full"])
+def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run():
+    plan = planned(probe_tasks=["entities"], adapted=["full"], strategies=["full"])
     entities = {key: plan.job("probe", key).spec for key in plan.probes if key.startswith("entities")}
     assert [key.split("/")[-1] for key in entities] == ["pretrained", "acceptability.linear.full.base"]
     assert all("rows" not in spec for spec in entities.values())
     assert not any("entities" in key.split("/")[1] for key in plan.jobs["train"])
 
 
-def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
-    plan = planned(home, probes=["cka"], subsets=["all"], outputs=["main_table", "layer_changes"])
+def test_comparisons_read_validation_and_so_take_runs_on_all_of_train():
+    plan = planned(probes=["cka"], subsets=["all"], outputs=["main_table", "layer_changes"])
     spec = plan.job("probe", plan.probes[0]).spec
     assert "rows" not in spec and spec["phases"] == [{"boundary": n} for n in range(7)]
     assert {job.spec["rows"] for job in plan.jobs["features_adapted"].values()} == {"none"}
     assert plan.status.probed("figure", "layer_changes") == [plan.files("probe", key)[0] for key in plan.probes]
 
 
-def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(home, tmp_path, monkeypatch):
+def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(tmp_path, monkeypatch):
     """A chain of runs that noted gradients serves an experiment that asks for none, link by link."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "strategies.yaml").write_text(
@@ -96,7 +95,7 @@ def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(hom
     )
     wish = {"catalogues": [str(tmp_path)], "strategies": ["third"], "tasks": ["acceptability"], "seeds": [1]}
     wish |= {"probes": [], "adapted": [], "outputs": ["main_table"], "baselines": []}
-    noted, plain = planned(home, **wish, gradients=True), planned(home, **wish)
+    noted, plain = planned(**wish, gradients=True), planned(**wish)
     for key, job in noted.jobs["train"].items():
         assert not plain.status.is_current("train", key) and plain.job("train", key).digest != job.digest
         write_json(tmp_path / "results" / key / "metrics.json", {"spec": job.spec, "digest": job.digest})
@@ -109,7 +108,7 @@ def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(hom
     )
 
 
-def test_states_that_one_probe_compares_and_another_scores_have_the_rows_of_both(home, tmp_path):
+def test_states_that_one_probe_compares_and_another_scores_have_the_rows_of_both(tmp_path):
     """The comparison reads no row of train, since `next` has trained on two tasks of the corpus."""
     again = "tasks: {again: {corpus: acceptability, target: label, type: classification, metrics: [accuracy]}}\n"
     (tmp_path / "tasks.yaml").write_text(again)
@@ -119,6 +118,6 @@ def test_states_that_one_probe_compares_and_another_scores_have_the_rows_of_both
     wish = {"strategies": [{"adapters": [2]}, "next"], "adapted": ["adapters", "next"], "catalogues": [str(tmp_path)]}
     rows = []
     for probes in (["cka", "adapter_removal"], ["adapter_removal", "cka"]):
-        plan = planned(home, probes=probes, outputs=["main_table"], **wish)
+        plan = planned(probes=probes, outputs=["main_table"], **wish)
         rows.append({key.split("/")[4]: job.spec["rows"] for key, job in plan.jobs["features_adapted"].items()})
     assert rows == [{"adapters": "outside", "next": "none"}] * 2

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import invented
+from plans import plan_of
 from test_adapted import Adaptation
-from test_plan import planned
 from thaw.adaptation.peft_modules import insert
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -64,13 +64,13 @@ def test_the_probe_has_each_span_of_layers_and_the_runs_own_score(tmp_path):
     assert len(rows) == 2 * 6 and list(rows.columns[:4]) == ["layer", "seed", "last", "score"]
 
 
-def test_a_run_without_adapters_is_refused(tmp_path, home):
+def test_a_run_without_adapters_is_refused(tmp_path):
     chosen = {"probes": ["adapter_removal"], "outputs": ["removed_adapters"], "subsets": ["n100_d1"]}
     sentence = "adapter_removal reads finished runs; name strategies with insert: adapters under adapted:"
     for adapted, strategies in (([], ["full"]), (["full"], ["full", {"adapters": [2]}])):
         with pytest.raises(UserError, match=sentence):
-            planned(home, **chosen, strategies=strategies, adapted=adapted)
-    plan = planned(home, **chosen, strategies=["full", {"adapters": [2]}], adapted=["full", "adapters"])
+            plan_of(**chosen, strategies=strategies, adapted=adapted)
+    plan = plan_of(**chosen, strategies=["full", {"adapters": [2]}], adapted=["full", "adapters"])
     probed = [plan.job("probe", key).spec["of"].get("run", {}).get("strategy") for key in plan.probes]
     assert set(probed) == {"adapters"}, "neither the pretrained encoder nor full fine-tuning"
 

@@ -9,11 +9,10 @@ import torch
 from torch.nn import functional
 from transformers import AutoModel
 
+from plans import plan_of, plan_with
 from test_progress import Stopped, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 from thaw.training import progress
 from thaw.training.progress import Progress
@@ -171,17 +170,15 @@ tasks:
 STRATEGY = "{{phases: [{{train: {}, auxiliary: {{tasks: [{}]}}}}]}}"
 
 
-def planned(home, folder, train: str, tasks: str, **changes):
+def planned(folder, train: str, tasks: str, **changes):
     """Plan the demo with a strategy that has auxiliary tasks."""
     (folder / "tasks.yaml").write_text(OTHER)
-    (folder / "strategies.yaml").write_text(f"strategies:\n  several: {STRATEGY.format(train, tasks)}\n")
-    wish = {"catalogues": [str(folder)], "strategies": ["several"], "tasks": ["acceptability"], "baselines": []}
-    wish |= {"seeds": [1], "subsets": ["n100_d1"]} | changes
-    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    strategies = f"  several: {STRATEGY.format(train, tasks)}\n"
+    return plan_with(folder, strategies, **{"strategies": ["several"], "subsets": ["n100_d1"]} | changes)
 
 
-def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
-    plan = planned(home, tmp_path, "[head, {top: 2}]", "acceptability, other")
+def test_a_plan_says_what_is_read_of_which_rows(tmp_path):
+    plan = planned(tmp_path, "[head, {top: 2}]", "acceptability, other")
     (job,) = plan.jobs["train"].values()
     (entry,) = job.spec["auxiliary"]
     assert entry["task"]["id"] == "other" and entry["data"] == plan.job("prepare", "other").digest
@@ -193,14 +190,14 @@ def test_a_plan_says_what_is_read_of_which_rows(home, tmp_path):
     )
 
 
-def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(home, tmp_path):
+def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(tmp_path):
     """It draws from all of them; test rows alone were once extracted, and the run was refused."""
     task = "{base: acceptability, transfer_sets: [{task: other}]}"
     (tmp_path / "tasks.yaml").write_text(f"{OTHER}  more: {task}\n")
     near = "{phases: [{train: [head, {top: 1}], coral: {to: other}}]}"
     (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
     wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    plan = plan_of(**wish)
     (job,) = plan.jobs["train"].values()
     assert Questions(plan).rows_read("minilm/other/joint") == canonical(
         [{"subset": {}, "transfer": job.spec["also"][0]["task"]}]

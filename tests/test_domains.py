@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from corpora import prepared, spec_for
+from plans import plan_of
 from test_probes import STRENGTHS, spec_of
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
@@ -17,8 +18,6 @@ from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.papers.domain_divergence import Domains, domain_divergence
 from thaw.papers.domain_shift import build, points
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.probes.reading import Reading
 from thaw.schema.yaml_files import read_yaml
 from tiny import WORDS
@@ -117,14 +116,14 @@ def test_a_small_domain_is_refused(bench, tmp_path):
         bench.step("probe", spec, tmp_path / "out")
 
 
-def test_a_domain_is_a_target_of_kind_label(home, tmp_path):
+def test_a_domain_is_a_target_of_kind_label(tmp_path):
     (tmp_path / "probes.yaml").write_text("probes: {mine: {kind: domain_divergence, domain: genre}}\n")
     chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
     with pytest.raises(
         UserError,
         match="mine.kind: domain_divergence is for corpora with a target genre of kind label, and no task",
     ):
-        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
+        plan_of(**chosen)
 
 
 def test_the_figure_has_a_point_for_each_pair(bench, tmp_path):

@@ -21,8 +21,8 @@ def data(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
-    plan = planned(home, probe_tasks=TASKS, probes=["edge", "linear"], **data)
+def test_each_probe_reads_the_tasks_that_it_is_for(data):
+    plan = planned(probe_tasks=TASKS, probes=["edge", "linear"], **data)
     found = {probe: [] for probe in ("edge", "linear")}
     for key in plan.jobs["probe"]:
         found[key.split("/")[3]].append(key.split("/")[0])
@@ -36,9 +36,7 @@ def test_each_probe_reads_the_tasks_that_it_is_for(home, data):
 
 def test_figures_take_the_probes_that_they_draw(home, data):
     outputs = ["layer_mixes", "probe_curves"]
-    plan = planned(
-        home, probe_tasks=["entities"], probes=["edge", "mutual_information", "linear"], outputs=outputs, **data
-    )
+    plan = planned(probe_tasks=["entities"], probes=["edge", "mutual_information", "linear"], outputs=outputs, **data)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("figure", name)} for name in outputs}
     assert kinds == {"layer_mixes": {"edge"}, "probe_curves": {"edge", "mutual_information", "linear"}}
 
@@ -55,9 +53,7 @@ def tasks_file(folder, task: str, labels: str = "") -> list[str]:
 
 def test_only_specs_of_tasks_that_leave_out_labels_say_so(home, data, tmp_path):
     own = tasks_file(tmp_path, f"{ARCS}, unscored_labels: [punct, det*]")
-    plan = planned(
-        home, probe_tasks=["mine", "ud_ewt_arcs"], probes=["edge", "edge_tenney2019"], catalogues=own, **data
-    )
+    plan = planned(probe_tasks=["mine", "ud_ewt_arcs"], probes=["edge", "edge_tenney2019"], catalogues=own, **data)
     specs = {key.split("/")[0] + "/" + key.split("/")[3]: job.spec for key, job in plan.jobs["probe"].items()}
     assert {key for key, spec in specs.items() if "unscored_labels" in spec["task"]} == {
         "mine/edge",
@@ -87,7 +83,7 @@ def test_only_specs_of_tasks_that_leave_out_labels_say_so(home, data, tmp_path):
         ),
     ],
 )
-def test_labels_that_cannot_be_left_out(home, data, tmp_path, task, sentence):
+def test_labels_that_cannot_be_left_out(data, tmp_path, task, sentence):
     own = tasks_file(tmp_path, task, labels="stated" if "stated" in task else "")
     with pytest.raises(UserError, match=sentence):
-        planned(home, probe_tasks=["mine"], probes=["edge"], catalogues=own, **data)
+        planned(probe_tasks=["mine"], probes=["edge"], catalogues=own, **data)

@@ -1,6 +1,6 @@
 """The plan of encoders of every kind: their files' checksums, what is said where they are missing, what is left out."""
 
-from test_plan import planned
+from plans import plan_of
 from thaw.core.digests import file_sha256
 from thaw.declarations.encoders import ENCODER_KINDS
 from tiny_own import OWN, vector_lines
@@ -13,7 +13,7 @@ ENTRY = """encoders:
 def wanted(home, folder, encoder, **changes):
     """Return the plan of one task on an encoder, with a catalogue of one's own."""
     changes = {"tasks": ["acceptability"], "strategies": ["linear_probe"], "baselines": [], "seeds": [1]} | changes
-    return planned(home, encoders=[encoder], catalogues=[str(folder)] if folder else [], **changes)
+    return plan_of(encoders=[encoder], catalogues=[str(folder)] if folder else [], **changes)
 
 
 def test_a_changed_file_is_another_encoder(home, tmp_path):

@@ -7,11 +7,10 @@ import pandas
 import pytest
 
 from corpora import prepared
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import combined, scored_rows, task_with_defaults
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
 
 ROWS = {
@@ -84,15 +83,15 @@ def test_the_step_scores_real_runs(tmp_path):
     assert np.stack(both["probabilities"]) == pytest.approx(np.mean(shares, axis=0), abs=1e-6)
 
 
-def planned(home, members: list, **changes):
+def planned(members: list, **changes):
     """Plan the demo with an ensemble."""
     wish = {"ensembles": {"two": {"label": "Two", "members": members, **changes}}, "seeds": [1, 2]}
     wish |= {"tasks": ["acceptability"], "strategies": ["full"]}
-    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    return plan_of(**wish)
 
 
-def test_the_plan_has_the_members_and_shows_the_ensemble(home):
-    plan = planned(home, [{"strategy": "full"}, {"strategy": "top_k", "value": 4, "seeds": [2]}])
+def test_the_plan_has_the_members_and_shows_the_ensemble():
+    plan = planned([{"strategy": "full"}, {"strategy": "top_k", "value": 4, "seeds": [2]}])
     job = plan.job("ensemble", "acceptability/all/two")
     folders = ["full/base/seed1", "full/base/seed2", "top_k/k04/seed2"]
     cell = "results/runs/acceptability/all/minilm/linear"
@@ -100,4 +99,4 @@ def test_the_plan_has_the_members_and_shows_the_ensemble(home):
     assert "results/ensembles/acceptability/all/two/metrics.json" in plan.status.collected()
     assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.status.collected(), "a member alone is not shown"
     assert plan.job("table", "demo/main_table").spec["labels"]["ensembles"] == {"two": "Two"}
-    assert job.digest != planned(home, [{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest
+    assert job.digest != planned([{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest

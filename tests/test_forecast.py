@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from test_plan import planned
+from plans import plan_of
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.files import write_json
 from thaw.data import sources
@@ -53,11 +53,9 @@ def test_large_files_are_left_to_prepare(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def plan(home):
+def plan():
     """Return a plan of full fine-tuning."""
-    return planned(
-        home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["bert_full"]
-    )
+    return plan_of(tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["bert_full"])
 
 
 def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):
@@ -134,7 +132,7 @@ def one_pass(plan) -> cost_estimate.StoreEstimate:
     return cost_estimate.StoreEstimate(STORE, [6], [], 40_510, False, 0)
 
 
-def test_a_ladder_has_operations_though_no_layer_is_computed(home):
-    plan = planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
+def test_a_ladder_has_operations_though_no_layer_is_computed():
+    plan = plan_of(tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
     (key,) = plan.jobs["train"]
     assert cost_estimate.operations(plan, "train", key) > 0

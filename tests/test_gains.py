@@ -7,14 +7,13 @@ import pytest
 import torch
 
 import scored_runs
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.papers.pretraining_proximity import build, gains, nearness
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.masked_losses import next_sentence_loss
 from thaw.training.adapted import AdaptedEncoder
@@ -60,11 +59,11 @@ def test_an_encoder_that_was_not_pretrained_on_next_sentences_is_left_out(bench,
     assert "left out: " in capsys.readouterr().err
 
 
-def test_a_task_of_single_texts_has_no_next_sentence(home):
+def test_a_task_of_single_texts_has_no_next_sentence():
     chosen = {"tasks": ["acceptability"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
     chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
     with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
-        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
+        plan_of(**chosen)
 
 
 def record(measure: str, values: list[float], **of) -> dict:

@@ -5,13 +5,12 @@ import pytest
 import torch
 
 import invented
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.papers.gradient_norms import build, norms
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
 from tiny_corpus import small_bert
@@ -78,14 +77,14 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
     assert axis.get_yscale() == "log" and len(figure.records) == 4
 
 
-def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
+def test_a_figure_of_what_no_run_notes_is_refused(tmp_path):
     with pytest.raises(
         UserError,
         match="outputs: gradients cannot be drawn: it needs gradients: true",
     ):
-        load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"]}), home)
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"], "gradients": True}), home)
-    plain = load_plan(read_config([str(home / "tests/base.yaml")], {}), home)
+        plan_of(**{"outputs": ["gradients"]})
+    plan = plan_of(**{"outputs": ["gradients"], "gradients": True})
+    plain = plan_of()
     assert plan.jobs["train"]
     for key, job in plan.jobs["train"].items():
         assert job.spec == plain.jobs["train"][key].spec | {"gradients": True}

@@ -6,27 +6,18 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
+from plans import plan_with
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs.frame import collection
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, tiny_corpus
 
 KEPT = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
 NEXT = "  next: {phases: [{train: [head, {top: 3}]}], after: {strategy: kept, task: entities}}\n"
 
 
-def planned(home, folder, strategies: str, **changes):
-    """Plan the demo with strategies of one's own."""
-    folder.mkdir(exist_ok=True)
-    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
-    wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1]} | changes), home)
-
-
-def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):
-    plan = planned(home, tmp_path / "my", KEPT + NEXT, subsets=["n100_d1"])
+def test_the_plan_trains_the_intermediate_task_first(tmp_path):
+    plan = plan_with(tmp_path / "my", KEPT + NEXT, strategies=["next"], subsets=["n100_d1"])
     before = "runs/entities/all/minilm/linear/kept/base/seed1"
     job = plan.job("train", "runs/acceptability/n100_d1/minilm/linear/next/base/seed1")
     assert job.inputs["start"] == [f"results/{before}/metrics.json"]
@@ -36,23 +27,23 @@ def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):
     assert result.paid == [before]
 
 
-def test_it_is_not_run_on_the_task_that_it_starts_from(home, tmp_path):
-    plan = planned(home, tmp_path / "my", KEPT + NEXT, tasks=["acceptability", "entities"])
+def test_it_is_not_run_on_the_task_that_it_starts_from(tmp_path):
+    plan = plan_with(tmp_path / "my", KEPT + NEXT, strategies=["next"], tasks=["acceptability", "entities"])
     assert {run.task for run in plan.runs if run.strategy == "next"} == {"acceptability"}
 
 
 SWEPT = "  swept: {phases: [{train: [head, {top: k}]}], sweep: {k: [1, 2]}, keep: true}\n"
 
 
-def test_a_variant_names_the_point_of_a_sweep_that_is_started_from(home, tmp_path):
+def test_a_variant_names_the_point_of_a_sweep_that_is_started_from(tmp_path):
     """What is printed of `variant:` is what is trained; without one, or with another, there is no such run."""
     later = "  next: {{phases: [{{train: [head, {{top: 3}}]}}], after: {{strategy: swept{}}}}}\n"
-    plan = planned(home, tmp_path / "my", SWEPT + later.format(", variant: k02"))
+    plan = plan_with(tmp_path / "my", SWEPT + later.format(", variant: k02"), strategies=["next"])
     job = plan.job("train", "runs/acceptability/all/minilm/linear/next/base/seed1")
     assert job.inputs["start"] == ["results/runs/acceptability/all/minilm/linear/swept/k02/seed1/metrics.json"]
     for wrong, said in (("", "has a run for each of"), (", variant: k09", "has no variant k09; there are")):
         with pytest.raises(UserError, match=f"next.after: swept {said} k01, k02"):
-            planned(home, tmp_path / "my", SWEPT + later.format(wrong))
+            plan_with(tmp_path / "my", SWEPT + later.format(wrong), strategies=["next"])
 
 
 STILL = {"train": ["head", {"top": 1}], "boundary": 2, "epochs": 1, "rate": 1e-12, "head_rate": 1e-12}  # changes no bit

@@ -8,12 +8,11 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from plans import plan_of
 from thaw.core import phrases
 from thaw.core.errors import UserError
 from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.outputs.report import methods
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import BLOCKS, PROBE_CONFIGS, Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -125,7 +124,8 @@ def test_every_shipped_entry_is_right(catalogue, block):
         names += [f"{name}_random" for name in names if not name.endswith("_random")]
     if block == "probes":
         names += PROBE_CONFIGS.without_keys()
-    assert all([catalogue.get(block, name, "test") for name in names])
+    entries = [catalogue.get(block, name, "test") for name in names]
+    assert entries and all(entry.label for entry in entries if block in ("tasks", "encoders", "heads", "strategies"))
 
 
 def test_no_two_shipped_strategies_have_the_same_settings(catalogue):
@@ -157,10 +157,10 @@ def test_settings_can_be_written_again(catalogue):
     assert "learning_rate: 2e-5" in phase and "batch_size: 32" in phase and "epochs: 3" in phase
 
 
-def test_the_report_of_a_plan_has_the_settings_of_all_that_its_runs_need(home):
+def test_the_report_of_a_plan_has_the_settings_of_all_that_its_runs_need():
     """Strategies that others start from, or whose search they take, are listed though the experiment lacks them."""
     wish = {"strategies": ["lee_top_k", "stack_then_finetune"], "search_seeds": 2, "heads": ["linear", "linear_mean"]}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["layers"]}), home)
+    plan = plan_of(**wish | {"outputs": ["layers"]})
     spec = plan.job("report", plan.name).spec
     found = {one["id"]: one for one in methods.strategies(spec)}
     assert [id for id, one in found.items() if one["shown"]] == ["lee_top_k", "stack_then_finetune"]

@@ -134,11 +134,11 @@ def test_information_has_its_bound_and_marks_what_is_noise(tmp_path):
     assert len(by_layer.build_information(OutputData("", probes=written(tmp_path, clear)), SPEC).notes) == 3
 
 
-def test_tables_take_the_probes_that_they_show(home):
+def test_tables_take_the_probes_that_they_show():
     probes = ["edge", "linear", "mutual_information"]
     outputs = ["scores_by_layer", "information_by_layer"]
-    plan = planned(home, probe_tasks=["entities"], probes=probes, outputs=outputs)
+    plan = planned(probe_tasks=["entities"], probes=probes, outputs=outputs)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("table", name)} for name in outputs}
     assert kinds == {"scores_by_layer": {"edge", "linear"}, "information_by_layer": {"mutual_information"}}
     with pytest.raises(UserError, match="layer_changes cannot be drawn: it needs a probe of kind cka"):
-        planned(home, probes=["linear"], outputs=["layer_changes"])
+        planned(probes=["linear"], outputs=["layer_changes"])

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from plans import plan_of
 from pretended import pretended
 from test_contract_head import batch_of, trained_on
 from test_pairs_plan import job
-from test_plan import planned
 from test_training import OnTheFly
 from thaw.encoders.parity import MARKER
 from thaw.heads.combination import combination
 from thaw.heads.registry import build
 from thaw.outputs.frame.collection import selected
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.head import HeadConfig
 from thaw.training.device_placement import prepare
 from tiny_corpus import small_berts
@@ -261,36 +259,36 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
     assert flops(1) < 0.4 * flops(3)
 
 
-def with_head(home, folder, head: str, strategies: list):
+def with_head(folder, head: str, strategies: list):
     """Plan the demo with a head of one's own catalogue."""
     folder.mkdir()
     (folder / "heads.yaml").write_text("heads:\n  mine: " + head)
     changes = {"catalogues": [str(folder)], "heads": ["mine"], "strategies": strategies, "baselines": []}
-    return load_plan(read_config([str(home / "tests/base.yaml")], changes), home)
+    return plan_of(**changes)
 
 
-def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
-    plan = with_head(home, tmp_path / "my", "{kind: linear, layers: {combine: mix}}", ["frozen_sgd", {"top_k": [2]}])
+def test_the_plan_says_which_boundaries_a_head_reads(tmp_path):
+    plan = with_head(tmp_path / "my", "{kind: linear, layers: {combine: mix}}", ["frozen_sgd", {"top_k": [2]}])
     assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
     found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs}
     assert (found["frozen_sgd"]["boundary"], found["frozen_sgd"]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
     assert (found["top_k"]["boundary"], found["top_k"]["reads"]) == (4, [0, 1, 2, 3])
 
 
-def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
+def test_a_set_of_heads_takes_one_by_the_type_of_the_task():
     tasks = ["acceptability", "paraphrase", "entities"]
     changes = {"heads": ["wang", "linear"], "strategies": ["frozen_sgd", "full"], "seeds": [1], "tasks": tasks}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
+    plan = plan_of(**changes | {"baselines": []})
     spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
     assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
     rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
     assert {(row["task"], row["head"]) for row in rows} == {(task, head) for task in tasks for head in changes["heads"]}
 
 
-def test_tasks_for_which_a_set_has_no_head_are_left_to_other_heads(home, tmp_path):
+def test_tasks_for_which_a_set_has_no_head_are_left_to_other_heads(tmp_path):
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
     changes = {"heads": ["mine", "linear"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
+    plan = plan_of(**changes | {"baselines": []})
     due = {("entities", "mine")} | {(task, "linear") for task in plan.experiment.tasks}
     assert {(run.task, run.head) for run in plan.runs} == due
     rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
@@ -307,8 +305,8 @@ def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, ben
     assert equal(tensors(stored), tensors(computed)) and stored.history == computed.history
 
 
-def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
-    plan = planned(home, strategies=["frozen_mix", "frozen_layer_attention"], tasks=["acceptability"], seeds=[1])
+def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers():
+    plan = plan_of(strategies=["frozen_mix", "frozen_layer_attention"], tasks=["acceptability"], seeds=[1])
     mix, run = (job(plan, strategy=name) for name in ("frozen_mix", "frozen_layer_attention"))
     assert {found.step for found in plan.runs} == {"train"} and run.spec["phases"] == mix.spec["phases"]
     assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])

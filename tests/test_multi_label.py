@@ -168,23 +168,6 @@ def test_keys_of_sets_are_for_sets():
         CorpusConfig(texts=["text"], targets={"label": "label"}, files=files)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_draft_recognises_sets(form, tmp_path):
-    name, content, _ = FORMS[form]
-    if form == "indicators":
-        content = "\n".join(f"{line},{'c' if n == 0 else n % 2}" for n, line in enumerate(content.splitlines()))
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    named = Wishes(targets=("a", "b", "c")) if form == "indicators" else None
-    draft = draft_of_file(tmp_path / name, set(), named)
-    assert [*draft.types.values()] == [KIND] and "label_set" in draft.corpus and "f1_micro" in draft.tasks
-
-
-def test_texts_with_commas_are_no_sets(tmp_path):
-    lines = [f'"it is {n}, or so",{"yes" if n % 2 else "no"}' for n in range(40)]
-    (tmp_path / "d.csv").write_text("text,label\n" + "\n".join(lines), encoding="utf-8")
-    assert draft_of_file(tmp_path / "d.csv", set()).types == {"d": "classification"}
-
-
 def test_a_draft_recognises_sets_of_pairs(tmp_path):
     lines = "".join(f"why is it {n},because of {n},{';'.join(labels)}\n" for n, (_, labels) in enumerate(ROWS))
     (tmp_path / "d.csv").write_text("question,answer,labels\n" + lines, encoding="utf-8")

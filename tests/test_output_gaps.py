@@ -6,12 +6,11 @@ import pytest
 
 import invented
 from conftest import run_step
+from plans import plan_of
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import failures, note_failure, reason
 from thaw.outputs.report import report_page
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 
 BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["acceptability"]}
@@ -26,15 +25,15 @@ REFUSED = {  # an output, and changes to an experiment
 }
 
 
-def planned(home, outputs, results="results", **changes):
+def planned(outputs, results="results", **changes):
     config = BARE | {"outputs": outputs, "baselines": []} | changes
-    return load_plan(read_config([str(home / "tests/base.yaml")], config), home, str(results))
+    return plan_of(str(results), **config)
 
 
 @pytest.mark.parametrize("output", REFUSED)
-def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, output):
+def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(output):
     with pytest.raises(UserError, match=f"config: outputs: {output} cannot be drawn: it needs "):
-        planned(home, [output], **REFUSED[output])
+        planned([output], **REFUSED[output])
 
 
 @pytest.mark.parametrize(
@@ -48,20 +47,20 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
         ("probe_curves", {"probes": ["linear"]}),
     ],
 )
-def test_with_what_it_asks_for_it_is_planned(home, output, changes):
-    assert Questions(planned(home, [output], **changes)).report_files()
+def test_with_what_it_asks_for_it_is_planned(output, changes):
+    assert Questions(planned([output], **changes)).report_files()
 
 
-def test_a_mix_needs_every_layer(home, tmp_path):
+def test_a_mix_needs_every_layer(tmp_path):
     (tmp_path / "probes.yaml").write_text("probes: {some: {base: edge_small, layers: [1, 2]}}")
     chosen = {"tasks": ["entities"], "probes": ["some"], "catalogues": [str(tmp_path)]}
     with pytest.raises(UserError, match="layer_mixes cannot be drawn: it needs probes of every layer"):
-        planned(home, ["layer_mixes"], **chosen)
+        planned(["layer_mixes"], **chosen)
 
 
-def test_of_a_scaled_experiment_it_is_left_out_and_said_so(home):
+def test_of_a_scaled_experiment_it_is_left_out_and_said_so():
     changes = {"subsets": ["n100_d1", "n500_d1"], "scale_down": {"subsets": ["n100_d1"]}}
-    plan = planned(home, ["main_table", "sizes"], **changes)
+    plan = planned(["main_table", "sizes"], **changes)
     assert [output["id"] for output in plan.job("report", "demo_scaled").spec["outputs"]] == ["main_table"]
     assert plan.left_out[-1].startswith("Output sizes was left out: it needs training subsets of two sizes")
 
@@ -93,8 +92,8 @@ def test_a_gap_says_why_and_is_tried_again(results, step, kind):
     assert reason(prefix) == "" and failures(prefix) == 2, "its spec has the number, and it is not drawn once more"
 
 
-def test_a_gap_changes_the_spec_until_it_is_drawn(home, tmp_path):
-    plan = planned(home, ["main_table"], results=tmp_path)
+def test_a_gap_changes_the_spec_until_it_is_drawn(tmp_path):
+    plan = planned(["main_table"], results=tmp_path)
     plain = Questions(plan).canonical("table", "demo/main_table")
     note_failure(tmp_path / "outputs/demo/tables/main_table", "why")
     again = Questions(plan).canonical("table", "demo/main_table")

@@ -5,24 +5,21 @@ import pandas
 import pytest
 
 from output_records import OutputRecords
+from plans import plan_with
 from thaw.core.errors import UserError
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.render import table_formats
 from thaw.outputs.report import methods
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.corpora import SubsetConfig
 
 
-def planned(home, folder, strategies: str, chosen: str, **changes):
+def planned(folder, strategies: str, chosen: str, **changes):
     """Plan the demo's first task with strategies of one's own."""
     folder.mkdir()
-    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     (folder / "tasks.yaml").write_text("tasks:\n  again: {base: acceptability}\n")
-    wish = {"catalogues": [str(folder)], "strategies": [chosen], "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1]} | changes), home)
+    return plan_with(folder, strategies, **{"strategies": [chosen]} | changes)
 
 
 def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
@@ -58,27 +55,27 @@ def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
     assert not alike["held_out"], "each draw holds out other rows"
 
 
-def test_the_plan_of_a_search_names_the_subset_that_it_chooses_on(home, tmp_path):
+def test_the_plan_of_a_search_names_the_subset_that_it_chooses_on(tmp_path):
     one = "  one: {phases: [{train: [head, {top: 1}]}], search: {grid: {rate: [1e-5, 2e-4]}}}\n"
     for subset, due in (
         ("n100_d1", None),
         ("n1000_r2", {"rows": 1000, "draw": 2, "validation": 0.2, "reserved": 1000}),
     ):
-        plan = planned(home, tmp_path / subset, one, "one", subsets=[subset])
+        plan = planned(tmp_path / subset, one, "one", subsets=[subset])
         (choice,) = plan.jobs["select"].values()
         assert choice.spec.get("subset") == due
         trial = next(job for job in plan.jobs["train"].values() if job.spec.get("trial"))
         assert trial.spec["subset"] == (due or {"rows": 100})
 
 
-def test_a_start_that_trains_on_reserved_rows_is_refused(home, tmp_path):
+def test_a_start_that_trains_on_reserved_rows_is_refused(tmp_path):
     kept = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
     after = "  next: {{phases: [{{train: [head]}}], after: {{strategy: kept, task: again{}}}}}\n"
     chosen = {"subsets": ["n1000_r1"]}
     message = "again on the subset all trains on rows of acceptability that n1000_r1 reserves for testing"
     with pytest.raises(UserError, match=message):
-        planned(home, tmp_path / "all", kept + after.format(""), "next", **chosen)
-    planned(home, tmp_path / "same", kept + after.format(", subset: n1000_r2"), "next", **chosen)
+        planned(tmp_path / "all", kept + after.format(""), "next", **chosen)
+    planned(tmp_path / "same", kept + after.format(", subset: n1000_r2"), "next", **chosen)
 
 
 def test_the_report_says_what_is_set_aside_once_for_all_draws():
@@ -93,7 +90,7 @@ def test_the_report_says_what_is_set_aside_once_for_all_draws():
     ]
 
 
-def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(home, tmp_path):
+def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(tmp_path):
     one = "  one: {phases: [{train: [head, {top: 1}]}]}\n"
     (tmp_path / "own").mkdir()
     (tmp_path / "own/outputs.yaml").write_text(
@@ -102,9 +99,8 @@ def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(home, tmp
     chosen = {"outputs": ["mine"], "subsets": ["n1000_r1", "n100_d1"]}
     chosen["catalogues"] = [str(tmp_path / "own"), str(tmp_path / "one")]
     with pytest.raises(UserError, match="it needs subsets with reserved rows, as n1000_r1, and n100_d1 has none"):
-        planned(home, tmp_path / "one", one, "one", **chosen)
+        planned(tmp_path / "one", one, "one", **chosen)
     planned(
-        home,
         tmp_path / "two",
         one,
         "one",

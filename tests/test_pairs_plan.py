@@ -1,6 +1,6 @@
 """The plan of what is read more than one way: pairs of texts, baselines that are runs, transfer sets."""
 
-from test_plan import planned
+from plans import plan_of
 
 PAIRS = {"tasks": ["paraphrase", "acceptability"], "seeds": [1], "outputs": ["main_table"]}
 
@@ -11,8 +11,8 @@ def job(plan, **wanted):
     return plan.job(run.step, run.key)
 
 
-def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
-    plan = planned(home, strategies=["linear_probe"], baselines=[], **PAIRS)
+def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own():
+    plan = plan_of(strategies=["linear_probe"], baselines=[], **PAIRS)
     stores = [f"minilm/paraphrase/{view}" for view in ("joint", "separate")]
     pair = job(plan, task="paraphrase")
     assert pair.spec["features"] == [plan.job("features", key).digest for key in stores]
@@ -22,16 +22,16 @@ def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
     assert "minilm/acceptability/separate" not in plan.jobs["features"]
 
 
-def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
-    plan = planned(home, strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
+def test_a_strategy_for_pairs_is_run_on_pairs_alone():
+    plan = plan_of(strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
     of = {name: {r.task for r in plan.runs if r.strategy == name} for name in ("full", "full_separate")}
     assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
     rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
     assert {name: {row["task"] for row in rows if row["strategy"] == name} for name in of} == of
 
 
-def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
-    plan = planned(home, strategies=["full"], baselines=["majority", "cosine", "random_encoder"], **PAIRS)
+def test_baselines_that_need_an_encoder_are_runs_of_their_own():
+    plan = plan_of(strategies=["full"], baselines=["majority", "cosine", "random_encoder"], **PAIRS)
     shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs if r.strategy != "full"]
     assert shown == [
         ("paraphrase", "minilm", "cosine", "frozen_separate"),
@@ -50,7 +50,7 @@ def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
     ]
 
 
-def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
+def test_transfer_sets_are_planned_and_asked_for(tmp_path):
     entries = (
         "corpora: {other: {texts: [sentence], targets: {label: label}, synthetic: acceptability}}\n"
         "tasks:\n  other: {corpus: other, target: label, type: classification, metrics: [accuracy]}\n"
@@ -58,7 +58,7 @@ def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
     )
     (tmp_path / "tasks.yaml").write_text(entries)
     changes = {"tasks": ["more"], "catalogues": [str(tmp_path)], "seeds": [1]}
-    plan = planned(home, strategies=[{"top_k": [2]}, "full"], **changes)
+    plan = plan_of(strategies=[{"top_k": [2]}, "full"], **changes)
     top, full = job(plan, strategy="top_k"), job(plan, strategy="full")
     (entry,) = top.spec["also"]
     assert entry["task"]["id"] == "other" and entry["data"] == plan.job("prepare", "other").digest

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from conftest import HOME
+from plans import plan_of
 from test_probes import spec_of as probe_spec_of
 from thaw.core import plugins
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.errors import UserError
 from thaw.outputs.figures.probe_curves import points
 from thaw.outputs.frame.probe_frame import ProbeRecord
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, small_bert
 
 
@@ -35,7 +34,7 @@ def planned(my: Path, **changes):
     mine = {"tasks": ["my_acceptability", "entities"], "heads": ["linear", "gated"], "catalogues": [str(my)]}
     mine |= {"strategies": [{"top_k": [1]}, "every_second"], "seeds": [1], "outputs": ["main_table"]}
     mine |= {"probes": ["norm"]}
-    return load_plan(read_config([str(HOME / "tests/base.yaml")], mine | changes), HOME)
+    return plan_of(**mine | changes)
 
 
 def replace(path: Path, old: str, new: str) -> None:

@@ -11,6 +11,7 @@ from huggingface_hub import constants
 from snakemake.cli import parse_config
 
 import forked
+from plans import plan_of
 from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
@@ -21,11 +22,6 @@ from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.shell_words import command
-
-
-def planned(home, **changes):
-    """Return the plan of the tests' experiment with some keys replaced."""
-    return load_plan(read_config([str(home / "tests/base.yaml")], changes), home)
 
 
 def test_the_demo_selects_what_it_says(home):
@@ -53,39 +49,39 @@ def test_a_wrong_selection_is_refused(train, message):
         components(train, 6, {})
 
 
-def test_a_phase_resumes_from_its_boundary_and_reads_only_that(home):
-    plan = planned(home, strategies=["frozen", {"top_k": [2]}, "full"], tasks=["acceptability"], seeds=[1])
+def test_a_phase_resumes_from_its_boundary_and_reads_only_that():
+    plan = plan_of(strategies=["frozen", {"top_k": [2]}, "full"], tasks=["acceptability"], seeds=[1])
     boundaries = [phase["boundary"] for run in plan.runs for phase in plan.job(run.step, run.key).spec["phases"]]
     assert boundaries == [6, 4, None]
     assert plan.boundaries["minilm/acceptability/joint"] == [4, 6]
 
 
-def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below(home):
-    tokens = planned(home).catalogue.get("corpora", "acceptability", "test").size.tokens
+def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below():
+    tokens = plan_of().catalogue.get("corpora", "acceptability", "test").size.tokens
     room = 2.5 * tokens * 384 * 2 / 2**30
-    plan = planned(home, strategies=[{"top_k": [0, 1, 4]}], seeds=[1], store={"max_gib": room})
+    plan = plan_of(strategies=[{"top_k": [0, 1, 4]}], seeds=[1], store={"max_gib": room})
     spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs if run.task == "acceptability"}
     assert cacheable_layers(6, 384, tokens, "bf16", room) == [3, 6]
     assert [spec[v]["phases"][0]["boundary"] for v in ("k00", "k01", "k04")] == [6, 3, None]
     (sentence,) = [line for line in cost_estimate.left_out(plan) if "acceptability" in line]
     assert "holds b3 b6 of minilm/acceptability/joint; what starts elsewhere computes the layers below it" in sentence
-    assert cost_estimate.left_out(planned(home)) == []
+    assert cost_estimate.left_out(plan_of()) == []
 
 
 def test_nothing_is_stored_without_room():
     assert cacheable_layers(6, 384, 10**9, "bf16", 0.0) == []
 
 
-def test_dropout_in_the_frozen_part_turns_caching_off(home):
-    plan = planned(home, strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
+def test_dropout_in_the_frozen_part_turns_caching_off():
+    plan = plan_of(strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
     assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs)
 
 
-def test_a_start_is_the_other_strategys_own_run(home):
-    plan = planned(home, strategies=["stack_then_finetune"], tasks=["acceptability"], seeds=[1])
+def test_a_start_is_the_other_strategys_own_run():
+    plan = plan_of(strategies=["stack_then_finetune"], tasks=["acceptability"], seeds=[1])
     first, second = plan.runs
     assert (first.strategy, second.strategy) == ("frozen_sgd", "stack_then_finetune")
-    both = planned(home, strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
+    both = plan_of(strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
     assert [r.folder for r in both.runs] == [first.folder, second.folder]
     labels = plan.job("report", "demo").spec["labels"]["strategies"]
     assert labels["frozen_sgd"] == "Frozen encoder (AdamW, 3 epochs)", "a start has its name in print too"
@@ -93,7 +89,7 @@ def test_a_start_is_the_other_strategys_own_run(home):
 
 
 def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
-    plan = planned(home)
+    plan = plan_of()
     for run in plan.runs:
         text = plan.job(run.step, run.key).canonical
         assert text == canonical(json.loads(text))
@@ -222,19 +218,19 @@ def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_
         load_plan(mine, home, str(tmp_path))
 
 
-def test_results_are_in_the_folder_that_the_configuration_names(home, tmp_path):
+def test_results_are_in_the_folder_that_the_configuration_names(tmp_path):
     """Whichever command loads the plan: run, plan, doctor or advise."""
-    assert planned(home).results == planned(home, pathvars={"logs": "l"}).results == "results"
-    assert planned(home, pathvars={"results": "a"}).results == "a"
+    assert plan_of().results == plan_of(pathvars={"logs": "l"}).results == "results"
+    assert plan_of(pathvars={"results": "a"}).results == "a"
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="out: is a file, and results are written to a folder of this name"):
-        planned(home, pathvars={"results": str(tmp_path / "out")})
+        plan_of(pathvars={"results": str(tmp_path / "out")})
 
 
-def test_the_network_alone_is_asked_twice(home):
+def test_the_network_alone_is_asked_twice():
     remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
-    assert set(planned(home).downloads) == set()
-    assert set(planned(home, **remote).downloads) == {"fetch"}
+    assert set(plan_of().downloads) == set()
+    assert set(plan_of(**remote).downloads) == {"fetch"}
 
 
 def test_a_plan_refuses_a_view_beyond_the_positions_and_what_cannot_be_downloaded(home, tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from plans import plan_of
 from test_pairs_plan import job
-from test_plan import planned
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.features.parts import POOLED
@@ -169,13 +169,13 @@ def test_states_of_words_are_of_corpora_of_words(benches):
         benches["regression", "joint"].extract("words")
 
 
-def plan_of(home, *strategies, **changes) -> Plan:
+def plan_on(*strategies, **changes) -> Plan:
     usual = {"tasks": ["paraphrase"], "seeds": [1], "outputs": ["main_table"], "baselines": []}
-    return planned(home, strategies=list(strategies), **(usual | changes))
+    return plan_of(strategies=list(strategies), **(usual | changes))
 
 
-def test_a_run_with_reads_asks_for_pooled_states_and_for_no_others(home):
-    plan = plan_of(home, "linear_probe_all_layers")
+def test_a_run_with_reads_asks_for_pooled_states_and_for_no_others():
+    plan = plan_on("linear_probe_all_layers")
     run, stores = (
         job(plan, strategy="linear_probe_all_layers"),
         [f"minilm/paraphrase/{view}" for view in ("joint", "separate")],
@@ -183,15 +183,15 @@ def test_a_run_with_reads_asks_for_pooled_states_and_for_no_others(home):
     assert run.spec["phases"][0]["vectors"] == "pooled" and "reads" not in run.spec["phases"][0]
     assert run.inputs["boundaries"] == [f"results/features/{store}/pooled.json" for store in stores]
     assert [plan.cards(store)[1:] for store in stores] == [[card] for card in run.inputs["boundaries"]]
-    both = plan_of(home, "linear_probe", "linear_probe_all_layers")
+    both = plan_on("linear_probe", "linear_probe_all_layers")
     assert both.cards(stores[0])[1:] == [f"results/features/{stores[0]}/{name}.json" for name in ("b6", "pooled")]
     assert both.job("features", stores[0]).spec == plan.job("features", stores[0]).spec
-    assert job(both, strategy="linear_probe").spec == job(plan_of(home, "linear_probe"), strategy="linear_probe").spec
+    assert job(both, strategy="linear_probe").spec == job(plan_on("linear_probe"), strategy="linear_probe").spec
     assert "vectors" not in job(both, strategy="linear_probe").spec["phases"][0]
 
 
-def test_words_have_states_of_their_own(home):
-    run = job(plan_of(home, "linear_probe_all_layers", tasks=["entities"]), strategy="linear_probe_all_layers")
+def test_words_have_states_of_their_own():
+    run = job(plan_on("linear_probe_all_layers", tasks=["entities"]), strategy="linear_probe_all_layers")
     assert run.spec["phases"][0]["vectors"] == "words"
     assert [card.rpartition("/")[2] for card in run.inputs["boundaries"]] == ["words.json"]
 
@@ -207,23 +207,23 @@ def test_words_have_states_of_their_own(home):
         ("{layers: {layer: lowest}, pooling: mean}", "pooled"),
     ],
 )
-def test_what_pooled_states_do_not_hold_is_read_from_tokens(home, tmp_path, reads, vectors):
+def test_what_pooled_states_do_not_hold_is_read_from_tokens(tmp_path, reads, vectors):
     text = f"strategies: {{mine: {{reads: {reads}, phases: [{{train: [head], optimizer: lbfgs}}]}}}}\n"
     (tmp_path / "strategies.yaml").write_text(text)
-    run = job(plan_of(home, "mine", catalogues=[str(tmp_path)]), strategy="mine")
+    run = job(plan_on("mine", catalogues=[str(tmp_path)]), strategy="mine")
     assert run.spec["phases"][0].get("vectors") == vectors
 
 
-def test_pooled_states_are_kept_where_those_of_tokens_are_freed(home):
-    plan = plan_of(home, "linear_probe", "linear_probe_all_layers", store={"free": True})
+def test_pooled_states_are_kept_where_those_of_tokens_are_freed():
+    plan = plan_on("linear_probe", "linear_probe_all_layers", store={"free": True})
     folder = "results/features/minilm/paraphrase/joint"
     assert Questions(plan).freed()[folder] == plan.files(
         "fit_heads", "runs/paraphrase/all/minilm/linear/linear_probe/base"
     )
 
 
-def test_the_plan_counts_the_bytes_of_pooled_states(home):
-    plan = plan_of(home, "linear_probe_all_layers", tasks=["paraphrase", "entities"])
+def test_the_plan_counts_the_bytes_of_pooled_states():
+    plan = plan_on("linear_probe_all_layers", tasks=["paraphrase", "entities"])
     found = {store.key: store for store in cost_estimate.stores(plan)}
     size = plan.catalogue.get("corpora", "paraphrase", "test").size
     vector = 2 * 384 * 7

@@ -6,13 +6,12 @@ import pytest
 
 from conftest import run_step
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
+from plans import plan_of
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
 from thaw.data.sources import convert, find_source
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import CorpusConfig as Entry
 from thaw.schema.corpora import HubConfig
@@ -223,7 +222,7 @@ def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
 FILES_ALONE = ("stsb_", "edges_", "ewt_", "subj", "cr", "mpqa", "ag_news_part", "wnut17", "rte_files", "qnli_part")
 
 
-def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(home, catalogue):
+def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(catalogue):
     corpora = {name: catalogue.get("corpora", name, "test") for name in catalogue.ids("corpora")}
     tasks = {name: catalogue.get("tasks", name, "test") for name in catalogue.ids("tasks")}
     real = [name for name, task in tasks.items() if not corpora[task.corpus].synthetic]
@@ -242,9 +241,7 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     changes |= {"probe_tasks": edges, "probes": ["edge"], "strategies": ["frozen", "full"]}
     changes_of_extraction = {"tasks": extracted, "sources": ["hub"], "heads": ["start_end"], "strategies": ["full"]}
     changes_of_extraction |= {"probes": [], "outputs": ["main_table"]}
-    plans = [
-        load_plan(read_config([str(home / "tests/base.yaml")], each), home) for each in (changes, changes_of_extraction)
-    ]
+    plans = [plan_of(**each) for each in (changes, changes_of_extraction)]
     jobs = {name: job for plan in plans for name, job in plan.jobs["prepare"].items()}
     assert {job.spec["source"] for job in jobs.values()} == {"hub"}
     assert set(jobs) == {name for name, corpus in corpora.items() if corpus.hub}

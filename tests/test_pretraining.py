@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from conftest import HOME
+from plans import plan_with
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -18,8 +18,6 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.outputs.frame import collection
 from thaw.outputs.report import methods
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.job_request import request
 from thaw.training.masking import MaskingVocabulary, masked
@@ -169,16 +167,16 @@ def test_a_strategy_keeps_what_was_pretrained(tmp_path):
     (tmp_path / "my").mkdir()
     (tmp_path / "my/encoders.yaml").write_text(entry)
     right = "  mine: {from: small, student: {layers: [1, 3, 5]}, phases: [{train: [all]}]}\n"
-    plan = planned(tmp_path / "my", right, strategies=["mine"], seeds=[1])
+    plan = plan_with(tmp_path / "my", right, strategies=["mine"], seeds=[1])
     assert list(plan.jobs["pretrain"]) == ["minilm.small.acceptability"]
     for student in ("", "student: {layers: 3}, ", "student: {layers: [1, 3, 5], start: [1, 2, 3]}, "):
         wrong = f"  mine: {{from: small, {student}phases: [{{train: [all]}}]}}\n"
         with pytest.raises(UserError, match=r"has trained layers 1, 3 and 5 alone; say student: {layers: \[1, 3, 5\]}"):
-            planned(tmp_path / "my", wrong, strategies=["mine"], seeds=[1])
+            plan_with(tmp_path / "my", wrong, strategies=["mine"], seeds=[1])
     for layers in (6, 7):  # of six
         (tmp_path / "my/encoders.yaml").write_text(entry.replace("[1, 3, 5]", f"{layers}"))
         with pytest.raises(UserError, match=rf"^\S+:2: further_pretraining.small: student: layers: {layers} "):
-            planned(tmp_path / "my", right, strategies=["mine"], seeds=[1])
+            plan_with(tmp_path / "my", right, strategies=["mine"], seeds=[1])
 
 
 FROZEN = "  mlm_frozen: {base: frozen, from: task_text}\n"
@@ -188,17 +186,9 @@ STACKED = (
 )
 
 
-def planned(folder, entries: str, **changes):
-    """Plan the demo with strategies of one's own."""
-    folder.mkdir(exist_ok=True)
-    (folder / "strategies.yaml").write_text("strategies:\n" + entries)
-    wish = {"catalogues": [str(folder)], "tasks": ["acceptability"], "baselines": [], "seeds": [1, 2]}
-    return load_plan(read_config([str(HOME / "tests/base.yaml")], wish | changes), HOME)
-
-
 def test_all_strategies_seeds_and_heads_share_one(tmp_path):
     names = ["full", "mlm_frozen", "mlm_full", "mlm_stacked"]
-    plan = planned(tmp_path / "my", FROZEN + FULL + STACKED, strategies=names)
+    plan = plan_with(tmp_path / "my", FROZEN + FULL + STACKED, strategies=names, seeds=[1, 2])
     key = "minilm.task_text.acceptability"
     assert list(plan.jobs["pretrain"]) == [key]
     job, stores = plan.job("pretrain", key), plan.boundaries
@@ -214,7 +204,7 @@ def test_all_strategies_seeds_and_heads_share_one(tmp_path):
 
 
 def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
-    plan = planned(tmp_path / "my", FULL + STACKED, strategies=["full", "mlm_full", "mlm_stacked"], seeds=[1])
+    plan = plan_with(tmp_path / "my", FULL + STACKED, strategies=["full", "mlm_full", "mlm_stacked"], seeds=[1])
     found = {one.row["strategy"]: one for one in collection.selected(plan.job("collect", "demo").spec)}
     key, start = "minilm.task_text.acceptability", "runs/acceptability/all/minilm/linear/mlm_start/base/seed1"
     assert {name: one.row["weights"] for name, one in found.items()} == {

@@ -2,16 +2,15 @@
 
 import pytest
 
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.figures.probe_curves import build, points
 from thaw.outputs.frame.output_data import OutputData
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.schema.catalogue import Catalogue
 
 
-def planned(home, **changes):
+def planned(**changes):
     """Return the plan of the demo experiment with probes, and some keys replaced."""
     chosen = {
         "strategies": ["frozen"],
@@ -19,11 +18,11 @@ def planned(home, **changes):
         "outputs": ["main_table", "probe_curves"],
         "tasks": ["acceptability"],
     } | changes
-    return load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
+    return plan_of(**chosen)
 
 
-def test_one_job_reads_all_layers_for_all_seeds(home):
-    plan = planned(home, probes=["linear", "linear_first"])
+def test_one_job_reads_all_layers_for_all_seeds():
+    plan = planned(probes=["linear", "linear_first"])
     assert list(plan.jobs["probe"]) == [f"acceptability/all/minilm/{p}/pretrained" for p in ("linear", "linear_first")]
     job = plan.job("probe", "acceptability/all/minilm/linear/pretrained")
     assert job.spec["read"] == list(range(7)) and job.spec["seeds"] == [1, 2]
@@ -35,23 +34,23 @@ def test_one_job_reads_all_layers_for_all_seeds(home):
     ]
 
 
-def test_probes_change_the_spec_of_their_figure_and_of_nothing_else(home):
-    plain, probed = planned(home, probes=[], outputs=["main_table"]), planned(home)
+def test_probes_change_the_spec_of_their_figure_and_of_nothing_else():
+    plain, probed = planned(probes=[], outputs=["main_table"]), planned()
     for step in ("train", "fit_heads", "features", "table", "collect"):
         assert {k: j.digest for k, j in plain.jobs[step].items()} == {k: j.digest for k, j in probed.jobs[step].items()}
-    more = planned(home, seeds=[1, 2, 3]).job("figure", "demo/probe_curves").spec
+    more = planned(seeds=[1, 2, 3]).job("figure", "demo/probe_curves").spec
     assert more["probed"] != probed.job("figure", "demo/probe_curves").spec["probed"]
 
 
-def test_over_budget_a_layer_is_computed_from_a_stored_one(home):
-    tokens = planned(home).catalogue.get("corpora", "acceptability", "test").size.tokens
-    plan = planned(home, store={"max_gib": 2.5 * tokens * 384 * 2 / 2**30})
+def test_over_budget_a_layer_is_computed_from_a_stored_one():
+    tokens = planned().catalogue.get("corpora", "acceptability", "test").size.tokens
+    plan = planned(store={"max_gib": 2.5 * tokens * 384 * 2 / 2**30})
     phases = plan.job("probe", "acceptability/all/minilm/linear/pretrained").spec["phases"]
     assert [phase["boundary"] for phase in phases] == [None, None, None, 3, 3, 3, 6]
 
 
-def test_a_probe_of_labels_is_left_out_on_scores(home):
-    plan = planned(home, tasks=["acceptability", "similarity"], probes=["linear", "mutual_information"])
+def test_a_probe_of_labels_is_left_out_on_scores():
+    plan = planned(tasks=["acceptability", "similarity"], probes=["linear", "mutual_information"])
     assert [key.split("/")[0] for key in plan.jobs["probe"]] == ["acceptability", "similarity", "acceptability"]
 
 

@@ -13,13 +13,12 @@ from torch import nn
 
 import forked
 from jobs_of_server import until
+from plans import plan_of
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
 from thaw.planning import core_shares
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.training import seeds_together
 from thaw.training.checkpoints import Trained
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -247,11 +246,11 @@ def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
         (None, 2, 5, 2),
     ],
 )
-def test_jobs_of_heads_share_the_cores(home, monkeypatch, cores, threads, seeds, expected):
+def test_jobs_of_heads_share_the_cores(monkeypatch, cores, threads, seeds, expected):
     """Two jobs, of which each has at most a process for each seed, and as many as their vectors leave room for."""
     wish = {"tasks": ["acceptability"], "baselines": [], "strategies": ["frozen_sgd"], "outputs": ["main_table"]}
     wish |= {"heads": ["linear", "mlp"], "seeds": list(range(1, seeds + 1)), "compute": {"threads": threads}}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    plan = plan_of(**wish)
 
     def found() -> set[int]:
         cores_of = core_shares.head_cores(plan, cores)
@@ -265,7 +264,7 @@ def test_jobs_of_heads_share_the_cores(home, monkeypatch, cores, threads, seeds,
     assert found() == {threads}
 
 
-def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, monkeypatch):
+def test_heads_for_which_layers_are_computed_are_of_one_process(tmp_path, monkeypatch):
     """Where no boundary is stored each process would run the encoder over the dataset."""
     monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "outputs": ["main_table"], "baselines": []}
@@ -274,7 +273,7 @@ def test_heads_for_which_layers_are_computed_are_of_one_process(home, tmp_path, 
     wish |= {"heads": ["mlp", "middle"], "catalogues": [str(tmp_path)]}
     found = {}
     for room in (0, 20):
-        plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"store": {"max_gib": room}}), home)
+        plan = plan_of(**wish | {"store": {"max_gib": room}})
         found[room] = {core_shares.head_cores(plan, 16)("fit_heads", key) for key in plan.jobs["fit_heads"]}
     assert len(plan.jobs["fit_heads"]) == 2
     assert found[0] == {1} and min(found[20]) > 1
@@ -287,9 +286,9 @@ def test_a_parameter_that_is_a_view_crosses_a_fork():
     assert torch.equal(load(sent)["weight"], head.weight)
 
 
-def test_heads_that_share_one_fit_have_the_cores_of_any_job(home, monkeypatch):
+def test_heads_that_share_one_fit_have_the_cores_of_any_job(monkeypatch):
     monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen"], "outputs": ["main_table"], "compute": {"threads": 1}}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1, 2, 3, 4, 5]}), home)
+    plan = plan_of(**wish | {"seeds": [1, 2, 3, 4, 5]})
     cores_of = core_shares.head_cores(plan, 16)
     assert {cores_of("fit_heads", key) for key in plan.jobs["fit_heads"]} == {1}

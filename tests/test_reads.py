@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from plans import plan_of, plan_with
 from test_pairs_plan import job
-from test_plan import planned
 from thaw.heads.pooling import make_pooling
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
@@ -14,21 +14,13 @@ CONCAT = "{layers: {combine: concat}, pooling: mean}"
 SOLVED = "phases: [{train: [head], optimizer: lbfgs}]"
 
 
-def with_strategy(home, folder, text: str, **changes):
+def with_strategy(folder, text: str, **changes):
     """Plan the demo with a strategy of one's own catalogue, `mine`."""
-    (folder / "strategies.yaml").write_text("strategies:\n  mine: {" + text + "}\n")
-    usual = {
-        "strategies": ["mine"],
-        "tasks": ["acceptability"],
-        "seeds": [1],
-        "baselines": [],
-        "outputs": ["main_table"],
-    }
-    return planned(home, catalogues=[str(folder)], **(usual | changes))
+    return plan_with(folder, f"  mine: {{{text}}}\n", strategies=["mine"], outputs=["main_table"], **changes)
 
 
-def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read(home):
-    plan = planned(home, strategies=["linear_probe", "linear_probe_all_layers"], tasks=["acceptability"], seeds=[1])
+def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read():
+    plan = plan_of(strategies=["linear_probe", "linear_probe_all_layers"], tasks=["acceptability"], seeds=[1])
     own, wide = job(plan, strategy="linear_probe"), job(plan, strategy="linear_probe_all_layers")
     assert "runs/acceptability/all/minilm/linear/linear_probe_all_layers/base" in plan.jobs["fit_heads"]
     assert own.spec["head"] == {"kind": "linear"}
@@ -36,21 +28,21 @@ def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read(home):
     assert wide.spec["phases"][0]["boundary"] == 6
 
 
-def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
-    plan = planned(home, strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
+def test_what_is_read_decides_whether_heads_are_fitted_in_one_job():
+    plan = plan_of(strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
     assert {run.strategy: run.step for run in plan.runs} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
     assert job(plan, strategy="frozen_mix").spec["phases"][0]["reads"] == [0, 1, 2, 3, 4, 5]
 
 
-def test_heads_that_differ_under_what_is_read_are_all_planned(home, tmp_path):
+def test_heads_that_differ_under_what_is_read_are_all_planned(tmp_path):
     text = f"reads: {{layers: {{combine: mean}}}}, {SOLVED}"
-    plan = with_strategy(home, tmp_path, text, heads=["linear", "linear_mean"])
+    plan = with_strategy(tmp_path, text, heads=["linear", "linear_mean"])
     assert {run.head for run in plan.runs} == {"linear", "linear_mean"}
 
 
-def test_a_run_starts_from_a_head_that_reads_the_same(home, tmp_path):
+def test_a_run_starts_from_a_head_that_reads_the_same(tmp_path):
     text = f"reads: {CONCAT}, after: linear_probe_all_layers, phases: [{{train: [all]}}]"
-    run = job(with_strategy(home, tmp_path, text), strategy="mine")
+    run = job(with_strategy(tmp_path, text), strategy="mine")
     assert run.spec["head"]["layers"] == {"combine": "concat"} and run.spec["after"]
 
 

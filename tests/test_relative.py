@@ -9,14 +9,13 @@ import pytest
 
 import invented
 import scored_runs
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.outputs.frame import draws
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import ALIKE
 from thaw.outputs.tables import relative, scores
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 
 FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")
 RATES = {FROZEN: 0.6, TOP: 0.8, FULL: 0.9}
@@ -161,25 +160,25 @@ def test_draws_count_as_seeds(tmp_path):
     assert draws.notes(split, {}) == [] and draws.together(split, {}) is split
 
 
-def planned(home, output: dict, folder, **changes):
+def planned(output: dict, folder, **changes):
     (folder / "outputs.yaml").write_text(f"outputs: {{mine: {{caption: What it shows., {output}}}}}\n")
     wish = {"catalogues": [str(folder)], "outputs": ["mine"], "tasks": ["acceptability"], "seeds": [1]}
     wish |= {"strategies": ["frozen", "ladder", "full"]} | changes
-    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    return plan_of(**wish)
 
 
 RELATIVE = "kind: relative_table, reference: full, start: frozen"
 
 
-def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
+def test_the_plan_says_which_subsets_are_draws_of_one_size(tmp_path):
     subsets = ["n100_d1", "n250_d2", "n250_d1", "n100_s200", "n100_d2"]
-    plan = planned(home, f"{RELATIVE}, draws: together", tmp_path, subsets=subsets)
+    plan = planned(f"{RELATIVE}, draws: together", tmp_path, subsets=subsets)
     spec = plan.job("table", "demo/mine").spec
     small, large = ("n100_d1", "n100_d2"), ("n250_d2", "n250_d1")
     assert spec["first_draws"] == {name: names[0] for names in (small, large) for name in names}
     named = [spec["labels"]["subsets"][names[0]] for names in (small, large)]
     assert all(name.endswith(f" rows, {len(names)} draws") for name, names in zip(named, (small, large), strict=True))
-    plain = planned(home, RELATIVE, tmp_path, subsets=subsets)
+    plain = planned(RELATIVE, tmp_path, subsets=subsets)
     assert "first_draws" not in plain.job("table", "demo/mine").spec
 
 
@@ -190,6 +189,6 @@ def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
         (["full", "frozen"], "it needs full and linear_probe under strategies:"),
     ],
 )
-def test_a_start_that_is_not_run_is_refused(home, tmp_path, strategies, message):
+def test_a_start_that_is_not_run_is_refused(tmp_path, strategies, message):
     with pytest.raises(UserError, match=message):
-        planned(home, RELATIVE, tmp_path, strategies=strategies)
+        planned(RELATIVE, tmp_path, strategies=strategies)

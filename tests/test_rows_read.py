@@ -12,14 +12,13 @@ import pytest
 import torch
 
 import forked
+from plans import plan_of
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
 from thaw.outputs.frame.extraction_costs import extraction_costs
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.questions import Questions
 from thaw.planning.row_selections import selections
@@ -258,15 +257,10 @@ def test_costs_are_charged_by_the_rows_that_training_and_choosing_read(tmp_path)
     )
 
 
-def plan_of(**changes):
-    """Return the plan of the demo with some keys replaced."""
-    return load_plan(read_config([str(HOME / "tests/base.yaml")], changes), HOME, results="no_results_yet")
-
-
 def test_the_plan_asks_for_the_rows_that_its_runs_read():
     """The subsets of all readers, each once; on the whole of train everything. Fewer rows cost less."""
     chosen = {"tasks": ["acceptability"], "strategies": ["frozen", "full"]}
-    few, whole = plan_of(subsets=["n100_d1"], **chosen), plan_of(**chosen)
+    few, whole = plan_of("no_results_yet", subsets=["n100_d1"], **chosen), plan_of("no_results_yet", **chosen)
     (store,) = few.jobs["features"]
     subsets = [entry["subset"] for entry in selections(few, store)]
     assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole, store)] == [{}]

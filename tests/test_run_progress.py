@@ -8,9 +8,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from thaw.core.home import HOME
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from plans import plan_of
 from thaw.planning.run_progress import RunProgress, duration, estimated, is_default_limit, is_shown
 
 
@@ -90,7 +88,7 @@ def test_of_jobs_that_failed_at_last_the_sentence_is_kept_with_its_log(tmp_path)
 
 
 def test_training_is_estimated_to_take_longer_than_a_table():
-    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
+    plan = plan_of()
     full = next(key for key in plan.jobs["train"] if "/full/" in key)
     files = {1: plan.files("train", full), 2: plan.files("table", "demo/main_table"), 3: [], 4: ["my/target"]}
     seconds = estimated(plan, files, 1)

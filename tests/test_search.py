@@ -6,10 +6,9 @@ import re
 import pandas
 import pytest
 
+from plans import plan_with
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.questions import Questions
 from thaw.schema.phases import of_phase
 from tiny_corpus import Bench, run_in_process, tiny_corpus
@@ -20,16 +19,13 @@ LIKE = "  like_one: {phases: [{train: [head, {top: 2}]}], rates_from: one}\n"
 HEADS = "  heads: {phases: [{train: [head]}], " + SEARCH + "}\n"
 
 
-def planned(home, folder, strategies: str, chosen: list, **more):
+def planned(folder, strategies: str, chosen: list, **more):
     """Plan the demo's first task with strategies of one's own."""
-    folder.mkdir(exist_ok=True)
-    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
-    changes = more | {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "tests/base.yaml")], changes | {"seeds": [1]}), home)
+    return plan_with(folder, strategies, strategies=chosen, **more)
 
 
-def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
-    plan = planned(home, tmp_path / "my", ONE + LIKE, ["one", "like_one"])
+def test_the_plan_has_a_run_for_each_trial_and_one_choice(tmp_path):
+    plan = planned(tmp_path / "my", ONE + LIKE, ["one", "like_one"])
     cell = "runs/acceptability/all/minilm/linear"
     trials = [f"{cell}/one/trial{n}/seed{seed}" for n in (1, 2, 3, 4) for seed in (3, 4)]
     assert sorted(plan.jobs["train"]) == sorted([*trials, f"{cell}/one/base/seed1", f"{cell}/like_one/base/seed1"])
@@ -44,17 +40,17 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
         assert final.inputs["settings"] == [f"results/{cell}/one/base/chosen.json"]
 
 
-def test_an_experiment_may_use_fewer_of_a_searchs_seeds(home, tmp_path):
-    plan = planned(home, tmp_path / "my", ONE, ["one"], search_seeds=1)
+def test_an_experiment_may_use_fewer_of_a_searchs_seeds(tmp_path):
+    plan = planned(tmp_path / "my", ONE, ["one"], search_seeds=1)
     trials = [key for key in plan.jobs["train"] if "trial" in key]
     assert [key.split("/", 6)[6] for key in trials] == [f"trial{n}/seed3" for n in (1, 2, 3, 4)]
 
 
-def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
+def test_trials_of_a_head_alone_are_one_job_that_chooses_too(tmp_path):
     (tmp_path / "my").mkdir()
     (tmp_path / "my/heads.yaml").write_text("heads: {small: {kind: bilstm, options: {size: 8, layers: 1}}}\n")
     like = LIKE.replace("rates_from: one", "rates_from: heads")
-    plan = planned(home, tmp_path / "my", HEADS + like, ["heads", "like_one"], heads=["linear", "small"])
+    plan = planned(tmp_path / "my", HEADS + like, ["heads", "like_one"], heads=["linear", "small"])
     cell = "runs/acceptability/all/minilm/linear"
     (search,) = plan.jobs["search_heads"].values()
     assert search.spec["grid"][1] == {"rate": 1e-5, "epochs": 2} and search.spec["seeds"] == [3, 4]
@@ -77,11 +73,11 @@ def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
 
 
 @pytest.mark.parametrize("heads", [["linear", "small"], ["small", "linear"]])
-def test_the_first_trial_has_its_settings_whichever_head_comes_first(home, tmp_path, heads):
+def test_the_first_trial_has_its_settings_whichever_head_comes_first(tmp_path, heads):
     """The search over a fitted head is planned as its first trial without settings; that of a BiLSTM has them."""
     (tmp_path / "my").mkdir()
     (tmp_path / "my/heads.yaml").write_text("heads: {small: {kind: bilstm, options: {size: 8, layers: 1}}}\n")
-    plan = planned(home, tmp_path / "my", HEADS, ["heads"], heads=heads)
+    plan = planned(tmp_path / "my", HEADS, ["heads"], heads=heads)
     (search,) = plan.jobs["search_heads"].values()
     assert "rate" not in search.spec["phases"][0] and search.spec["grid"][0] == {"rate": 1e-5, "epochs": 1}
     cell = "runs/acceptability/all/minilm/small/heads"
@@ -89,19 +85,19 @@ def test_the_first_trial_has_its_settings_whichever_head_comes_first(home, tmp_p
     assert [(phase["rate"], phase["epochs"]) for phase in found] == [(1e-5, 1), (1e-5, 2), (2e-4, 1), (2e-4, 2)]
 
 
-def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home, tmp_path):
-    before = planned(home, tmp_path / "my", ONE, ["one"])
-    after = planned(home, tmp_path / "my", ONE.replace("2e-4", "3e-4"), ["one"])
+def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(tmp_path):
+    before = planned(tmp_path / "my", ONE, ["one"])
+    after = planned(tmp_path / "my", ONE.replace("2e-4", "3e-4"), ["one"])
     cell = "runs/acceptability/all/minilm/linear/one"
     for key in (f"{cell}/base/seed1", f"{cell}/trial3/seed3"):
         assert before.job("train", key).digest != after.job("train", key).digest
     assert before.job("train", f"{cell}/trial1/seed3").digest == after.job("train", f"{cell}/trial1/seed3").digest
 
 
-def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(home, tmp_path):
+def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(tmp_path):
     """The seeds of a search may be none of the experiment's."""
     stacked = "  two: {after: frozen, phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"
-    plan = planned(home, tmp_path / "my", stacked, ["two"])
+    plan = planned(tmp_path / "my", stacked, ["two"])
     assert plan.seeds == {1, 3, 4}
     made = {file for key in plan.jobs["fit_heads"] for file in plan.files("fit_heads", key)}
     assert {file for job in plan.jobs["train"].values() for file in job.inputs.get("start", [])} <= made
@@ -112,9 +108,9 @@ TWO = """  two: {search: {grid: {1.rate: [1e-3, 2e-3], 2.rate: [1e-5, 2e-4]}},
 """
 
 
-def test_a_grid_may_name_the_phase(home, tmp_path):
+def test_a_grid_may_name_the_phase(tmp_path):
     """Both rates of stack-then-finetune in one strategy, all combinations of them."""
-    plan = planned(home, tmp_path / "my", TWO, ["two"])
+    plan = planned(tmp_path / "my", TWO, ["two"])
     rates = [
         tuple(phase["rate"] for phase in job.spec["phases"])
         for key, job in plan.jobs["train"].items()

@@ -3,12 +3,11 @@
 import pytest
 import yaml
 
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
 from thaw.planning.compatibility import check_splits
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
-from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
+from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
@@ -51,7 +50,7 @@ def test_an_alias_stands_for_its_entry_wherever_it_is_written(tmp_path, home):
     assert (way.start, way.reference) == ("linear_probe", "mine")
     wish = {"catalogues": [str(tmp_path)], "strategies": ["frozen", {"top_k_400_updates": [2]}, "ours"]}
     wish |= {"only": {"frozen": ["acceptability"]}, "outputs": ["way_2"]}
-    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
+    plan = plan_of(**wish)
     assert {run.strategy for run in plan.runs} == {
         "linear_probe",
         "top_k",
@@ -123,14 +122,6 @@ def test_the_words_of_the_settings_are_those_of_the_registries():
 
     assert set(metric_functions) == set(METRICS)
     assert set(SCHEDULES) == set(PhaseConfig.model_fields["schedule"].annotation.__args__)
-
-
-def test_shipped_catalogues_are_valid_and_labelled(catalogue):
-    for block in BLOCKS:
-        assert catalogue.ids(block), block
-    for block in ("tasks", "encoders", "heads", "strategies"):
-        for name in catalogue.ids(block):
-            assert catalogue.get(block, name, "test").label, f"{block}.{name} has no label"
 
 
 OF_TEXTS = "texts: [text], targets: {label: label}"

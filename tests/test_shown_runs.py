@@ -2,6 +2,7 @@
 
 import pytest
 
+from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.outputs.frame.collection import selected
 from thaw.planning.config_files import read_config
@@ -11,9 +12,9 @@ ONE = {"tasks": ["acceptability", "entities"], "strategies": ["frozen", "full"],
 ONE |= {"outputs": ["main_table"]}
 
 
-def planned(home, **changes):
+def planned(**changes):
     """Return the plan of the tests' experiment on a task on texts and one on words."""
-    return load_plan(read_config([str(home / "tests/base.yaml")], ONE | changes), home)
+    return plan_of(**ONE | changes)
 
 
 def tasks_of(plan, strategy: str) -> set[str]:
@@ -31,30 +32,30 @@ def test_the_runs_that_count_as_shown_are_those_of_which_tables_are_made(home, n
     assert plan.job("report", name).spec["preparatory"] == preparatory > 0
 
 
-def test_an_ensemble_is_on_the_tasks_that_its_members_are_run_on(home):
+def test_an_ensemble_is_on_the_tasks_that_its_members_are_run_on():
     member = {"strategy": "full"}
-    ruled_out = planned(home, ensembles={"two": {"members": [member]}}, only={"full": ["acceptability"]})
+    ruled_out = planned(ensembles={"two": {"members": [member]}}, only={"full": ["acceptability"]})
     assert set(ruled_out.jobs["ensemble"]) == {"acceptability/all/two"}
     assert tasks_of(ruled_out, "full") == {"acceptability"}
     sets = {"tasks": ["acceptability", "similarity"], "strategies": ["full"], "heads": ["wang", "linear_mean"]}
-    no_head = planned(home, **sets, ensembles={"two": {"members": [member | {"head": "wang"}]}})
+    no_head = planned(**sets, ensembles={"two": {"members": [member | {"head": "wang"}]}})
     assert set(no_head.jobs["ensemble"]) == {"acceptability/all/two"}, "wang has no head for a regression"
     named = {"two": {"members": [member], "tasks": ["entities"]}}
     with pytest.raises(UserError, match="ensembles.two: not all its members are run on entities; leave the task out"):
-        planned(home, ensembles=named, only={"full": ["acceptability"]})
+        planned(ensembles=named, only={"full": ["acceptability"]})
 
 
-def test_a_merge_takes_no_run_that_only_rules_out(home):
+def test_a_merge_takes_no_run_that_only_rules_out():
     merge = {"strategies": ["frozen", {"top_k": [2]}]}
-    plan = planned(home, merges={"m": merge}, only={"top_k": ["acceptability"]})
+    plan = planned(merges={"m": merge}, only={"top_k": ["acceptability"]})
     assert tasks_of(plan, "top_k") == {"acceptability"}
     with pytest.raises(UserError, match="none of its strategies is run on entities"):
-        planned(home, merges={"m": {"strategies": ["top_k"]}}, only={"top_k": ["acceptability"]})
+        planned(merges={"m": {"strategies": ["top_k"]}}, only={"top_k": ["acceptability"]})
 
 
-def test_only_runs_that_a_merge_may_take_keep_their_tensors(home):
+def test_only_runs_that_a_merge_may_take_keep_their_tensors():
     merge = {"encoder": "minilm", "strategies": [{"top_k": [2]}]}
     chosen = {"encoders": ["minilm", "bert_base_uncased"], "strategies": ["frozen", {"top_k": [2]}]}
-    plan = planned(home, **chosen, merges={"m": merge})
+    plan = planned(**chosen, merges={"m": merge})
     kept = {key for key, job in plan.jobs["train"].items() if job.spec["keep"]}
     assert kept == {f"runs/{task}/all/minilm/linear/top_k/k02/seed1" for task in ONE["tasks"]}

@@ -6,15 +6,9 @@ import pytest
 import yaml
 
 import forked
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from plans import plan_of
 from thaw.planning.job_request import DAY, first_of_cells, request
 from workflow import HOME
-
-
-def plan_of(**changes):
-    """Return the plan of the demo with some keys replaced."""
-    return load_plan(read_config([str(HOME / "tests/base.yaml")], changes), HOME)
 
 
 def test_jobs_ask_for_more_with_a_larger_encoder_and_at_each_retry():

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
+from plans import plan_of
 from thaw.core.home import HOME
 from thaw.core.steps import COMPUTING
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import operations
 from thaw.planning.start_order import MOST, operations_left, priorities
 
@@ -15,7 +14,7 @@ from thaw.planning.start_order import MOST, operations_left, priorities
 @pytest.fixture(scope="module")
 def plan():
     """The plan of an experiment with a strategy that starts from another one's run."""
-    return load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
+    return plan_of()
 
 
 def key_of(plan, step: str, strategy: str) -> str:
@@ -47,7 +46,7 @@ def test_priorities_are_shares_of_the_longest_chain(plan):
 def test_what_is_chosen_counts_the_runs_that_wait_for_the_choice():
     """Trials, the choice among them, and the runs that take its rates."""
     experiment = {"strategies": ["lee_full", {"lee_top_k": [2]}], "outputs": ["main_table"], "baselines": []}
-    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], experiment | {"tasks": ["acceptability"]}), HOME)
+    plan = plan_of(**experiment | {"tasks": ["acceptability"]})
     left, (choice,) = operations_left(plan), plan.jobs["select"]
     runs = {key: own for (step, key), own in left.items() if step == "train"}
     waiting = [own for key, own in runs.items() if "/lee_full/base/seed" in key or "/lee_top_k/" in key]

@@ -148,12 +148,6 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
     assert bootstrap.least_interval({0: by_k[0]}, full, 0.9) == (None, None)
 
 
-def test_the_expected_best_of_so_many_trials():
-    curve = aggregation.expected_maximum([0.5, 0.7, 0.6])
-    assert curve == pytest.approx([0.6, (0.5 + 3 * 0.6 + 5 * 0.7) / 9, (0.5 + 7 * 0.6 + 19 * 0.7) / 27])
-    assert aggregation.expected_maximum([0.5, 0.7] * 25)[-1] == pytest.approx(0.7)
-
-
 def test_parts_of_a_set_share_the_draws_of_the_groups_that_they_share():
     parts = {name: np.array(groups) for name, groups in {"one": [7, 7, 3, 9], "other": [9, 4, 7]}.items()}
     drawn = {name: np.concatenate(list(bootstrap.PartDraws(groups).examples())) for name, groups in parts.items()}

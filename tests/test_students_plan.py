@@ -4,10 +4,9 @@ import re
 
 import pytest
 
+from plans import plan_with
 from thaw.core.errors import UserError
 from thaw.outputs.frame.collection import selected
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
 from thaw.planning.cost_estimate import left_out
 from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig
@@ -18,26 +17,23 @@ SPREAD, LOW = "student: {layers: 2, keep: spread}", "student: {layers: 2}"
 CHOSEN = {"tasks": ["acceptability"], "subsets": ["n100_d1"], "seeds": [1, 2], "outputs": ["main_table"]}
 
 
-def planned(home, tmp_path, strategies: list, yaml: str = "", **changes):
+def planned(tmp_path, strategies: list, yaml: str = "", **changes):
     """Return the plan of some strategies on the demo's encoder. Args: yaml, entries of a catalogue of our own."""
-    folder = tmp_path / "mine"
-    folder.mkdir(exist_ok=True)
-    (folder / "strategies.yaml").write_text("strategies:\n" + (yaml or "  mine_full: {base: full}\n"))
-    config = read_config([str(home / "tests/base.yaml")], CHOSEN | {"strategies": strategies} | changes)
-    return load_plan(config | {"catalogues": [*config.get("catalogues", []), str(folder)]}, home)
+    entries = yaml or "  mine_full: {base: full}\n"
+    return plan_with(tmp_path / "mine", entries, **CHOSEN | {"strategies": strategies} | changes)
 
 
-def refused(home, tmp_path, entry: str, strategy="mine") -> str:
+def refused(tmp_path, entry: str, strategy="mine") -> str:
     """Return the sentence with which a strategy of one's own is refused."""
     with pytest.raises(UserError) as raised:
-        planned(home, tmp_path, [strategy], f"  mine: {{{entry}}}\n")
+        planned(tmp_path, [strategy], f"  mine: {{{entry}}}\n")
     sentence = str(raised.value)
     assert not re.search(r"\b(\w+): (\w+: )?\1: ", sentence), "a key is said twice"
     return sentence
 
 
-def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
-    plan = planned(home, tmp_path, [{"hinton": [2, 3]}, {"pkd_skip": [3]}, "born_again"])
+def test_all_students_of_a_teacher_read_the_same_outputs(tmp_path):
+    plan = planned(tmp_path, [{"hinton": [2, 3]}, {"pkd_skip": [3]}, "born_again"])
     assert len(plan.jobs["teach"]) == 2  # one for each seed
     students = [job for key, job in plan.jobs["train"].items() if "/full/" not in key]
     assert len({job.spec["teacher"]["taught"] for job in students}) == 2 and len(students) == 8
@@ -45,38 +41,38 @@ def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
     assert all(job.spec["keep"] for job in teachers) and len(teachers) == 2
 
 
-def test_a_teacher_keeps_its_encoder_for_a_student_that_only_an_ensemble_has(home, tmp_path):
+def test_a_teacher_keeps_its_encoder_for_a_student_that_only_an_ensemble_has(tmp_path):
     members = {"two": {"members": [{"strategy": "mine"}, {"strategy": "full"}]}}
     entry = f"  mine: {{{LOW}, teacher: full, {TRAIN}}}\n"
-    plan = planned(home, tmp_path, ["full", "linear_probe"], entry, ensembles=members)
+    plan = planned(tmp_path, ["full", "linear_probe"], entry, ensembles=members)
     teachers = [job for key, job in plan.jobs["train"].items() if "/full/" in key]
     assert len(plan.jobs["teach"]) == len(teachers) == 2 and all(job.spec["keep"] for job in teachers)
 
 
-def test_probed_runs_have_the_order_of_the_seeds_though_another_run_needs_one_of_them_first(home, tmp_path):
+def test_probed_runs_have_the_order_of_the_seeds_though_another_run_needs_one_of_them_first(tmp_path):
     entry = f"  mine: {{teacher: {{strategy: full, seed: 2}}, {TRAIN}}}\n"
     probes = {"adapted": ["full"], "probes": ["linear"], "outputs": ["main_table", "probe_curves"]}
-    plan = planned(home, tmp_path, ["mine", "full"], entry, **probes)
+    plan = planned(tmp_path, ["mine", "full"], entry, **probes)
     (probe,) = (job for key, job in plan.jobs["probe"].items() if "full.base" in key)
     assert probe.spec["seeds"] == [1, 2]
     for name in ("runs", "adapted"):
         assert [f"/seed{seed}/" in file for seed, file in zip((1, 2), probe.inputs[name], strict=True)] == [True, True]
 
 
-def test_a_run_that_only_a_student_needs_answers_no_claim(home, tmp_path, shared_data):
+def test_a_run_that_only_a_student_needs_answers_no_claim(tmp_path, shared_data):
     entry = f"  mine: {{teacher: full, {TRAIN}}}\n"
     config = {"tasks": ["sst2_sentences"], "data_dir": str(shared_data), "outputs": ["findings"], "seeds": [1]}
-    plan = planned(home, tmp_path, ["linear_probe", "mine", "full"], entry, **config)
+    plan = planned(tmp_path, ["linear_probe", "mine", "full"], entry, **config)
     (finding,) = (one for one in plan.job("table", "demo/findings").spec["findings"] if "tests" in one)
     assert [term[2] for term in finding["tests"][0]["terms"]] == ["full", "linear_probe"]
     with pytest.raises(UserError, match="findings cannot be drawn: it needs all strategies of a claim"):
-        planned(home, tmp_path, ["linear_probe", "mine"], entry, **config)
+        planned(tmp_path, ["linear_probe", "mine"], entry, **config)
 
 
-def test_a_teacher_may_have_another_encoder(home, tmp_path):
+def test_a_teacher_may_have_another_encoder(tmp_path):
     """Then a smaller encoder of the catalogue is the student, and learns logits; tokens and widths are others."""
     of = "teacher: {strategy: full, encoder: bert_base_uncased}"
-    plan = planned(home, tmp_path, ["mine"], f"  mine: {{{of}, {TRAIN}}}\n", seeds=[1])
+    plan = planned(tmp_path, ["mine"], f"  mine: {{{of}, {TRAIN}}}\n", seeds=[1])
     (student,) = (key for key in plan.jobs["train"] if "/mine/" in key)
     (taught,) = plan.jobs["teach"]
     assert "/bert_base_uncased/linear/full/" in taught and "/bert_base_uncased/" not in student
@@ -85,11 +81,11 @@ def test_a_teacher_may_have_another_encoder(home, tmp_path):
     assert plan.jobs["teach"][taught].spec["encoder"] != job.spec["encoder"]
 
 
-def test_layers_of_a_smaller_encoder_are_matched_to_those_of_a_larger_one_at_their_depth(home, tmp_path):
+def test_layers_of_a_smaller_encoder_are_matched_to_those_of_a_larger_one_at_their_depth(tmp_path):
     """As TinyBERT's, of twelve layers and a width of 768 to half of both: g(m) = m L / M."""
     of = "teacher: {strategy: full, encoder: bert_base_uncased}"
     terms = "hidden: {of: tokens, last: true, project: shared}, attention: {form: scores, heads: 12}"
-    plan = planned(home, tmp_path, ["mine"], f"  mine: {{{of}, {OF_ALL} {{{terms}}}}}]}}\n", seeds=[1])
+    plan = planned(tmp_path, ["mine"], f"  mine: {{{of}, {OF_ALL} {{{terms}}}}}]}}\n", seeds=[1])
     (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
     assert student.spec["phases"][0]["pairs"] == student.spec["phases"][0]["attended"]
     assert student.spec["phases"][0]["pairs"] == [[n, 2 * n] for n in range(1, 7)]
@@ -100,16 +96,16 @@ def test_layers_of_a_smaller_encoder_are_matched_to_those_of_a_larger_one_at_the
         HiddenConfig().pairs([1, 2, 3], 5, None, 12)
 
 
-def test_another_student_changes_no_digest_of_what_is_there(home, tmp_path):
-    few, more = (planned(home, tmp_path, s) for s in ([{"hinton": [3]}], [{"hinton": [3]}, {"pkd_skip": [3]}]))
+def test_another_student_changes_no_digest_of_what_is_there(tmp_path):
+    few, more = (planned(tmp_path, s) for s in ([{"hinton": [3]}], [{"hinton": [3]}, {"pkd_skip": [3]}]))
     for step in ("train", "teach", "features"):
         assert all(more.jobs[step][key].digest == job.digest for key, job in few.jobs[step].items())
     (key, *_) = few.jobs["teach"]
     assert len(more.files("teach", key)) > len(few.files("teach", key)) == 1
 
 
-def test_a_branch_is_resumed_at_its_trunk(home, tmp_path):
-    plan = planned(home, tmp_path, [{"wei_kd_1": [3]}], seeds=[1])
+def test_a_branch_is_resumed_at_its_trunk(tmp_path):
+    plan = planned(tmp_path, [{"wei_kd_1": [3]}], seeds=[1])
     student = next(job for key, job in plan.jobs["train"].items() if "wei_kd_1/k03/" in key)
     layers = student.spec["layers"]
     assert student.spec["student"] == {"layers": list(range(1, layers - 1))}
@@ -171,17 +167,17 @@ def test_what_does_not_train_is_matched_to_nothing():
         f"teacher: full, student: {{layers: 3}}, {OF_ALL} {{attention: {{map: {{3: 12}}}}}}}}]",
     ],
 )
-def test_students_that_a_stand_in_has_no_layers_for_are_left_out_and_said(home, tmp_path, entry):
+def test_students_that_a_stand_in_has_no_layers_for_are_left_out_and_said(tmp_path, entry):
     changes = {"encoders": ["bert_base_uncased"], "scale_down": {"stand_in": "minilm"}}
-    plan = planned(home, tmp_path, ["full", "mine"], f"  mine: {{{entry}}}\n", **changes)
+    plan = planned(tmp_path, ["full", "mine"], f"  mine: {{{entry}}}\n", **changes)
     assert "Strategy mine was left out: minilm has 6 layers only." in plan.left_out
     assert not [key for key in plan.jobs["train"] if "/mine/" in key]
 
 
-def test_a_budget_that_holds_no_boundary_of_the_trunk_is_said(home, tmp_path):
+def test_a_budget_that_holds_no_boundary_of_the_trunk_is_said(tmp_path):
     """The branch then starts lower down, here from text: in its spec and in what the plan prints."""
     for gib, boundary in ((20, 4), (1e-5, None)):
-        plan = planned(home, tmp_path, [{"wei_kd_1": [2]}], seeds=[1], store={"max_gib": gib})
+        plan = planned(tmp_path, [{"wei_kd_1": [2]}], seeds=[1], store={"max_gib": gib})
         (student,) = (job for key, job in plan.jobs["train"].items() if "/wei_kd_1/" in key)
         assert student.spec["phases"][0].get("boundary") == boundary
         said = [line for line in left_out(plan) if "minilm/acceptability/joint" in line]
@@ -189,10 +185,10 @@ def test_a_budget_that_holds_no_boundary_of_the_trunk_is_said(home, tmp_path):
         assert [line.partition(" of ")[0] for line in said] == expected
 
 
-def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tmp_path):
+def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(tmp_path):
     entry = "  mine: {teacher: {strategy: full, subset: n100_d1}, student: {layers: 2}, "
     entry += "phases: [{train: [all], distil: {hard: 0, logits: {}}}]}\n"
-    plan = planned(home, tmp_path, ["mine"], entry, subsets=["n250_d1"], seeds=[1])
+    plan = planned(tmp_path, ["mine"], entry, subsets=["n250_d1"], seeds=[1])
     (taught,), runs = plan.jobs["teach"], plan.jobs["train"]
     (student,) = (job for key, job in runs.items() if "/mine/" in key)
     (teacher,) = (job for key, job in runs.items() if "/full/" in key)
@@ -200,17 +196,17 @@ def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tm
     assert plan.jobs["teach"][taught].spec["subset"] == {"rows": 250}
     assert plan.jobs["teach"][taught].spec["run"] == teacher.digest
     wrong = "teacher: {strategy: full, subset: n100_d}, " + TRAIN
-    assert "n100_d1" in refused(home, tmp_path, wrong)
+    assert "n100_d1" in refused(tmp_path, wrong)
     held = f"  mine: {{teacher: {{strategy: full, subset: n100_d1}}, {TRAIN}}}\n"
     with pytest.raises(UserError, match="n100_d1 may train on rows that n1000_r1 holds out or reserves"):
-        planned(home, tmp_path, ["mine"], held, subsets=["n1000_r1"], seeds=[1])
+        planned(tmp_path, ["mine"], held, subsets=["n1000_r1"], seeds=[1])
 
 
-def test_the_costs_of_a_teacher_are_those_of_the_rows_that_each_student_reads(home, tmp_path):
+def test_the_costs_of_a_teacher_are_those_of_the_rows_that_each_student_reads(tmp_path):
     """Of several subsets each has a teacher of its own, or all have one that has read the rows of each."""
     of_few = "  mine: {base: hinton, teacher: {strategy: full, subset: n100_d1}}\n"
     chosen = [{"hinton": [3]}, {"mine": [3]}]
-    plan = planned(home, tmp_path, chosen, of_few, subsets=["n100_d1", "n250_d1"], seeds=[1])
+    plan = planned(tmp_path, chosen, of_few, subsets=["n100_d1", "n250_d1"], seeds=[1])
     made = {
         plan.files("teach", key)[0].removeprefix("results/").replace("card.json", "cost.json")
         for key in plan.jobs["teach"]
@@ -220,18 +216,18 @@ def test_the_costs_of_a_teacher_are_those_of_the_rows_that_each_student_reads(ho
     assert {file for file in read if file.startswith("taught/")} == made and len(made) == 3
 
 
-def test_a_student_of_scores_alone_says_that_it_reads_no_label(home, tmp_path):
+def test_a_student_of_scores_alone_says_that_it_reads_no_label(tmp_path):
     for hard, said in ((0, True), (1, False)):
         entry = f"  mine: {{teacher: full, phases: [{{train: [all], distil: {{hard: {hard}, logits: {{}}}}}}]}}\n"
         for task, scores in (("acceptability", False), ("similarity", True)):
-            plan = planned(home, tmp_path, ["mine"], entry, tasks=[task], seeds=[1])
+            plan = planned(tmp_path, ["mine"], entry, tasks=[task], seeds=[1])
             (job,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
             assert job.spec.get("unlabelled", False) == (said and scores)
 
 
-def test_a_teacher_with_dropout_is_read_itself(home, tmp_path):
+def test_a_teacher_with_dropout_is_read_itself(tmp_path):
     entry = f"  mine: {{teacher: {{strategy: full, dropout: true}}, {TRAIN}}}\n"
-    plan = planned(home, tmp_path, ["mine"], entry, seeds=[1])
+    plan = planned(tmp_path, ["mine"], entry, seeds=[1])
     (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
     (teacher,) = (job for key, job in plan.jobs["train"].items() if "/full/" in key)
     assert not plan.jobs.get("teach")
@@ -239,4 +235,4 @@ def test_a_teacher_with_dropout_is_read_itself(home, tmp_path):
     (file,) = student.inputs["live_teacher"]
     assert file.endswith("/full/base/seed1/metrics.json")
     inner = f"teacher: {{strategy: full, dropout: true}}, {OF_ALL} {{hidden: {{}}}}}}]"
-    assert "with dropout: true gives logits alone" in refused(home, tmp_path, inner)
+    assert "with dropout: true gives logits alone" in refused(tmp_path, inner)
