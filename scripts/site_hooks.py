@@ -55,6 +55,8 @@ def called(module: str, function: str):
 def on_page_markdown(markdown, page, **_):
     """Point the links of a page to the pages that `on_files` made."""
     place = page.file.src_uri
+    if place.startswith("results/"):  # a search is for how Thaw is used
+        page.meta["search"] = {"exclude": True}
     if "<!-- simulated: " in markdown:
         markdown = called("simulated_tables", "filled")(markdown)
     source = original(place) if place.startswith("files/") else posixpath.join("docs", place)

@@ -211,8 +211,12 @@ def _guesses(profile: FileProfile, roles: Roles, entry: dict, task: dict) -> dic
     if "empty" in entry:
         guesses["empty"] = "rows without a text are left out"
     if task.get("view") == "long":
-        words, most = _mean_words(profile, roles), Catalogue(shipped(HOME)).get("views", "long", "view").max_length
-        guesses["view"] = f"long, as texts have {words:.0f} words on average; they are cut off after {most} tokens"
+        views = Catalogue(shipped(HOME))
+        most, fewer = (views.get("views", id, "view").max_length for id in ("long", "joint"))
+        guesses["view"] = (
+            f"long, as texts have {_mean_words(profile, roles):.0f} words on average; they are cut off after {most} "
+            f"tokens, not read in windows; view: joint reads {fewer}, for less than {fewer / most:.0%} of the price"
+        )
     if task["metrics"][0] == "f1_macro":
         guesses["metrics"] = "macro F1 first, since most rows have one label"
     single = roles.kind == "label" and len(roles.targets) == 1
