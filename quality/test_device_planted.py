@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-import test_device_resume
+import test_device_runs
 from pretended import pretended
 from test_contract_head import trained_on
-from test_device_resume import going_on, stopped
+from test_device_runs import going_on, stopped
 from test_progress import WAYS
 from thaw.encoders import dropout
 from thaw.evaluation.result_files import select_rows
@@ -27,7 +27,7 @@ from thaw.training.progress import Progress
 from thaw.training.run_state import RunState
 from thaw.training.task_model import BatchLoader
 
-bench = test_device_resume.bench
+benches, bench = test_device_runs.benches, test_device_runs.bench
 CPU = torch.device("cpu")
 
 
@@ -243,7 +243,7 @@ def test_what_is_planted_is_caught(name, bench, tmp_path, monkeypatch):
 
 
 def test_kept_weights_on_the_cpu_are_seen(bench, tmp_path, monkeypatch):
-    """A copy may cross over, so that nothing fails: tests/test_device_resume.py asks where they are."""
+    """A copy may cross over, so that nothing fails: tests/test_device_runs.py asks where they are."""
     resume = Progress.resume
 
     def resumed(self, training):
@@ -256,4 +256,4 @@ def test_kept_weights_on_the_cpu_are_seen(bench, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Progress, "resume", resumed)
     with pytest.raises(AssertionError):
-        test_device_resume.test_what_goes_on_is_on_the_device("best", bench, tmp_path, monkeypatch)
+        test_device_runs.test_what_goes_on_is_on_the_device("best", bench, tmp_path, monkeypatch)

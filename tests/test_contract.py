@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import HOME
-from test_device_strategies import SHIPPED
+from test_device_runs import SHIPPED
 from thaw.core.digests import digest
 from thaw.core.files import read_json
 from thaw.schema.catalogue import Catalogue

@@ -1,7 +1,7 @@
 """A rule of style: what sees a batch makes no tensor without saying on which device.
 
-It reads the code of the whole package, so that a line which no test runs is seen too; tests/test_device_*.py run it on
-a pretended card. numpy's arrays that become tensors (`from_numpy`) are on the CPU and say so by their name.
+It reads the code of the whole package, so that a line which no test runs is seen too; test_device_runs.py runs it on a
+pretended card. numpy's arrays that become tensors (`from_numpy`) are on the CPU and say so by their name.
 """
 
 import ast

@@ -13,7 +13,7 @@ import pytest
 import torch
 from cards import card, device
 
-from test_device_strategies import finished
+from test_device_runs import finished
 from test_house import PACKAGE
 from tiny_corpus import Bench, rows, tiny_corpus
 

@@ -12,8 +12,18 @@ import pytest
 import torch
 from cards import card, device
 
-from test_device_resume import going_on, seen_after_resume, stopped
-from test_device_strategies import SHIPPED, WAYS, finished, inputs_of, kept_run, placed, trained_by
+from test_device_runs import (
+    SHIPPED,
+    WAYS,
+    finished,
+    going_on,
+    inputs_of,
+    kept_run,
+    placed,
+    seen_after_resume,
+    stopped,
+    trained_by,
+)
 from test_house import PACKAGE
 from test_progress import WAYS as STOPPED
 from thaw.compute_cost.stopwatch import Stopwatch

@@ -1,4 +1,4 @@
-"""Every kind of strategy as whole runs on the pretended CUDA device (tests/pretended.py)."""
+"""Every kind of strategy, every encoder, and what was stopped, on the pretended CUDA device of pretended.py."""
 
 import json
 from dataclasses import replace
@@ -10,24 +10,36 @@ import torch
 from safetensors.torch import load, load_file, save
 
 from conftest import HOME
-from pretended import pretended
+from pretended import OnCuda, pretended
+from test_progress import WAYS as STOPPED
+from test_progress import Stopped, stop_after
+from test_resume import padded_batch
+from thaw.adaptation.peft_modules import Inserts
 from thaw.adaptation.selectors import PARTS
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
-from thaw.features.extract import StatesFormat
-from thaw.features.store import write_excerpt
+from thaw.encoders.parity import check_resume
+from thaw.encoders.transformers import Encoder
+from thaw.features.extract import StatesFormat, extract, remake
+from thaw.features.store import FeatureStore, write_excerpt
 from thaw.schema.catalogue import Catalogue
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.yaml_files import read_yaml
+from thaw.training import progress
+from thaw.training.further_training import Pretraining
 from thaw.training.head_fitting import HeadFit
+from thaw.training.progress import Progress
 from thaw.training.seeds_together import train_heads
 from thaw.training.taught import LOGITS, Teacher, TeacherOutputs
 from thaw.training.training_run import Start, TrainingRun, train
+from tiny import FAMILIES, tiny_encoder
 from tiny_corpus import Bench, quick, rows, tiny_corpus
+from tiny_own import OWN
 from tiny_students import teach, with_parts, with_transfer_set
 
 CATALOGUE = Catalogue([HOME / "config"])
@@ -115,6 +127,12 @@ def benches(tmp_path_factory):
     with_transfer_set(found["classification"], folder / "stsb", "stsb")
     torch.set_num_threads(1)
     return found
+
+
+@pytest.fixture(scope="module")
+def bench(benches):
+    """The one whose rows are texts with a class."""
+    return benches["classification"]
 
 
 def kept_run(bench: Bench, folder: Path) -> Path:
@@ -213,3 +231,163 @@ def test_heads_side_by_side_have_the_cpus_losses(kind, benches):
         losses = [[note["loss"] for note in left.history] for left in (one, other)]
         assert losses[0] == pytest.approx(losses[1], abs=1e-4)
         assert one.outcome["rows"] == other.outcome["rows"]
+
+
+# --- encoders, extraction and pretraining ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_read_and_resumed(family, tmp_path):
+    encoder = Encoder.load(tiny_encoder(family, tmp_path))
+    batch = padded_batch(encoder)
+    here = encoder.boundaries(batch)
+    with pretended() as device:
+        batch, resumed = batch.to(device), Encoder.load(tmp_path).resume_at(1).to(device)
+        there = encoder.to(device).boundaries(batch)
+        for one, other in zip(here, there, strict=True):
+            assert other.is_cuda and torch.allclose(one[batch.host.mask], other.cpu()[batch.host.mask], atol=1e-5)
+        assert torch.equal(resumed(batch, there[1]).cpu(), there[-1].cpu())
+        resumed.thaw({"layer.3"})
+        resumed.train()
+        resumed(batch, there[1]).sum().backward()
+        assert all(p.grad.is_cuda for name in ("layer.3",) for _, p in resumed.components([name])[name])
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_every_kind_of_ours_is_read_and_has_a_head_trained(kind, bench, tmp_path):
+    own = Bench(tmp_path, kind, bench.corpus, "classification")
+    encoder = Encoder.load(own.encoder)
+    batch = own.store.batch("train", [0, 1, 2])
+    here = encoder.boundaries(batch)
+    with pretended() as device:
+        there = encoder.to(device).boundaries(batch.to(device))
+        assert all(torch.allclose(a, b.cpu(), atol=1e-5) for a, b in zip(here, there, strict=True))
+        finished(own, own.spec({"train": ["head"], "epochs": 1}), device)
+
+
+@pytest.mark.parametrize("dtype, apart", [("fp32", 1e-5), ("bf16", 2e-2)])
+def test_extraction_writes_what_the_cpu_writes(dtype, apart, bench, tmp_path):
+    own = Bench(tmp_path, "bert", bench.corpus, "classification", dtype=dtype)
+    before = load_file(own.store.payload_path(3))
+    with pretended() as device:
+        extract(FeatureStore(own.features), Encoder.load(own.encoder), [0, 3], StatesFormat(dtype), device)
+    after = load_file(own.store.payload_path(3))
+    assert set(after) == set(before) and all(torch.allclose(after[n], before[n], atol=apart) for n in after)
+
+
+def test_a_store_of_the_cpu_is_made_again_on_the_device(bench, tmp_path):
+    own = Bench(tmp_path, "bert", bench.corpus, "classification")
+    before = load_file(own.store.payload_path(3))
+    own.store.payload_path(3).unlink()
+    with pretended() as device:
+        store = FeatureStore(own.features)
+        store.require([3], lambda missing, rows: remake(store, own.encoder, missing, device, rows))
+    after = load_file(own.store.payload_path(3))
+    assert all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
+    assert read_json(own.features / "b3.json")["device"] == "pretended"
+
+
+def test_a_resumed_encoder_is_proved_on_the_device(bench):
+    with pretended() as device:
+        check_resume(bench.encoder, device)
+
+
+def test_further_pretraining(bench):
+    entry = FurtherPretrainingConfig(phase={"rate": 3e-3, "batch_size": 4, "epochs": 1})
+    said, _ = Pretraining(entry, bench.store, bench.encoder, torch.device("cpu")).train(Stopwatch())
+    with pretended() as device:
+        there, _ = Pretraining(entry, bench.store, bench.encoder, device).train(Stopwatch())
+    assert there["held_out"]["loss"][0] == pytest.approx(said["held_out"]["loss"][0], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", InsertConfig.model_fields["kind"].annotation.__args__)
+def test_inserts_are_put_in_before_and_after_a_model_is_moved(kind, bench):
+    with pretended() as device:
+        encoder = Encoder.load(bench.encoder)
+        Inserts(InsertConfig(kind=kind), (1, 3), 1).into(encoder)
+        encoder.to(device)
+        assert encoder.inserted() and all(parameter.is_cuda for _, parameter in encoder.inserted())
+        assert encoder(bench.store.batch("train", [0, 1]).to(device)).is_cuda
+
+
+# --- what was stopped and goes on ------------------------------------------------------------------------------------
+
+
+def going_on(bench: Bench, spec: dict, folder, device):
+    """Begin a run that keeps its progress in a folder, or go on with it; return what it leaves."""
+    watch = Stopwatch()
+    run = placed(TrainingRun(spec, inputs_of(bench, device)), device)
+    return train([run], watch, Progress(folder, spec, watch, device))[0]
+
+
+def stopped(bench: Bench, spec: dict, folder, device, monkeypatch, count: int = 1) -> None:
+    """Let a run be stopped after so many epochs."""
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        patched.setattr(progress, "SPACING", 0.0)
+        stop_after(patched, count)
+        going_on(bench, spec, folder, device)
+
+
+def seen_after_resume(monkeypatch) -> dict:
+    """Note where the state of a phase is as it goes on: start, kept weights, what the optimizer knows."""
+    resume, seen = Progress.resume, {}
+
+    def noting(self, training):
+        resume(self, training)
+        (run_state,) = training.states
+        known = [value for held in training.optimizer.state.values() for value in held.values()]
+        seen["start"] = [*run_state.start.values()]
+        seen["kept"] = [*(run_state.kept or (None, {}))[1].values()]
+        seen["optimizer"] = [value for value in known if torch.is_tensor(value)]
+
+    monkeypatch.setattr(Progress, "resume", noting)
+    return seen
+
+
+@pytest.mark.parametrize("way", ["best", "l2_to_start", "lora_then_the_top"])  # "gradual" is below
+def test_what_goes_on_is_on_the_device(way, bench, tmp_path, monkeypatch):
+    spec = bench.spec(*STOPPED[way])
+    with pretended() as device:
+        stopped(bench, spec, tmp_path, device, monkeypatch)
+        seen = seen_after_resume(monkeypatch)
+        left = going_on(bench, spec, tmp_path, device)
+    assert len(left.outcome["chosen"]["epochs"]) == len(spec["phases"])
+    assert seen["optimizer"] and all(isinstance(value, OnCuda) for value in seen["optimizer"])
+    phase = STOPPED[way][0]
+    assert bool(seen["start"]) == ("l2_to_start" in phase or "unfreeze" in phase)
+    assert bool(seen["kept"]) == (phase.get("pick") == "best")
+    assert all(isinstance(value, OnCuda) for value in seen["kept"])
+
+
+@pytest.mark.parametrize("way", ["l2_to_start", "gradual"])
+def test_what_stays_from_the_start_is_on_the_device_where_it_is_used(way, bench, tmp_path, monkeypatch):
+    """Names of a later stage may wait on the CPU until they train."""
+    spec, seen = bench.spec(*STOPPED[way]), []
+    with pretended() as device:
+        stopped(bench, spec, tmp_path, device, monkeypatch)
+        resume = Progress.resume
+
+        def noting(self, training):
+            resume(self, training)
+            (run_state,) = training.states
+            seen.extend(run_state.start[name] for name in run_state.parameters if name in run_state.start)
+
+        monkeypatch.setattr(Progress, "resume", noting)
+        going_on(bench, spec, tmp_path, device)
+    assert seen and all(isinstance(value, OnCuda) for value in seen)
+
+
+def test_what_is_written_is_copied_to_the_cpu_alone(bench, tmp_path, monkeypatch):
+    """A copy on the device would be three to five times the trained tensors, at the end of each epoch."""
+    write, cloned = Progress.write, []
+
+    def watched(self, run, training):
+        with monkeypatch.context() as patched:
+            patched.setattr(OnCuda, "clone", lambda tensor: cloned.append(tensor) or torch.Tensor.clone(tensor))
+            write(self, run, training)
+
+    monkeypatch.setattr(Progress, "write", watched)
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+    with pretended() as device:
+        going_on(bench, bench.spec(*STOPPED["best"]), tmp_path, device)
+    assert cloned == []
