@@ -13,6 +13,7 @@ from thaw.heads.base import IGNORED, NO_TAG, word_targets
 from thaw.heads.linear import LinearHead
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
+from thaw.schema.entry import spec_of
 from thaw.schema.head import HeadConfig
 
 WIDTH = 6
@@ -179,3 +180,15 @@ def test_a_plugin_may_still_use_the_former_names_of_two_methods():
     scorer.init_from_targets(np.array([1.0, 2.0, 6.0]))
     scorer.set_labels(["score"])
     assert scorer.output.bias.item() == 3.0 and scorer.targets == [1.0, 2.0, 6.0] and scorer.labels == ["score"]
+
+
+def test_values_equal_to_the_default_leave_a_spec_as_it_was():
+    bare = spec_of(HeadConfig(kind="bilstm"))
+    assert bare == {"kind": "bilstm"}
+    assert spec_of(HeadConfig(kind="bilstm", options={"size": 200, "layers": 2}, initialisation="bert")) == bare
+    assert spec_of(HeadConfig(kind="bilstm", options={"size": 200, "layers": 1})) == bare | {"options": {"layers": 1}}
+    assert HeadConfig.model_validate(bare).kind_options.size == 200
+
+
+def test_options_of_a_head_of_ones_own_stay_as_they_are():
+    assert HeadConfig(kind="my_heads:Gated", options={"hidden": 300}).options == {"hidden": 300}

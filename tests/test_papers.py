@@ -1,9 +1,11 @@
-"""The experiments of papers, scaled down to the local data; tests/test_specs.py plans each of them whole."""
+"""The experiments of papers: scaled down to the local data, and the pages of what they need and address."""
 
 import re
 
 import pytest
 
+import paper_plans
+from conftest import HOME
 from thaw.planning.config_files import read_config
 from thaw.planning.configuration import load_plan
 
@@ -39,3 +41,19 @@ def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(hom
     plan = planned(home, "peters2019", tmp_path)
     assert {run.encoder for run in plan.runs} == {"bert_base_uncased", "bert_base_cased"}
     assert "named in https://github.com/allenai/bilm-tf" in plan.left_out[0]
+
+
+def test_the_page_of_papers_has_the_counts_of_addresses():
+    page = paper_plans.PAGES["coverage"].read_text(encoding="utf-8")
+    assert paper_plans.written(page, "coverage", paper_plans.coverage()) == page, "run scripts/paper_plans.py"
+
+
+def test_the_counts_are_of_all_papers_with_numbers():
+    assert sorted(path.stem for path in (HOME / "config/reference").glob("*.yaml")) == sorted(paper_plans.PAPERS)
+
+
+@pytest.mark.slow
+def test_the_page_of_clusters_has_what_papers_need():
+    page = paper_plans.PAGES["needs"].read_text(encoding="utf-8")
+    table = paper_plans.needs(paper_plans.plans())
+    assert paper_plans.written(page, "needs", table) == page and "| `lee2019` |" in table, "run scripts/paper_plans.py"

@@ -1,13 +1,17 @@
-"""What `thaw advise` runs first, and what fits into its limit of time."""
+"""What `thaw advise` runs first and what fits into its time; what the plan takes of an incomplete experiment."""
 
+import json
 import os
 from dataclasses import replace
 
 import pytest
 
 from thaw.cli.advise_command import Waiting, next_turns
+from thaw.core.digests import digest
+from thaw.core.files import write_json
 from thaw.planning import pending_runs
 from thaw.planning.configuration import load_plan
+from thaw.planning.questions import Questions
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -55,3 +59,28 @@ def test_a_run_takes_what_the_slices_before_it_took_for_as_many_operations(place
     assert next_turns([one], 50) == [], "it would not end in time"
     pace.learn(waiting, 25.5)
     assert pace.seconds(12e9) == pytest.approx(25.5), "three have taken 76.5 s"
+
+
+def selection(**changes) -> dict:
+    """Return a selection of three runs and one table."""
+    strategies = ["linear_probe", {"short_top": [1]}, "short_full"]
+    return Workplace.experiment("mine", tasks=["colour"], strategies=strategies, outputs=["main_table"], **changes)
+
+
+def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place, tmp_path):
+    def wanted(**wish):
+        home = {"catalogues": [str(place.folder / "my")], "data_dir": str(place.folder / "data")}
+        return load_plan(selection(**wish) | home, HOME, results=str(tmp_path))
+
+    plan = wanted()
+    top, full = (run for run in plan.runs if run.strategy != "linear_probe")
+    write_json(tmp_path / top.folder / "metrics.json", {"digest": plan.job("train", top.key).digest})
+    write_json(tmp_path / full.folder / "metrics.json", {"digest": digest("of other settings")})
+    assert len(plan.status.collected()) == 7 and "missing" not in plan.job("collect", "mine").spec
+    partial = wanted(allow_missing="true")
+    assert sorted(partial.status.collected()) == [
+        f"{tmp_path}/{top.folder}/{name}.json" for name in ("cost", "metrics")
+    ]
+    assert partial.job("collect", "mine").spec["missing"]
+    assert json.loads(Questions(partial).canonical("collect", "mine"))["stale"] == [full.folder]
+    assert partial.job("train", top.key).spec == plan.job("train", top.key).spec
