@@ -63,7 +63,7 @@ test-slow: $(INSTALLED)  ## the tests that take minutes
 	@CUDA_VISIBLE_DEVICES= $(PYTEST) -m slow tests quality
 
 test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some ten minutes
-	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py quality/test_recovery.py
+	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py quality/test_disks.py quality/test_recovery.py
 
 test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; installs Debian's where it is root
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py quality/test_cluster.py

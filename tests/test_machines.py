@@ -4,20 +4,17 @@ import copy
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-import invented
 from conftest import HOME
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.runtime import explain_error, run_step
 from thaw.data.corpus import Corpus
-from thaw.features.store import FeatureStore
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 HEAD = {"train": ["head"], "epochs": 1}
@@ -40,23 +37,6 @@ def bench(made, tmp_path):
     return found
 
 
-@contextmanager
-def disk(folder: Path, pages: int):
-    """Mount a disk of so many pages of 4 KiB on a folder; skipped where that is not allowed."""
-    folder.mkdir(exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={4 * pages}k", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a small disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def remount(folder: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
-
-
 def told(step: str, *arguments) -> str:
     """Run a step that must fail, as the rule does, and return the one line that it prints."""
     with pytest.raises(SystemExit) as ended:
@@ -71,21 +51,6 @@ def arguments(bench: Bench, spec: dict, out: Path) -> list:
     return ["--spec", canonical(spec), *folders, "--out", out]
 
 
-def flip(path: Path, place: float = 0.6) -> None:
-    """Turn one bit of a file."""
-    content = bytearray(path.read_bytes())
-    content[int(len(content) * place)] ^= 1
-    path.write_bytes(content)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return all files below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-# --- disks ------------------------------------------------------------------------------------------------------------
-
-
 def features(bench: Bench, out: Path) -> list:
     """Return the command line that extracts a bench's features into another folder."""
     spec = {"version": 1, "view": {"max_length": 64}, "dtype": "fp32", "compute": {"threads": 1}}
@@ -94,72 +59,11 @@ def features(bench: Bench, out: Path) -> list:
     return ["--spec", canonical(spec), "--boundaries", 2, 3, *folders]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pages", [1, 12, 60])
-def test_full_disk_while_features_are_written(pages, bench, tmp_path):
-    with disk(tmp_path / "disk", pages) as small:
-        line = told("features", *features(bench, small / "features"))
-        assert "No space left on device" in line
-        cards = [int(card.stem[1:]) for card in small.glob("features/b*.json")]
-        left = {file.name for file in small.glob("features/.*")}
-        assert len(cards) < 2 and left <= {".lock"}, "no temporary file stays, but what processes wait at"
-        if cards:
-            FeatureStore(small / "features").require(cards)
-        remount(small, "size=4m")
-        run_in_process("features", *features(bench, small / "features"))
-        assert {"b2.json", "b3.safetensors"} <= set(contents(small / "features"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pages", [0, 1, 2, 4])
-def test_full_disk_while_metrics_are_written(pages, bench, tmp_path):
-    spec = bench.spec(HEAD)
-    whole = bench.step("train", spec, tmp_path / "whole")
-    with disk(tmp_path / "disk", 200) as small:
-        (small / "earlier.json").write_text("{}")
-        room = 199 - pages
-        (small / "filler").write_bytes(b"x" * 4096 * room)
-        line = told("train", *arguments(bench, spec, small / "run"))
-        assert "No space left on device" in line
-        left = contents(small)
-        assert left["earlier.json"] == b"{}" and "run/metrics.json" not in left
-        assert not [name for name in left if "/." in name], "no temporary file stays"
-        (small / "filler").unlink()
-        run_in_process("train", *arguments(bench, spec, small / "run"))
-        assert (small / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
-
-
-def figure(results: Path, out: Path) -> list:
-    """Return the command line of a figure of the invented results."""
-    spec = canonical(invented.shown("layers", "layer_figure"))
-    return ["--spec", spec, "--runs", results / "outputs/invented/runs.csv", "--results", results, "--out", out]
-
-
-@pytest.mark.slow
-def test_full_disk_while_a_figure_is_written(invented_results, tmp_path):
-    with disk(tmp_path / "disk", 3) as small:
-        (small / "layers.png").write_bytes(b"earlier")
-        line = told("figure", *figure(invented_results, small / "layers"))
-        assert "No space left on device" in line
-        assert contents(small)["layers.png"] == b"earlier"
-        remount(small, "size=4m")
-        run_in_process("figure", *figure(invented_results, small / "layers"))
-        assert {f"layers.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= set(contents(small))
-
-
-@pytest.mark.slow
-def test_read_only_results(bench, invented_results, tmp_path):
-    spec = bench.spec(HEAD)
-    with disk(tmp_path / "disk", 200) as small:
-        (small / "earlier.json").write_text("{}")
-        remount(small, "ro")
-        lines = [told("train", *arguments(bench, spec, small / "run"))]
-        lines.append(told("features", *features(bench, small / "features")))
-        lines.append(told("figure", *figure(invented_results, small / "layers")))
-        assert all("Read-only file system" in line and str(small) in line for line in lines), lines
-        remount(small, "rw")
-        run_in_process("train", *arguments(bench, spec, small / "run"))
-        assert contents(small)["earlier.json"] == b"{}"
+def flip(path: Path, place: float = 0.6) -> None:
+    """Turn one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * place)] ^= 1
+    path.write_bytes(content)
 
 
 # --- damaged files ----------------------------------------------------------------------------------------------------
