@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
-from scipy import stats
 
 import replay
 from answers import COSTS, FULL, Record, scorer_of
 from thaw.core.files import read_json
+from thaw.decision.contrasts import Difference
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
-from thaw.outputs.frame.paired_differences import jointly, printed
+from thaw.outputs.frame.paired_differences import jointly
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, resampled
 from thaw.words import wording
@@ -54,7 +54,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Strategies by tasks of a record. Args: points, id and variant; to, the strategy whose scores are taken off.
+    """Strategies by tasks of a record. Args: points, id and variant.
 
     subsets: how the names of the training rows begin. costs: whether columns of costs follow.
     """
@@ -62,7 +62,6 @@ class Layout:
     record: str
     tasks: tuple[str, ...]
     points: tuple[str, ...]
-    to: str = ""
     subsets: str = ""
     costs: bool = False
 
@@ -75,13 +74,11 @@ LAYOUTS = {
         costs=True,
     ),
     "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID, *OF_PAIRS)),
-    "all_rows": Layout("grid_all", ("sst2_sentences", "conll2003"), (PROBE, ALL, TOP), to=FULL),
     "updates": Layout(
         "updates",
         ("trec6", "conll2003"),
         tuple(f"{name} updates{n}" for name in ("updates_top_2", "updates_full") for n in (50, 100, 200, 400, 800)),
     ),
-    "more_updates": Layout("grid_updates", ("trec6", "sst2_sentences"), (TOP, "long_top_k k02", FULL, "long_full")),
     "read": Layout(
         "read_before_thaw", EIGHT, (PROBE, ALL, "frozen_lowest_layer", "ladder", "grid_top_k k02", "grid_full")
     ),
@@ -171,7 +168,7 @@ def columns(frame: pd.DataFrame, tasks: tuple[str, ...], role: str = "test") -> 
 
 
 def by_layout(layout: Layout) -> list[list[str]]:
-    """Return means over runs ± their standard deviation; or paired differences with their 95 % CI."""
+    """Return means over runs ± their standard deviation."""
     frame = recorded(layout.record)
     frame = frame[(frame["role"] == "test") & frame["subset"].str.startswith(layout.subsets)]
     of = columns(frame, layout.tasks)
@@ -179,7 +176,7 @@ def by_layout(layout: Layout) -> list[list[str]]:
     lines[0] += ["trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"] if layout.costs else []
     for point in layout.points:
         mine = frame[(frame["point"] == point) & frame["task"].isin(layout.tasks)]
-        cells = [_cell(frame, point, layout.to, *one) for one in of]
+        cells = [_cell(mine, *one) for one in of]
         if layout.costs:
             costs = mine.groupby("task")[COSTS].median().mean()
             cells += ["–" if pd.isna(one) else f"{one:.1f}" if one < 10 else f"{one:,.0f}" for one in costs]
@@ -187,36 +184,18 @@ def by_layout(layout: Layout) -> list[list[str]]:
     return lines
 
 
-def _cell(frame: pd.DataFrame, point: str, to: str, task: str, split: str) -> str:
-    place = frame[(frame["task"] == task) & (frame["split"] == split)]
-    of = {name: place[place["point"] == name].set_index(["subset", "seed"])["value"] * 100 for name in (point, to)}
-    values = of[point] - of[to] if to else of[point]
+def _cell(mine: pd.DataFrame, task: str, split: str) -> str:
+    values = 100 * mine.loc[(mine["task"] == task) & (mine["split"] == split), "value"]
     if values.empty or values.isna().any():
         return "–"
-    if not to:
-        return (
-            f"{values.mean():.1f} ± {values.std():.1f}"
-            if len(values) > 2 and values.std() > 0
-            else f"{values.mean():.1f}"
-        )
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std() / len(values) ** 0.5
-    return f"{number(values.mean())} {wording.interval(values.mean() - half, values.mean() + half)}"
+    spread = f" ± {values.std():.1f}" * bool(len(values) > 2 and values.std() > 0)
+    return f"{values.mean():.1f}{spread}"
 
 
 @cache
 def answered() -> Record:
     """Return every row's answer on the grid."""
     return Record(RECORDS / "grid.parquet")
-
-
-def sizes() -> list[list[str]]:
-    """Return strategies less full fine-tuning by the number of labelled rows."""
-    lines = []
-    for rows in (100, 300, 1000, 3500):
-        layout = Layout("grid_sizes", THREE, (PROBE, ALL, TOP), to=FULL, subsets=f"n{rows}_")
-        titles, *own = by_layout(layout)
-        lines += [[f"{name}, {rows:,} rows", *cells] for name, *cells in own]
-    return [titles, *lines]
 
 
 def curve() -> list[list[str]]:
@@ -233,23 +212,28 @@ def curve() -> list[list[str]]:
     return lines
 
 
-def grid_differences(role: str) -> list[list[str]]:
-    """Return strategies less full fine-tuning with one 95 % interval: draws and rows together."""
-    record, points = answered(), [point for point in OF_GRID if point != FULL]
-    of = columns(recorded("grid"), EIGHT, role)
-    drawn = {}
-    for task, split in of:
-        lines = {point: [record.lines[task, draw, point, split] for draw in record.draws] for point in OF_GRID}
+def grid() -> list[list[str]]:
+    """Return scores on test; bold where the difference to full fine-tuning has an interval without zero."""
+    layout, (titles, *lines) = LAYOUTS["grid"], by_layout(LAYOUTS["grid"])
+    of, told = columns(recorded("grid"), EIGHT), grid_differences()
+    for point, line in zip(layout.points, lines, strict=True):
+        differs = [told[*one, point].answer in ("higher", "lower") if (*one, point) in told else False for one in of]
+        line[1:] = [f"**{cell}**" if bold else cell for cell, bold in zip(line[1:], differs, strict=True)]
+    return [titles, *lines]
+
+
+def grid_differences() -> dict[tuple[str, str, str], Difference]:
+    """Return by task, test split and strategy its points less full fine-tuning, with one 95 % interval for all."""
+    record, drawn = answered(), {}
+    for task, split in columns(recorded("grid"), EIGHT):
+        points = [one for one in (*OF_GRID, *OF_PAIRS) if (task, record.draws[0], one, split) in record.lines]
+        lines = {point: [record.lines[task, draw, point, split] for draw in record.draws] for point in points}
         rows = PartDraws(lines[FULL][0].group)
         scores = {point: _drawn(rows, mine) for point, mine in lines.items()}
-        for point in points:
+        for point in (one for one in points if one != FULL):
             values, by_row = (scores[point][side] - scores[FULL][side] for side in (0, 1))
             drawn[task, split, point] = resampled(values, by_row, len(lines[FULL][0].group), paired=True)
-    tested = dict(zip(drawn, jointly(list(drawn.values())), strict=True))
-    cells = {
-        key: f"**{printed(one)}**" if one.answer in ("higher", "lower") else printed(one) for key, one in tested.items()
-    }
-    return [["", *(title(*one) for one in of)], *([label(p), *(cells[*one, p] for one in of)] for p in points)]
+    return dict(zip(drawn, jointly(list(drawn.values())), strict=True))
 
 
 def _drawn(rows: PartDraws, lines: list) -> tuple[np.ndarray, np.ndarray]:
@@ -386,11 +370,8 @@ def draw_sizes(path: Path) -> pd.DataFrame:
 
 OTHERS = {
     "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
-    "calibration": lambda: replay.calibration_rows(pd.read_csv(replay.GRID / "calibration.csv")),
-    "sizes": sizes,
+    "grid": grid,
     "curve": curve,
-    "grid_test": lambda: grid_differences("test"),
-    "grid_reserved": lambda: grid_differences(RESERVED),
     "seeds": seeds,
     "way": way,
     "times": times,

@@ -47,6 +47,19 @@ ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, w
 OFF = 1.0  # points below the best from which on a choice counts as off
 BINS = (0.05, 0.2, 0.5, 0.8)  # between groups of the chance to be the best
 TICKS = (0, 1, 3, 10, 20)
+PRINTED = (  # on the grid's page; the others are in config/replay.json
+    "Always full fine-tuning",
+    "Always top 2",
+    "Both probes, the highest on validation",
+    "Both probes and full, decision",
+    ADVISE,
+    f"{ADVISE}, points that a full fine-tuning has to gain: 1",
+    "The standard set, the highest on validation",
+    "The standard set, decision",
+    "The standard set, decision within 1",
+    "The standard set, decision without the prior",
+    "All strategies, decision",
+)
 NAMED = {"test": "official test", RESERVED: "reserved rows"}
 
 
@@ -237,10 +250,10 @@ def draw(points: pd.DataFrame, path: Path) -> None:
 
 
 def replay_rows(made: pd.DataFrame) -> list[list[str]]:
-    """Return the rules as cells. Args: what `summary` returns."""
+    """Return the rules that the page prints, as cells. Args: what `summary` returns."""
     titles = ["", "Test", "Worst task", "Off", "Reserved", "Worst task", "Off", "Price, taken", "Price, tried"]
     cells, tasks = [], Catalogue(shipped(HOME))
-    for line in made.to_dict("records"):
+    for line in made[made["rule"].isin(PRINTED)].to_dict("records"):
         row = [line["rule"]]
         for role in ROLES:
             label = tasks.get("tasks", line[f"{role}_worst_task"], "replay").label
@@ -248,18 +261,6 @@ def replay_rows(made: pd.DataFrame) -> list[list[str]]:
             row += [number(line[role], 2), worst, f"{100 * line[f'{role}_off']:.0f} %"]
         cells.append([*row, number(line["taken"], 2), number(line["tried"], 2)])
     return [titles, *cells]
-
-
-def calibration_rows(made: pd.DataFrame) -> list[list[str]]:
-    """Return the calibration as cells. Args: what `calibration` returns."""
-    cells = [["Strategies, validation rows", "Scored on", "All", "Slope", "Cheaper", "Slope", "Taken"]]
-    for line in made.to_dict("records"):
-        row = [f"{line['strategies']}, {line['rows']:,}", NAMED[line["split"]]]
-        for what in ("all", "cheaper", "taken"):
-            row.append(f"{number(line[f'{what}_said'], 2)} / {number(line[f'{what}_came'], 2)}")
-            row += [number(line[f"{what}_slope"], 2)] if what != "taken" else []
-        cells.append(row)
-    return cells
 
 
 def answer(record: Record, task: str, draw: str) -> TaskAnswer:
