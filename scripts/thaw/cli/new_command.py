@@ -19,7 +19,8 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
-from thaw.core.phrases import listing
+from thaw.core.phrases import listing, plural
+from thaw.core.runtime import machine_size
 from thaw.core.yaml_values import yaml_value
 from thaw.declarations.task_types import EXTRACTION_TYPES, FILE_TYPES, PAIR_TYPES
 from thaw.declarations.value_types import ID
@@ -41,7 +42,8 @@ encoders: [{encoders}]{language}
 seeds: {seeds}
 baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
-"""
+{threads}"""
+ONE_THREAD = "compute: {{threads: 1}}        # by default 2; {trained} train beside each other on {cores} cores\n"
 SEEDS = "[1, 2, 3]"
 SEEDS_OF_LONG_TEXTS = "[1]                   # long texts are expensive; [1, 2, 3] shows what other seeds change"
 STRATEGIES = """\
@@ -383,6 +385,8 @@ def _write(
     """Write the experiment and the entries by catalogue file; no experiment, where an entry cannot be written."""
     if experiment.exists():
         raise UserError(f"{experiment} exists already; --name gives another one")
+    beside, cores = len(tasks) * len(encoders), machine_size()["cores"]
+    trained = plural(len(tasks), "task") if len(encoders) == 1 else f"{beside} pairs of task and encoder"
     text = EXPERIMENT.format(
         file=experiment,
         name=experiment.stem,
@@ -392,6 +396,7 @@ def _write(
         language=LANGUAGE if encoders == ["minilm"] else "",
         strategies=chosen,
         seeds=seeds,
+        threads=ONE_THREAD.format(trained=trained, cores=cores) if beside > 1 and cores < 2 * beside else "",
     )
     write_text(experiment, text)
     try:
