@@ -9,8 +9,7 @@ from benchmarks.parts import grid, growth, steps
 from benchmarks.quality import compared, of_cells, of_runs, over_rows
 from benchmarks.texts import Texts
 from thaw.adaptation.selectors import everything
-from thaw.compute_cost.flops import training_flops
-from thaw.compute_cost.model_shape import Shape
+from thaw.compute_cost.flops import Shape, training_flops
 from thaw.schema.strategy import StrategyConfig
 
 MACHINE = {"cpu": "a", "cores": 2, "computes_in_bf16": False, "load": [0.5], "load_after": [0.7]}

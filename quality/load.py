@@ -22,8 +22,7 @@ from thaw.evaluation.result_files import (
     task_with_defaults,
     write_result,
 )
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
 from workflow import ADJECTIVES, HOME, NOUNS, Workplace
 

@@ -67,7 +67,7 @@ def vector_norm(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
 
 PLAN = """
 from pathlib import Path
-from thaw.planning.config_files import read_config
+from thaw.planning.configuration import read_config
 from thaw.planning.configuration import load_plan
 home = Path.cwd()
 plan = load_plan(read_config([str(home / "config/config.yaml")], {changes}), home)

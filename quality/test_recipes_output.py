@@ -83,13 +83,13 @@ def invented_runs(tmp_path_factory):
 def test_a_new_output_is_three_files(copy, declared, more, invented_runs, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)
-    tables = copy / "scripts/thaw/declarations/tables.py"
+    tables = copy / "scripts/thaw/declarations/outputs.py"
     tables.write_text(tables.read_text().replace("TABLES = {\n", declared))
     entries = copy / "config/outputs.yaml"
     entries.write_text(entries.read_text() + ENTRY + more)
     assert len(changed(copy)) == 3
     plan = "import sys; from pathlib import Path; from thaw.planning.configuration import load_plan\n"
-    plan += "from thaw.planning.config_files import read_config\n"
+    plan += "from thaw.planning.configuration import read_config\n"
     plan += f"home = Path({str(copy)!r})\n"
     plan += "wish = {'outputs': ['counts'], 'strategies': ['linear_probe', 'full']}\n"
     plan += "config = read_config([str(home / 'config/config.yaml')], wish)\n"

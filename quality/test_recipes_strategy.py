@@ -149,7 +149,7 @@ from safetensors.torch import load_file
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs.frame import collection
-from thaw.planning.config_files import read_config
+from thaw.planning.configuration import read_config
 from thaw.planning.configuration import load_plan
 from tiny_corpus import Bench, tiny_corpus
 

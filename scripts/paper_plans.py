@@ -24,8 +24,7 @@ from thaw.core.files import write_text
 from thaw.core.runtime import run_step
 from thaw.core.steps import COMPUTING
 from thaw.planning import cost_estimate
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.papers import protocols
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue, shipped

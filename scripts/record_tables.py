@@ -25,7 +25,7 @@ from thaw.outputs.frame.paired_differences import jointly
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, resampled
 from thaw.words import wording
-from thaw.words.numbers import number
+from thaw.words.wording import number
 
 HOME = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HOME))  # for benchmarks/

@@ -36,7 +36,7 @@ from thaw.outputs.figures import figure_style
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, interval
 from thaw.words import answer_text, wording
-from thaw.words.numbers import number
+from thaw.words.wording import number
 
 HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"

@@ -15,7 +15,7 @@ from subprocess import CompletedProcess
 IMPORTED = ["snakemake.cli", "pandas", "matplotlib.pyplot", "transformers.modeling_utils"]
 # What Snakemake and the Snakefile import in addition, half of the seconds of a dry run.
 IMPORTED += ["snakemake.report.html_reporter", "snakemake.storage", "smart_open"]
-IMPORTED += ["thaw.cli.show_command", "thaw.planning.run_progress", "thaw.planning.start_order"]
+IMPORTED += ["thaw.cli.show_command", "thaw.planning.run_progress", "thaw.planning.run_progress"]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(IMPORTED)
 

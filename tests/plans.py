@@ -1,8 +1,7 @@
 """Plans of the small experiment of tests/base.yaml, with some of its keys replaced."""
 
 from thaw.core.home import HOME
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
 
 

@@ -17,7 +17,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.outputs.frame.output_data import OutputData
 from thaw.papers import removed_adapters
 from thaw.papers.adapter_removal import without_adapters
-from thaw.schema.insert import InsertConfig
+from thaw.schema.phases import InsertConfig
 from tiny_corpus import Bench, tiny_corpus
 
 ADAPTERS = InsertConfig(kind="adapters", size=4, std=0.5)

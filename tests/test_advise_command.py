@@ -23,8 +23,7 @@ from thaw.decision import record
 from thaw.decision.prior import expected
 from thaw.decision.stops import gain_of_unseen
 from thaw.planning import pending_runs
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.words import answer_text
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers

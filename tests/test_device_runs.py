@@ -26,8 +26,7 @@ from thaw.features.extract import StatesFormat, extract, remake
 from thaw.features.store import FeatureStore, write_excerpt
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.insert import InsertConfig
-from thaw.schema.phases import PhaseConfig
+from thaw.schema.phases import InsertConfig, PhaseConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.yaml_files import read_yaml
 from thaw.training import progress

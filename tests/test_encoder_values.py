@@ -14,7 +14,7 @@ from head_formulas import affine, layer_norm, softmax
 from test_resume import LAYERS, padded_batch
 from thaw.adaptation.peft_modules import BottleneckAdapter, Inserts
 from thaw.encoders.transformers import Encoder
-from thaw.schema.insert import InsertConfig
+from thaw.schema.phases import InsertConfig
 from tiny import FAMILIES
 
 HEADS = 4

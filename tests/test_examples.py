@@ -13,7 +13,7 @@ import pytest
 import invented
 from thaw.core.files import read_json, write_json, write_parquet, write_text
 from thaw.data.corpus import Corpus
-from thaw.outputs.evidence import disagreements, evidence_blocks, examples_page, label_errors
+from thaw.outputs.evidence import evidence_blocks, examples_page
 from thaw.outputs.evidence.task_predictions import TaskPredictions, read_cell
 from thaw.outputs.frame import runs_frame
 
@@ -94,31 +94,31 @@ def opened(results: Path, task: str, strategies: list[str]) -> tuple:
 
 def test_confusions_and_scores_by_label_are_those_of_the_predictions(results):
     data, (frozen,) = opened(results, "odd", ["frozen"])
-    matrix = label_errors.confusion(data, frozen)
+    matrix = evidence_blocks.confusion(data, frozen)
     assert matrix.tolist() == [[2, 4], [2, 4]], "three of each label, two seeds; wrong: a yes and two no"
-    no, yes = label_errors.label_scores(matrix)
+    no, yes = evidence_blocks.label_scores(matrix)
     assert (no.precision, no.recall, no.f1) == pytest.approx((2 / 4, 2 / 6, 0.4))
     assert (yes.precision, yes.recall) == pytest.approx((4 / 8, 4 / 6))
-    assert label_errors.frequent_confusions([matrix]) == [(0, 1), (1, 0)]
+    assert evidence_blocks.frequent_confusions([matrix]) == [(0, 1), (1, 0)]
 
 
 def test_spans_have_scores_by_type(results):
     data, (full, frozen) = opened(results, "entities", ["full", "frozen"])
-    assert all(one.f1 == 1 for one in label_errors.span_scores(data, full).values())
-    types = label_errors.span_scores(data, frozen)
+    assert all(one.f1 == 1 for one in evidence_blocks.span_scores(data, full).values())
+    types = evidence_blocks.span_scores(data, frozen)
     assert types["PER"].recall == 0 and types["LOC"].precision == 0
     assert data.credits(frozen).tolist() == [0.5, 0.4, 0.5]
 
 
 def test_the_examples_shown_are_those_on_which_strategies_differ(results):
     data, cells = opened(results, "odd", ["frozen", "top_k", "full"])
-    shown = disagreements.differing(data, cells, 5)
+    shown = evidence_blocks.differing(data, cells, 5)
     assert [example.row for example in shown] == [0, 3], "row 1 all get wrong, and the others all get right"
     assert [given.text for given in shown[0].predictions] == ["no", "yes", "yes"] and shown[0].gold == "yes"
     assert [given.credit for given in shown[1].predictions] == [0, 0, 1]
-    assert [example.row for example in disagreements.always_wrong(data, cells)] == [1]
+    assert [example.row for example in evidence_blocks.always_wrong(data, cells)] == [1]
     data, cells = opened(results, "entities", ["frozen", "full"])
-    first = disagreements.differing(data, cells, 1)[0]
+    first = evidence_blocks.differing(data, cells, 1)[0]
     assert first.gold == "New/B-LOC York/I-LOC City/I-LOC"
     assert [given.text for given in first.predictions] == ["New/O, York/O, City/O", "as gold"]
 
@@ -133,7 +133,7 @@ def test_examples_of_a_score_are_neither_right_nor_wrong(results, report):
     content = examples_page.content(runs, invented.report_spec(), results, None, report.parent)
     said = []
     for blocks in ({}, evidence_blocks.blocks(data, cells, 5)):
-        sections = [section | {"errors": None, "spans": None} | blocks for section in content["sections"]]
+        sections = [section | {"errors": None} | blocks for section in content["sections"]]
         said.append(examples_page.page(content | {"sections": sections[-1:]}))
     assert ["Green: right" in page for page in said] == [True, False]
     assert ['"text right"' in page or '"text wrong"' in page for page in said] == [True, False]
@@ -141,7 +141,7 @@ def test_examples_of_a_score_are_neither_right_nor_wrong(results, report):
 
 def test_only_one_of_the_examples_that_share_a_text_is_shown(results):
     data, cells = opened(results, "odd", ["full", "frozen"])
-    assert disagreements._one_of_each(data, [5, 4, 0], 5) == [5, 0]
+    assert evidence_blocks._one_of_each(data, [5, 4, 0], 5) == [5, 0]
 
 
 def test_every_link_of_both_pages_resolves(report):

@@ -14,6 +14,8 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 
 import forked
 from read_again import read_again
+from thaw.cli.predict_command import examples as read
+from thaw.cli.predict_command import printed
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_model, load_tokenizer
@@ -23,8 +25,6 @@ from thaw.exporting.export import export, export_summary
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
 from thaw.exporting.standalone_model import Model
-from thaw.exporting.text_lines import examples as read
-from thaw.exporting.text_lines import printed
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from tiny import tiny_encoder

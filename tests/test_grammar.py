@@ -14,8 +14,7 @@ from thaw.core.errors import UserError
 from thaw.data.corpus import joint_groups
 from thaw.data.grammar import CORPORA, acceptability, similarity_pairs, write
 from thaw.data.grammar import morphology as lists
-from thaw.data.grammar.assemble_corpus import part
-from thaw.data.grammar.morphology import ing, participle, past, plural, with_s
+from thaw.data.grammar.assemble_corpus import ing, part, participle, past, plural, with_s
 
 FRAMES = {name: write(name) for name in CORPORA}
 LABELS = {

@@ -471,4 +471,5 @@ def test_a_changed_number_changes_the_code_of_the_steps_that_compute_it(changed_
 
 def test_a_new_key_of_a_table_changes_at_most_two_steps(changed_steps):
     key = ("declarations/output_options.py", "(OutputOptions):\n", "(OutputOptions):\n    new: int = 1\n")
-    assert changed_steps(key, ("outputs/tables/protocol.py", "def build(", "NEW = 1\n\n\ndef build(")) == {"table"}
+    table = ("outputs/tables/recommendation.py", "def build(", "NEW = 1\n\n\ndef build(")
+    assert changed_steps(key, table) == {"table"}

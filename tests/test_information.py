@@ -11,7 +11,6 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.probes.code_length import surprisal
 from thaw.probes.measures.information_estimates import (
     clusters,
     edge_weights,
@@ -22,7 +21,7 @@ from thaw.probes.measures.information_estimates import (
     shared,
     standardised,
 )
-from thaw.probes.mutual_information import Sample, mutual_information
+from thaw.probes.mutual_information import Sample, mutual_information, surprisal
 from thaw.probes.reading import Reading
 from tiny_corpus import small_bert
 
@@ -139,8 +138,7 @@ bench = pytest.fixture(scope="module")(small_bert)
 
 
 def test_the_records_of_the_probe(bench, tmp_path):
-    entry = {"rows": 20, "widths": [1.0, 2.0], "clusters": [2, 4], "components": 4}
-    spec = spec_of(bench, "mutual_information", **entry)
+    spec = spec_of(bench, "mutual_information", rows=20)
     out = bench.step("probe", spec, tmp_path / "out")
     metrics, table = json.loads((out / "metrics.json").read_text()), pandas.read_csv(out / "layers.csv")
     assert metrics["main"] == "bound" and len(metrics["layers"]) == 2 * 4
@@ -160,7 +158,7 @@ def test_the_records_of_the_probe(bench, tmp_path):
 
 def test_every_layer_is_measured_on_the_same_rows_and_axes(bench):
     torch.set_num_threads(1)
-    spec = spec_of(bench, "mutual_information", rows=20, clusters=[2], components=4)
+    spec = spec_of(bench, "mutual_information", rows=20)
     reading = Reading(spec, bench.inputs())
     for split in reading.splits.values():
         split.layers = [split.layers[0]] * len(split.layers)

@@ -14,7 +14,7 @@ from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.export import export
 from thaw.features.batch import Batch
-from thaw.schema.insert import InsertConfig
+from thaw.schema.phases import InsertConfig
 from tiny import FAMILIES
 from tiny_corpus import small_bert
 from trained import check_training

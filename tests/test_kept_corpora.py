@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from thaw.planning import kept_corpora
+from thaw.cli import workflow_events
 
 
 @pytest.fixture
@@ -18,21 +18,21 @@ def corpus(tmp_path):
 
 
 def test_after_a_failure_it_is_there_as_before(tmp_path, corpus):
-    kept_corpora.set_aside([corpus, tmp_path / "data/new"])
+    workflow_events.set_aside([corpus, tmp_path / "data/new"])
     shutil.rmtree(corpus)  # as Snakemake does
     corpus.mkdir()
     (corpus / "train.parquet").write_text("half")
-    kept_corpora.put_back(tmp_path)
+    workflow_events.put_back(tmp_path)
     assert {path.name: path.read_text() for path in corpus.iterdir()} == {"card.json": "old", "train.parquet": "rows"}
     assert [path.name for path in corpus.parent.iterdir()] == ["mine"]
 
 
 def test_after_success_the_new_one_is_there_alone(tmp_path, corpus):
-    kept_corpora.set_aside([corpus])
+    workflow_events.set_aside([corpus])
     shutil.rmtree(corpus)
     corpus.mkdir()
     (corpus / "card.json").write_text("new")
-    kept_corpora.put_back(tmp_path)
+    workflow_events.put_back(tmp_path)
     assert {path.name: path.read_text() for path in corpus.iterdir()} == {"card.json": "new"}
     assert [path.name for path in corpus.parent.iterdir()] == ["mine"]
 
@@ -42,7 +42,7 @@ def test_a_disk_without_links_gets_copies(tmp_path, corpus, monkeypatch):
         raise OSError("no links here")
 
     monkeypatch.setattr("os.link", no_link)
-    kept_corpora.set_aside([corpus])
+    workflow_events.set_aside([corpus])
     shutil.rmtree(corpus)
-    kept_corpora.put_back(tmp_path)
+    workflow_events.put_back(tmp_path)
     assert (corpus / "card.json").read_text() == "old"

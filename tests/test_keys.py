@@ -17,8 +17,7 @@ from thaw.schema.catalogue import BLOCKS, PROBE_CONFIGS, Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig
-from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, documented, fields_by_name, stated, unknown_key
+from thaw.schema.keys import OTHER_NAMES, ConfigModel, documented, fields_by_name, stated, unknown_key
 from thaw.schema.layers import (
     WAYS,
     LayerAttentionConfig,
@@ -26,12 +25,9 @@ from thaw.schema.layers import (
     PlainCombinationConfig,
     ScalarMixConfig,
 )
-from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
-from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig
-from thaw.schema.strategy_parts import ReadsConfig, SearchConfig, StartConfig, TeacherConfig
+from thaw.schema.phases import EarlyStoppingConfig, InsertConfig, PhaseConfig, SelectConfig, UnfreezeConfig
+from thaw.schema.strategy import ReadsConfig, SearchConfig, StartConfig, StrategyConfig, TeacherConfig
 from thaw.schema.student import StudentConfig
-from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
 from thaw.words import settings

@@ -19,7 +19,7 @@ from thaw.heads.combination import combination
 from thaw.heads.registry import build
 from thaw.outputs.frame.collection import selected
 from thaw.schema.head import HeadConfig
-from thaw.training.device_placement import prepare
+from thaw.training.seeds_together import prepare
 from tiny_corpus import small_berts
 from trained import check_training, equal, tensors
 

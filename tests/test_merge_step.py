@@ -16,14 +16,13 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.merging.call_times import summary
+from thaw.merging.merge_runs import select
 from thaw.merging.proof import FreshProcess
-from thaw.merging.served_runs import select
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import merged as tables
 from thaw.papers import merged_load
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import run_in_process
 
 

@@ -12,8 +12,7 @@ import yaml
 from conftest import HOME
 from thaw.cli.main import main
 from thaw.core.errors import UserError
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
 
 EXPERIMENT = """\

@@ -13,8 +13,7 @@ from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of

@@ -6,11 +6,11 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from corpora import PAIRS, pair, prepared
+from thaw.compute_cost.flops import bilstm
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
-from thaw.heads.operations import bilstm
 from thaw.heads.registry import build
 from thaw.papers.bimpm import PerspectiveMatching, every_cosine, perspective_cosine
 from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts

@@ -15,8 +15,7 @@ from thaw.features.batch import Batch
 from thaw.heads.registry import build
 from thaw.outputs.figures import layer_curve
 from thaw.outputs.frame import aggregate
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig

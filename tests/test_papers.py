@@ -6,8 +6,7 @@ import pytest
 
 import paper_plans
 from conftest import HOME
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 
 PAPERS = ["peters2019", "peters2019_layers", "peters2019_domains", "lee2019", "lee2019_roberta", "lee2019_rates"]
 PAPERS += ["wang2019", "wei2022", "wei2022_students", "houlsby2019", "ulmfit", "kovaleva2019"]

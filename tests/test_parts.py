@@ -75,7 +75,7 @@ def test_an_edited_part_changes_the_specs_of_exactly_its_runs(my):
 
 def test_a_plan_loads_no_torch_for_an_own_head(my):
     code = f"import sys; sys.path.insert(0, {str(HOME / 'tests')!r}); "
-    code += "from thaw.planning.config_files import read_config; "
+    code += "from thaw.planning.configuration import read_config; "
     code += "from thaw.planning.configuration import load_plan; "
     code += f"load_plan(read_config([{str(HOME / 'tests/base.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
     code += f"catalogues=[{str(my)!r}])), __import__('pathlib').Path({str(HOME)!r})); print('torch' in sys.modules)"

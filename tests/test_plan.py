@@ -18,10 +18,9 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.planning import cost_estimate
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
-from thaw.planning.shell_words import command
+from thaw.planning.questions import command
 
 
 def test_the_demo_selects_what_it_says(home):

@@ -6,8 +6,7 @@ import pandas
 import pytest
 
 import invented
-from thaw.compute_cost.flops import encoder_flops
-from thaw.compute_cost.model_shape import Shape
+from thaw.compute_cost.flops import Shape, encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json, write_json
 from thaw.outputs.frame import aggregate, price

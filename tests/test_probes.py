@@ -95,9 +95,9 @@ def test_a_layer_that_is_not_stored_is_computed(benches):
 
 
 def test_the_strength_is_chosen_on_rows_that_are_neither_fitted_nor_scored(benches):
-    reading = reading_of(benches["regression"], choice=0.25)
+    reading = reading_of(benches["regression"])
     fitted, held = reading.divided(1)
-    assert len(held.rows) == 6 and sorted([*fitted.rows, *held.rows]) == list(range(24))
+    assert len(held.rows) == 5 and sorted([*fitted.rows, *held.rows]) == list(range(24))
     assert not np.array_equal(held.rows, reading.divided(2)[1].rows)
     table, ends = linear(reading, 1)
     for end in ends:
@@ -111,5 +111,5 @@ def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_
     with pytest.raises(UserError, match="all training rows of the subset have the label 'no'; a probe needs two"):
         bench.step("probe", spec_of(bench) | {"subset": {"rows": 1}}, tmp_path / "out")
     with pytest.raises(UserError, match="1 examples to fit for 2 labels; a probe needs at least one for each: take a"):
-        bench.step("probe", spec_of(bench, choice=0.5) | {"subset": {"rows": 2}}, tmp_path / "out")
+        bench.step("probe", spec_of(bench) | {"subset": {"rows": 2}}, tmp_path / "out")
     assert not (tmp_path / "out").exists()

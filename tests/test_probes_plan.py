@@ -57,7 +57,8 @@ def test_a_probe_of_labels_is_left_out_on_scores():
 def test_a_kind_that_needs_no_key_needs_no_entry(tmp_path):
     (tmp_path / "probes.yaml").write_text("probes:\n  cka: {kind: cka, tokens: 9}\n")
     catalogue = Catalogue([tmp_path])
-    assert catalogue.get("probes", "logme", "test").choice == 0.2 and catalogue.get("probes", "cka", "test").tokens == 9
+    assert catalogue.get("probes", "logme", "test").pooling == "mean"
+    assert catalogue.get("probes", "cka", "test").tokens == 9
     assert catalogue.place("probes", "logme", "kind") == "probes.logme"
     with pytest.raises(UserError, match="test: no 'domain_divergence' in probes"):
         catalogue.get("probes", "domain_divergence", "test")

@@ -18,7 +18,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.processes import Processes
-from thaw.planning import core_shares
+from thaw.planning import job_request
 from thaw.training import seeds_together
 from thaw.training.checkpoints import Trained
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -221,11 +221,11 @@ Processes(1, 2).run(work, 2)
     "cores, stores, threads, expected", [(2, 1, 1, 2), (2, 4, 1, 1), (16, 3, 2, 5), (1, 1, 2, 2), (None, 1, 2, 2)]
 )
 def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, threads, expected):
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: None)
     plan = SimpleNamespace(threads=threads, jobs={"features": [str(n) for n in range(stores)]})
-    assert core_shares.extraction_cores(plan, cores) == expected
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
-    assert core_shares.extraction_cores(plan, cores) == threads
+    assert job_request.extraction_cores(plan, cores) == expected
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
+    assert job_request.extraction_cores(plan, cores) == threads
 
 
 def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
@@ -253,20 +253,20 @@ def test_jobs_of_heads_share_the_cores(monkeypatch, cores, threads, seeds, expec
     plan = plan_of(**wish)
 
     def found() -> set[int]:
-        cores_of = core_shares.head_cores(plan, cores)
+        cores_of = job_request.head_cores(plan, cores)
         return {cores_of("fit_heads", key) for key in plan.jobs["fit_heads"]}
 
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: None)
     assert found() == {expected} and len(plan.jobs["fit_heads"]) == 2
-    monkeypatch.setattr(core_shares, "ROOM", 2.5 * 8 * 384 * 1087)  # for the vectors of two processes
+    monkeypatch.setattr(job_request, "ROOM", 2.5 * 8 * 384 * 1087)  # for the vectors of two processes
     assert found() == {min(expected, 2 * threads)}
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: "this machine has an NVIDIA card")
     assert found() == {threads}
 
 
 def test_heads_for_which_layers_are_computed_are_of_one_process(tmp_path, monkeypatch):
     """Where no boundary is stored each process would run the encoder over the dataset."""
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen_sgd"], "outputs": ["main_table"], "baselines": []}
     wish |= {"compute": {"threads": 1}, "seeds": list(range(1, 41))}
     (tmp_path / "heads.yaml").write_text("heads:\n  middle: {label: Middle, kind: mlp, layers: {layer: 4}}\n")
@@ -274,7 +274,7 @@ def test_heads_for_which_layers_are_computed_are_of_one_process(tmp_path, monkey
     found = {}
     for room in (0, 20):
         plan = plan_of(**wish | {"store": {"max_gib": room}})
-        found[room] = {core_shares.head_cores(plan, 16)("fit_heads", key) for key in plan.jobs["fit_heads"]}
+        found[room] = {job_request.head_cores(plan, 16)("fit_heads", key) for key in plan.jobs["fit_heads"]}
     assert len(plan.jobs["fit_heads"]) == 2
     assert found[0] == {1} and min(found[20]) > 1
 
@@ -287,8 +287,8 @@ def test_a_parameter_that_is_a_view_crosses_a_fork():
 
 
 def test_heads_that_share_one_fit_have_the_cores_of_any_job(monkeypatch):
-    monkeypatch.setattr(core_shares, "gpu_evidence", lambda *given: None)
+    monkeypatch.setattr(job_request, "gpu_evidence", lambda *given: None)
     wish = {"tasks": ["acceptability"], "strategies": ["frozen"], "outputs": ["main_table"], "compute": {"threads": 1}}
     plan = plan_of(**wish | {"seeds": [1, 2, 3, 4, 5]})
-    cores_of = core_shares.head_cores(plan, 16)
+    cores_of = job_request.head_cores(plan, 16)
     assert {cores_of("fit_heads", key) for key in plan.jobs["fit_heads"]} == {1}

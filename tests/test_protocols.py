@@ -4,9 +4,8 @@ import pytest
 import yaml
 
 from thaw.core.errors import UserError
-from thaw.outputs.tables import protocol
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.outputs.tables import protocol_notes
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.papers import printed_tables, protocols
 from thaw.schema.catalogue import shipped
 from thaw.schema.reference import Reference
@@ -50,9 +49,12 @@ def test_a_difference_needs_a_reason_and_a_setting_must_exist(checked):
 
 
 def test_only_what_is_read_from_a_setting_is_said_to_be(invented_lines):
-    made = protocol.build(None, invented_lines)
-    assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol.MARK, "a tenth"]
-    assert made.notes == protocol.NOTES and [line["here_from"] for line in made.records()] == ["catalogues", "words"]
+    made = protocol_notes.build(None, invented_lines)
+    assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol_notes.MARK, "a tenth"]
+    assert made.notes == protocol_notes.NOTES and [line["here_from"] for line in made.records()] == [
+        "catalogues",
+        "words",
+    ]
 
 
 @pytest.fixture
@@ -64,10 +66,10 @@ def invented_lines():
 
 def test_a_scaled_down_experiment_says_what_its_runs_have(invented_lines):
     scaled = {"encoders": ["minilm"], "subsets": ["n500_s300"], "seeds": [1], "search_seeds": 1}
-    made = protocol.build(None, invented_lines | {"scaled": scaled})
+    made = protocol_notes.build(None, invented_lines | {"scaled": scaled})
     has = "encoder MiniLM-L6, rows n500_s300, seed 1 and 1 seed for each setting of a search."
     assert f"the runs here have {has} Points of sweeps over layers" in made.notes[-1]
-    made = protocol.build(None, invented_lines | {"scaled": {"seeds": [1, 2]}})
+    made = protocol_notes.build(None, invented_lines | {"scaled": {"seeds": [1, 2]}})
     assert made.notes[-1].endswith("the runs here have seeds 1 and 2.")
 
 

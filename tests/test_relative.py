@@ -11,7 +11,7 @@ import invented
 import scored_runs
 from plans import plan_of
 from thaw.core.errors import UserError
-from thaw.outputs.frame import draws
+from thaw.outputs.frame import output_data
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.render.typed_table import ALIKE
@@ -152,12 +152,12 @@ def test_draws_count_as_seeds(tmp_path):
     assert len(pooled.groups) == len(table.groups) == 1
     apart, by_draw = drawn(tmp_path, split)
     assert len(apart.groups) == 2 and {line["seeds"] for line in by_draw.values()} == {"3"}
-    assert set(draws.together(split, first)["seed"]) == set(range(1, 7)) and set(split["seed"]) == {1, 2, 3}
-    (note,) = draws.notes(split[split["seed"] == 1], first)
+    assert set(output_data.together(split, first)["seed"]) == set(range(1, 7)) and set(split["seed"]) == {1, 2, 3}
+    (note,) = output_data.notes(split[split["seed"] == 1], first)
     assert note == "Each draw of the training rows counts as further seeds: 2 from d1 on."
     shared = " The 3 seeds of a draw share its rows, so that intervals are too narrow."
-    assert draws.notes(split, first) == [note + shared]
-    assert draws.notes(split, {}) == [] and draws.together(split, {}) is split
+    assert output_data.notes(split, first) == [note + shared]
+    assert output_data.notes(split, {}) == [] and output_data.together(split, {}) is split
 
 
 def planned(output: dict, folder, **changes):

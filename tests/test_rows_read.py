@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
-from thaw.outputs.frame.extraction_costs import extraction_costs
+from thaw.outputs.frame.price import extraction_costs
 from thaw.planning.cost_estimate import operations
 from thaw.planning.questions import Questions
 from thaw.planning.row_selections import selections

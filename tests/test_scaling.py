@@ -4,8 +4,7 @@ import pytest
 import yaml
 
 from thaw.core.errors import UserError
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 
 CATALOGUE = {
     "tasks.yaml": {

@@ -10,7 +10,7 @@ from plans import plan_with
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
 from thaw.planning.questions import Questions
-from thaw.planning.searches import reported_seeds
+from thaw.planning.run_jobs import reported_seeds
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.phases import of_phase

@@ -5,8 +5,7 @@ import pytest
 from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.outputs.frame.collection import selected
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 
 ONE = {"tasks": ["acceptability", "entities"], "strategies": ["frozen", "full"], "seeds": [1, 2]}
 ONE |= {"outputs": ["main_table"]}

@@ -311,8 +311,7 @@ def test_a_draft_recognises_the_format(tmp_path):
 
 
 def planned(folder, **changes):
-    from thaw.planning.config_files import read_config
-    from thaw.planning.configuration import load_plan
+    from thaw.planning.configuration import load_plan, read_config
 
     config = read_config([str(HOME / "config/experiments/squad.yaml")], {"data_dir": str(folder)} | changes)
     return load_plan(config, HOME, results=str(folder / "results"))

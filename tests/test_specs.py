@@ -15,8 +15,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.outputs.frame.collection import selected
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 
 HOME = Path(__file__).parents[1]
 RECORD = HOME / "tests/specs.json"

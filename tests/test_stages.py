@@ -7,8 +7,7 @@ from conftest import HOME
 from thaw.adaptation.selectors import components
 from thaw.adaptation.stages import chain_thaw_order, phases_to_spec, stages
 from thaw.encoders.transformers import Encoder
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.cost_estimate import store_of, training_operations
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState

@@ -9,8 +9,7 @@ import answers
 import record_tables
 import replay
 from thaw.cli.new_command import strategies
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.run_plan import named_points
 from thaw.schema.entry import spec_of
 

@@ -8,7 +8,7 @@ from plans import plan_of
 from thaw.core.home import HOME
 from thaw.core.steps import COMPUTING
 from thaw.planning.cost_estimate import operations
-from thaw.planning.start_order import MOST, operations_left, priorities
+from thaw.planning.run_progress import MOST, operations_left, priorities
 
 
 @pytest.fixture(scope="module")

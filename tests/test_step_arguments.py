@@ -8,7 +8,7 @@ import pytest
 
 from thaw.core.digests import canonical
 from thaw.core.step_arguments import CATALOGUES, DATA, any_number, at_least_one, parse_arguments, read_spec
-from thaw.planning.shell_words import by_file
+from thaw.planning.questions import by_file
 
 GIVEN = ["--spec", '{"a": 1e-5}', "--data", "d", "--seeds", "1", "2", "--out", "o"]
 

@@ -12,7 +12,7 @@ import pytest
 import invented
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.outputs.frame import aggregate, draws
+from thaw.outputs.frame import aggregate, output_data
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import read_runs
@@ -82,7 +82,7 @@ def test_draws_that_count_as_seeds_are_called_draws(invented_frame):
     spec = invented.shown("main", "strategy_table") | {"first_draws": first}
     table = scores.build(OutputData("", frame.reset_index(drop=True), first=first), spec)
     assert "standard deviation (n − 1) over 3 draws." in table.notes[0]
-    assert draws.unit(first, 6) == "run", "two seeds in each draw"
+    assert output_data.unit(first, 6) == "run", "two seeds in each draw"
 
 
 def test_the_best_is_bold_ties_too_and_no_baseline(table):

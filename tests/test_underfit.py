@@ -7,7 +7,7 @@ import pytest
 from thaw.core.files import write_json, write_text
 from thaw.outputs.frame.collection import CollectedNeed
 from thaw.outputs.frame.price import search_costs
-from thaw.outputs.frame.underfit import underfit_runs
+from thaw.outputs.frame.sanity_flags import underfit_runs
 
 PLACE = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "seed": 1, "pairs": "joint"}
 LBFGS, ADAMW = {"train": ["head"], "optimizer": "lbfgs"}, {"train": ["all"]}

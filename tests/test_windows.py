@@ -6,6 +6,7 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_tokenizer
+from thaw.features import tokens as tokens_module
 from thaw.features.batch import Batch
 from thaw.features.tokens import in_windows, tokenise
 from thaw.heads.registry import build
@@ -76,8 +77,9 @@ def suffix(window: dict) -> list[int]:
     return window["input_ids"][len(window["texts"]) - window["texts"][::-1].index(2) :]
 
 
-def test_a_long_question_is_cut_and_counted(tokenizers):
-    view = ViewConfig(max_length=20, stride=5, max_question=3)
+def test_a_long_question_is_cut_and_counted(tokenizers, monkeypatch):
+    monkeypatch.setattr(tokens_module, "MAX_QUESTION", 3)
+    view = ViewConfig(max_length=20, stride=5)
     asked = ["the old cat sings", "the old cat"]
     columns, cut = tokenise([asked, ["a dog sleeps"] * 2], tokenizers["bert"], view, False)
     assert cut == [True, False] and columns["input_ids"][0] == columns["input_ids"][1]

@@ -15,8 +15,7 @@ import forked
 import one_answer
 from test_papers import PAPERS
 from thaw.core.steps import STEPS
-from thaw.planning.config_files import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from thaw.words import wording
 from tiny import tiny_encoder
 from workflow import HOME, Workplace, fork_servers

@@ -20,9 +20,9 @@ from snakemake.persistence import PersistenceBase
 from thaw.core.fork_server import OF_CORES
 from thaw.core.layout import WRITTEN
 from thaw.declarations.needs import NEEDS
-from thaw.planning import start_order
+from thaw.planning import run_progress
 from thaw.planning.job_request import first_of_cells, request
-from thaw.planning.shell_words import by_file
+from thaw.planning.questions import by_file
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
@@ -92,7 +92,7 @@ def asks_for_gpu(step):
 @cache
 def priorities():
     """Return the priority of each job by step and key."""
-    return start_order.priorities(PLAN)
+    return run_progress.priorities(PLAN)
 
 
 def longest_first(step):

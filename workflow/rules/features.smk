@@ -13,7 +13,7 @@ tokens. `parts` are those that the plan reads and those that are there: one more
 A job that reads a part, a payload or rows that are not there makes them.
 """
 
-from thaw.planning.core_shares import extraction_cores
+from thaw.planning.job_request import extraction_cores
 
 # Here a pass takes the cores that other passes leave: processes with the threads of a job share its batches.
 CORES_OF_A_PASS = extraction_cores(PLAN, CORES)

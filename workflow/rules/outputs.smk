@@ -10,7 +10,7 @@ OUTPUTS     results/outputs/<experiment>/runs.csv, and runs.json, the list of th
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
 
-from thaw.planning.shell_words import command, quoted
+from thaw.planning.questions import command, quoted
 
 OUTPUTS = "<results>/outputs/{experiment}"
 AGAIN = command(HOME, workflow.overwrite_configfiles, workflow.config_settings.config)

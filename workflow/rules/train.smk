@@ -17,7 +17,7 @@ fit_heads executes strategies in which a head trains alone on vectors that stay 
 some epochs, all seeds in one job; search_heads all trials of a search over such runs; train everything else.
 """
 
-from thaw.planning.core_shares import head_cores
+from thaw.planning.job_request import head_cores
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.

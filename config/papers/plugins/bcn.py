@@ -34,10 +34,10 @@ HEADS = {"bcn": HeadKind("thaw.papers.bcn:BcnHead", TEXT_TYPES, BcnOptions, pool
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import attention, bilstm, matrix
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.bilstm import PackedBiLstm
-from thaw.heads.operations import attention, bilstm, matrix
 from thaw.heads.pooling import Attention
 from thaw.papers.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
 from thaw.schema.head import HeadConfig

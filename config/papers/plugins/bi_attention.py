@@ -14,9 +14,9 @@ HEADS = {
 
 import torch
 
+from thaw.compute_cost.flops import attention
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.heads.operations import attention
 from thaw.papers.pairs import aligned, largest, sizes, two_texts
 from thaw.schema.head import HeadConfig
 

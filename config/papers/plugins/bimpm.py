@@ -35,10 +35,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.compute_cost.flops import attention, bilstm, matrix
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.bilstm import PackedBiLstm
-from thaw.heads.operations import attention, bilstm, matrix
 from thaw.heads.pooling import states_at
 from thaw.papers.pairs import Pair, mean, sizes, two_texts
 from thaw.schema.head import HeadConfig

@@ -20,9 +20,9 @@ HEADS = {"densenet": HeadKind("thaw.papers.densenet:DenseNetHead", options=Dense
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import matrix
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
-from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 BLOCKS, CONVOLUTIONS = 4, 4  # four blocks of four (Wang et al. 2019)

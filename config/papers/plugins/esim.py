@@ -26,10 +26,10 @@ HEADS = {"esim": HeadKind("thaw.papers.esim:EsimHead", PAIR_TYPES, EsimOptions, 
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import attention, bilstm, matrix
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.bilstm import PackedBiLstm
-from thaw.heads.operations import attention, bilstm, matrix
 from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.schema.head import HeadConfig
 

@@ -8,7 +8,7 @@ Head2Toe (Evci et al. 2022) fits a linear head under a group lasso, mean loss + 
 et al. 2020 cluster neurons by their correlation, keep one of each cluster, and of these the most useful ones.
 """
 
-from thaw.schema.phase_parts import SelectionKind
+from thaw.schema.phases import SelectionKind
 
 SELECTIONS = {
     "group_lasso": SelectionKind("thaw.papers.feature_selection:by_group_lasso", {"penalty"}),

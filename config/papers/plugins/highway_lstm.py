@@ -12,10 +12,10 @@ HEADS = {
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import bilstm, matrix
 from thaw.features.batch import Batch
 from thaw.heads.bilstm import PackedBiLstm, ends
 from thaw.heads.linear import LinearHead
-from thaw.heads.operations import bilstm, matrix
 from thaw.schema.head import HeadConfig
 
 CARRY = -1.0  # the gate's bias at the start: mostly open for what comes from below (Srivastava et al., section 2.2)

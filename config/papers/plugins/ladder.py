@@ -95,13 +95,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import attention, matrix
 from thaw.core.errors import UserError
 from thaw.encoders import dropout
 from thaw.encoders.sublayers import is_norm
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.heads.combination import Combination
-from thaw.heads.operations import attention, matrix
 from thaw.papers import ladder_network
 from thaw.papers.ladder_network import LadderBlock, LadderNetwork
 

@@ -45,7 +45,7 @@ import math
 import torch
 from torch import nn
 
-from thaw.heads.operations import attention, matrix
+from thaw.compute_cost.flops import attention, matrix
 from thaw.papers.bimpm import BiMpmHead, BiMpmNoLstmHead
 from thaw.papers.pairs import mean
 

@@ -20,8 +20,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import seeded
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.transformers import Encoder
-from thaw.schema.insert import InsertConfig
-from thaw.schema.phases import PhaseConfig
+from thaw.schema.phases import InsertConfig, PhaseConfig
 
 
 @dataclass(frozen=True)

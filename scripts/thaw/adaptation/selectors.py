@@ -165,5 +165,4 @@ def thawed_layers(chosen: list[str]) -> int:
 
 
 def trains_embeddings(chosen: list[str]) -> bool:
-    """Return whether the embeddings train, or a part of them."""
     return "embeddings" in map(block, chosen)

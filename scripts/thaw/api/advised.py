@@ -31,7 +31,6 @@ class Classifier:
         return np.array([made["probabilities"] for made in self.model.predict_with_probabilities(texts)])
 
     def predict(self, texts) -> np.ndarray:
-        """Return the label of each text."""
         return self.classes_[self.predict_proba(texts).argmax(1)]
 
 

@@ -46,7 +46,6 @@ def main(words: list[str]) -> None:
 
 
 def packages(plan: Plan) -> Iterator[Line]:
-    """Compare the installed packages with the pinned ones."""
     runtime = (HOME / "requirements.txt").read_text().partition("# Tests")[0]
     pinned = re.findall(r"^([\w.-]+)==([\w.]+)", runtime, re.MULTILINE)
     wrong = []
@@ -66,7 +65,6 @@ def packages(plan: Plan) -> Iterator[Line]:
 
 
 def cores(plan: Plan) -> Iterator[Line]:
-    """Compare the cores with the threads of a job."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = cores // plan.threads
     if not jobs:

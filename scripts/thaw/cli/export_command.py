@@ -23,11 +23,10 @@ from pathlib import Path
 from thaw.cli.selection import parser_of
 from thaw.cli.show_command import folder_of
 from thaw.core.errors import UserError
-from thaw.planning.config_files import SUFFIXES
+from thaw.planning.configuration import SUFFIXES
 
 
 def main(words: list[str]) -> None:
-    """Export the run that the command line names."""
     parser = parser_of("export", __doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or the file of a finished experiment")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")

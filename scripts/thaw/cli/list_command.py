@@ -18,7 +18,6 @@ MISSING = "missing"  # where the data of a task are, that are in no file
 
 
 def main(words: list[str]) -> None:
-    """Print the entries of one kind, a line each."""
     parser = parser_of("list", __doc__)
     plurals = {f"{kind[:-3]}y" if kind.endswith("ies") else kind[:-1]: kind for kind in COLUMNS}
     parser.add_argument("kind", choices=COLUMNS, type=lambda word: plurals.get(word, word))

@@ -41,20 +41,16 @@ def main(words: list[str] | None = None) -> None:
 
 def _run(name: str, *words: str) -> None:
     if name in HELP:
-        print(_help())
+        width = max(map(len, COMMANDS))
+        lines = [f"  {name:<{width}}  {sentence}" for name, sentence in COMMANDS.items()]
+        first = "Linear probe, LoRA, top-k layers or full fine-tuning: compare ways of adapting a pretrained encoder."
+        print("\n".join([first, "", USAGE, "", *lines, "", "thaw --version prints the version."]))
     elif name in VERSION:
         from thaw.core.home import release
 
         print(f"thaw {release()}")
     else:
         _command(name)(list(words))
-
-
-def _help() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {sentence}" for name, sentence in COMMANDS.items()]
-    first = "Linear probe, LoRA, top-k layers or full fine-tuning: compare ways of adapting a pretrained encoder."
-    return "\n".join([first, "", USAGE, "", *lines, "", "thaw --version prints the version."])
 
 
 def _command(name: str) -> Callable[[list[str]], None]:

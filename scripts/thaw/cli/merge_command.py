@@ -15,7 +15,6 @@ from thaw.core.errors import UserError
 
 
 def main(words: list[str]) -> None:
-    """Merge the runs that the command line names, or change a merged folder."""
     parser = parser_of("merge", __doc__)
     parser.add_argument("folder", type=Path, metavar="DIR", help="the merged folder; new or empty, or one to change")
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="runs' folders, results/runs/.../seed<n>")

@@ -19,9 +19,8 @@ from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_text
 from thaw.core.home import HOME
-from thaw.core.phrases import listing, plural
+from thaw.core.phrases import listing, plural, yaml_value
 from thaw.core.runtime import machine_size
-from thaw.core.yaml_values import yaml_value
 from thaw.declarations.task_types import EXTRACTION_TYPES, FILE_TYPES, PAIR_TYPES
 from thaw.declarations.value_types import ID
 from thaw.schema.catalogue import Catalogue, shipped

@@ -22,8 +22,8 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
+from thaw.planning.run_jobs import reported_seeds
 from thaw.planning.run_progress import duration
-from thaw.planning.searches import reported_seeds
 
 
 def readable(size: float) -> str:
@@ -39,7 +39,6 @@ PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    """Read the command line."""
     parser = selecting("plan", __doc__)
     parser.add_argument("--runs", action="store_true", help="list every run")
     return parsed(parser, words)
@@ -73,7 +72,6 @@ def print_downloads(plan: Plan) -> None:
 
 
 def print_store(plan: Plan) -> None:
-    """Print each store's boundaries and bytes."""
     stores = cost_estimate.stores(plan)
     print("store of frozen features")
     for store in stores:
@@ -140,7 +138,6 @@ def check_files(plan: Plan) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Load the plan and print it."""
     given = arguments(words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
     check_files(plan)

@@ -35,7 +35,6 @@ STARTING = {"--cores", "-c", "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:
-    """Run Snakemake on the experiment that a command line begins with."""
     if any(word in HELP for word in words):
         print(__doc__)
         return

@@ -11,8 +11,7 @@ import yaml
 
 from thaw.core.errors import UserError, nearest
 from thaw.core.home import HOME
-from thaw.planning.config_files import SUFFIXES, read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import SUFFIXES, load_plan, read_config
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls
 from thaw.schema.experiment import ExperimentConfig

@@ -11,14 +11,13 @@ from pathlib import Path
 from thaw.cli.selection import configuration, parser_of
 from thaw.core.errors import UserError, suggestion
 from thaw.decision import record
-from thaw.planning.config_files import SUFFIXES
+from thaw.planning.configuration import SUFFIXES
 from thaw.words import answer_text
 
 REPORT = "report.html"
 
 
 def main(words: list[str]) -> None:
-    """Print, or open, the report of an experiment."""
     parser = parser_of("show", __doc__)
     parser.add_argument("experiment", nargs="?", help="its file or its name")
     parser.add_argument("--open", action="store_true", help="open the report in the browser")

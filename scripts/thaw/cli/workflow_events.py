@@ -1,7 +1,12 @@
-"""What happens when the workflow starts, fails and succeeds: what onstart, onerror and onsuccess do."""
+"""What happens when the workflow starts, fails and succeeds: what onstart, onerror and onsuccess do.
+
+Prepared corpora that are about to be prepared again are kept until that went well. Snakemake deletes what a job has
+made before it runs, and a file that became wrong would else leave finished runs without their texts.
+"""
 
 import contextlib
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,7 +14,7 @@ from thaw.cli.show_command import summary
 from thaw.core import fork_server, layout
 from thaw.core.errors import UserError
 from thaw.core.phrases import plural
-from thaw.planning import kept_corpora, run_progress
+from thaw.planning import run_progress
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls
 
@@ -43,10 +48,8 @@ class WorkflowEvents:
         if self._is_whole() and not self.workflow.execution_settings.keep_going:
             refuse_shortfalls(self.plan)
         dag = self.workflow.dag
-        kept_corpora.put_back(self.plan.results)  # after a run that was killed
-        kept_corpora.set_aside(
-            [Path(job.output.card).parent for job in dag.needrun_jobs() if job.rule.name == "prepare"]
-        )
+        put_back(self.plan.results)  # after a run that was killed
+        set_aside([Path(job.output.card).parent for job in dag.needrun_jobs() if job.rule.name == "prepare"])
         for sentence in self.plan.left_out:
             self.logger.info(sentence)
         if self._is_whole() and self.plan.status.deleted:
@@ -61,13 +64,13 @@ class WorkflowEvents:
 
     def fail(self) -> None:
         """Put back what `prepare` did not replace, and say which jobs failed."""
-        kept_corpora.put_back(self.plan.results)
+        put_back(self.plan.results)
         for sentence in self.progress.mistakes() if self.progress else ():
             self.logger.error(sentence)
 
     def succeed(self) -> None:
         """Put back what `prepare` did not replace, and print the results of a whole experiment."""
-        kept_corpora.put_back(self.plan.results)
+        put_back(self.plan.results)
         if self._is_whole():
             page = Path(self.plan.results, layout.file("report", {"experiment": self.plan.name}))
             self.logger.info(f"\n{summary(page.parent)}")
@@ -91,3 +94,31 @@ class WorkflowEvents:
         from snakemake.settings.enums import Quietness
 
         self.logger.info(line, extra={"quietness": Quietness.PROGRESS})
+
+
+ENDING = ".aside"  # no id of a corpus has a dot
+
+
+def set_aside(folders: list[Path]) -> None:
+    """Keep prepared corpora next to their folders, as links to the same files where the disk has them."""
+    for folder in folders:
+        if (folder / "card.json").exists():
+            shutil.copytree(folder, folder.with_name(folder.name + ENDING), copy_function=_link)
+
+
+def put_back(results) -> None:
+    """End what `set_aside` began: where a corpus was not prepared, what was kept of it takes its place."""
+    for aside in Path(results, layout.top_folders(("prepare",))[0]).glob(f"*{ENDING}"):
+        folder = aside.with_name(aside.name.removesuffix(ENDING))
+        if (folder / "card.json").exists():
+            shutil.rmtree(aside)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, target)

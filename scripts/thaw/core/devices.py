@@ -127,7 +127,6 @@ def computed_in(precision: str, device) -> str:
 
 
 def cards() -> list[str]:
-    """Return the device files of NVIDIA cards, none where the system has no such thing."""
     return sorted(glob.glob("/dev/nvidia[0-9]*"))
 
 
@@ -257,7 +256,6 @@ def require_deterministic() -> None:
 
 
 def deterministic_is_required() -> bool:
-    """Return whether torch uses deterministic kernels alone."""
     import torch
 
     return torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
@@ -272,7 +270,6 @@ def allow_nondeterministic(operation: str) -> None:
 
 
 def nondeterministic_operations() -> list[str]:
-    """Return the operations because of which kernels that are not deterministic were allowed."""
     return list(_nondeterministic)
 
 

@@ -22,7 +22,6 @@ def reason(prefix) -> str:
 
 
 def note_failure(prefix, why: str) -> None:
-    """Record that an output could not be drawn, and why."""
     write_json(_path(prefix), {"failures": failures(prefix) + 1, "reason": why})
 
 

@@ -146,7 +146,6 @@ def try_lock(file, shared: bool = False) -> bool:
 
 
 def unlock(file) -> None:
-    """Give a lock back."""
     _flock(file, fcntl.LOCK_UN)
 
 

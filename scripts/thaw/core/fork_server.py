@@ -53,7 +53,7 @@ LATER += (
     "thaw.features.extract",
     "thaw.training.head_fitting",
     "thaw.training.training_run",
-    "thaw.training.device_placement",
+    "thaw.training.seeds_together",
 )
 LATER += ("thaw.core.runtime:versions", "thaw.core.home:release")
 PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
@@ -196,7 +196,6 @@ class Server:
             os.killpg(self.jobs[connection][0], number[0] if number else signal.SIGKILL)
 
     def end(self, connection: socket.socket) -> None:
-        """Send who asked for a job its exit status."""
         process, end = self.jobs.pop(connection)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         with contextlib.suppress(OSError):  # who asked has gone

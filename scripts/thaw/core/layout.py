@@ -74,7 +74,6 @@ _DOTTED = {"weights", "of"}  # names that may hold a dot
 
 
 def key(step: str, names: dict) -> str:
-    """Return the key of a step's job."""
     return PLACES[step].key.format(**names)
 
 
@@ -84,7 +83,6 @@ def file(step: str, names: dict) -> str:
 
 
 def folder(step: str, names: dict) -> str:
-    """Return the folder of that file, below the results folder."""
     return file(step, names).rpartition("/")[0]
 
 
@@ -94,7 +92,6 @@ def cell(names: dict) -> str:
 
 
 def log(step: str, names: dict) -> str:
-    """Return where a step's job writes what it prints, below the folder of logs."""
     return (PLACES[step].log or f"{step}/{PLACES[step].key}").format(**names) + ".log"
 
 
@@ -189,7 +186,6 @@ def weights(encoder: str, further: str = "", corpus: str = "") -> str:
 
 
 def encoder_of(weights: str) -> str:
-    """Return the encoder behind the name of weights."""
     return weights.partition(".")[0]
 
 

@@ -2,6 +2,8 @@
 
 import re
 
+import yaml
+
 
 def rate(value: float) -> str:
     """Return a learning rate or strength as people write it: 5e-5, 0.01."""
@@ -30,3 +32,9 @@ def listing(items) -> str:
 def plural(size: int, word: str, words: str | None = None) -> str:
     """Return `1 seed`, `2 seeds`."""
     return f"{size} {word if size == 1 else words or word + 's'}"
+
+
+def yaml_value(value) -> str:
+    """Return a value as YAML in one line: true, [head, layer.6], {kind: lora}."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("...\n").strip()

@@ -47,7 +47,6 @@ class Plugin:
 
     @property
     def place(self) -> str:
-        """Return `file:line`."""
         return f"{self.path}:{self.node.lineno}"
 
     def stated(self, attribute: str, default=None):
@@ -73,11 +72,9 @@ class _Declaration(ExecutionLoader):
         self.path, self.last = path, last
 
     def get_filename(self, fullname: str) -> str:
-        """Return the path, for tracebacks."""
         return str(self.path)
 
     def get_source(self, fullname: str) -> str:
-        """Return the file down to the line."""
         return "".join(self.path.read_text(encoding="utf-8").splitlines(keepends=True)[: self.last])
 
 
@@ -95,7 +92,6 @@ def shipped(name: str) -> dict:
 
 
 def is_plugin(word: str) -> bool:
-    """Return whether a word of a catalogue is an import path."""
     return ":" in word
 
 
@@ -187,7 +183,6 @@ def _parsed(path: Path) -> ast.Module:
 
 @functools.cache
 def _tree(text: str) -> ast.Module:
-    """Parse Python, each text once: every run of a plan asks for it."""
     return ast.parse(text)
 
 

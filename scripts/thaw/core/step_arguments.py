@@ -69,7 +69,6 @@ def read_word(text: str):
 
 
 def read_spec(text: str) -> dict:
-    """Return a spec from its JSON, or from a file of it."""
     spec = read_word(text)
     if not isinstance(spec, dict):
         raise ArgumentTypeError(f"expected a JSON object, not {text}")

@@ -11,8 +11,7 @@ from pathlib import Path
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
-from thaw.core.phrases import listing, plural
-from thaw.core.yaml_values import yaml_value
+from thaw.core.phrases import listing, plural, yaml_value
 from thaw.data.checks import clean, label_names
 from thaw.data.column_evidence import stated
 from thaw.data.column_roles import Roles, Wishes, find_tasks
@@ -64,7 +63,6 @@ class Draft:
 
     @property
     def blocks(self) -> dict[str, str]:
-        """The entry's text by block of tasks.yaml."""
         return {"corpora": self.corpus, "tasks": self.tasks}
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from thaw.core.errors import UserError, suggestion
-from thaw.core.phrases import plural
-from thaw.core.yaml_values import yaml_value
+from thaw.core.phrases import plural, yaml_value
 from thaw.data import edges, squad
 from thaw.data.rows_table import RowsTable
 from thaw.data.spans import iob1_to_bio, of_offsets, scheme_of

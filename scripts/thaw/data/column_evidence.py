@@ -33,12 +33,10 @@ UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u34
 
 
 def stated(values: list) -> list:
-    """Return the values that are not empty."""
     return [value for value in values if value not in (None, "")]
 
 
 def is_whole(value) -> bool:
-    """Return whether a number, or text that is one, is whole."""
     return float(value).is_integer()
 
 

@@ -54,7 +54,6 @@ class Corpus:
         return self._columns[key]
 
     def size(self, split: str) -> int:
-        """Return the number of rows of a split. Raises UserError for no such split."""
         return self.card["splits"][self._stored(split)]["rows"]
 
     def _stored(self, split: str) -> str:

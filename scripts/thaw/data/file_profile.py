@@ -54,7 +54,6 @@ class FileProfile:
 
 
 def is_number(value) -> bool:
-    """Return whether a raw value is a number, or text that is one."""
     with contextlib.suppress(TypeError, ValueError):
         float(value)
         return not isinstance(value, bool)

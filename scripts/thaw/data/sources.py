@@ -215,19 +215,14 @@ def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
     names, columns, values = data.column_names, columns_of(hub, wanted), {}
     for ours, theirs in parts(columns).items():
         if theirs == ARCS and theirs not in names:
-            values[ours] = _arcs(data, name)
+            for column in ("head", "deprel"):
+                find_position(column, data.column_names, f"hub: {name}", ARCS)
+            trees = zip(data["head"], data["deprel"], strict=True)
+            values[ours] = [arcs([int(head) - 1 for head in heads], list(relations)) for heads, relations in trees]
             continue
         source = names[find_position(theirs, names, f"hub: {name}", ours)]
         values[ours] = named_values(data[source], data.features[source])
     return RowsTable(f"hub: {name}", join(values, columns, hub.indicators), list(range(1, len(data) + 1)), "row")
-
-
-def _arcs(data, name: str) -> list[list[dict]]:
-    """Return the edges of each tree of a data set that has the heads (numbers from 1, 0 the root's) and relations."""
-    for column in ("head", "deprel"):
-        find_position(column, data.column_names, f"hub: {name}", ARCS)
-    trees = zip(data["head"], data["deprel"], strict=True)
-    return [arcs([int(head) - 1 for head in heads], list(relations)) for heads, relations in trees]
 
 
 def named_values(values, feature) -> list:

@@ -43,7 +43,6 @@ def read_squad(path: Path, source: FilesConfig, columns: dict) -> Iterator[tuple
 
 
 def recognised(content: bytes) -> bool:
-    """Return whether a file has SQuAD's format, sound or not, as its first articles show."""
     return (
         content.lstrip().startswith(b"{")
         and re.search(rb'"data"\s*:\s*\[', content[:SEEN]) is not None

@@ -75,7 +75,6 @@ class Decision:
 
     @property
     def answer(self) -> Judged:
-        """The arm that is taken."""
         return next(arm for arm in self.arms if arm.name == self.taken)
 
     @property

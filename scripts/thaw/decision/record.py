@@ -60,12 +60,10 @@ class TaskAnswer:
 
 
 def write(path, answers: list[TaskAnswer]) -> None:
-    """Write answers as JSON."""
     write_json(path, {"version": VERSION, "answers": entries(answers)})
 
 
 def entries(answers: list[TaskAnswer]) -> list[dict]:
-    """Return answers as JSON holds them."""
     return [asdict(answer) for answer in answers]
 
 

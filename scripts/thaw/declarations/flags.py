@@ -22,5 +22,4 @@ FLAG_LABELS = {
 
 
 def flag_label(flag: str) -> str:
-    """Return a flag in words; one that is not in the list reads as its own name."""
     return FLAG_LABELS.get(flag, flag.replace("_", " "))

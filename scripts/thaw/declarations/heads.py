@@ -76,7 +76,6 @@ class HeadKind(LazyImport):
 
     @property
     def serves(self) -> str:
-        """What the kind is for, in words."""
         return NAMES_OF_TYPES[self.task_types]
 
 

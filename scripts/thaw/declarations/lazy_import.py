@@ -14,5 +14,4 @@ class LazyImport:
     source: str
 
     def load(self):
-        """Import and return what the source names."""
         return resolve_name(self.source)

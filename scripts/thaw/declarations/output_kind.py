@@ -2,7 +2,7 @@
 
 A kind's builder takes `OutputData` (what the results folder holds) and the spec of its step, and returns a `Table` or a
 `Figure`; the step writes the formats. Whether a requirement holds says `planning/output_requirements.py`, what the plan
-adds to a spec by `planning/output_additions.py`; neither knows a kind.
+adds to a spec by `planning/output_requirements.py`; neither knows a kind.
 """
 
 from dataclasses import KW_ONLY, dataclass

@@ -18,7 +18,7 @@ STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
 
 
 class ProbeOptions(BaseModel):
-    """The keys of a kind of probe besides those that all have (schema/probe_entry.py); this one has none."""
+    """The keys of a kind of probe besides those that all have (schema/by_kind.py); this one has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,17 +31,6 @@ class PoolingOptions(ProbeOptions):
     )
 
 
-class ChoiceOptions(ProbeOptions):
-    """What something is chosen on."""
-
-    choice: float = Field(
-        0.2,
-        gt=0,
-        lt=1,
-        description="share of the training rows on which the strength or the epoch is chosen; nothing is fitted to it",
-    )
-
-
 class StrengthOptions(ProbeOptions):
     """Penalties."""
 
@@ -50,11 +39,7 @@ class StrengthOptions(ProbeOptions):
     )
 
 
-class LogMeOptions(PoolingOptions, ChoiceOptions):
-    """Vectors, without the rows on which other probes choose."""
-
-
-class LinearOptions(PoolingOptions, StrengthOptions, ChoiceOptions):
+class LinearOptions(PoolingOptions, StrengthOptions):
     """A linear probe whose strength is chosen."""
 
 
@@ -62,14 +47,6 @@ class InformationOptions(LinearOptions):
     """Estimators of mutual information."""
 
     rows: int = Field(1000, ge=20, description="texts or words of a split that are taken; fewer where it has fewer")
-    dimensions: int = Field(4, ge=1, le=16, description="random axes that EDGE sees")
-    widths: list[Annotated[float, Field(gt=0)]] = Field(
-        [1.0, 1.5, 2.0, 2.5, 3.0], min_length=2, description="of EDGE's grids, in standard deviations"
-    )
-    components: int = Field(32, ge=1, description="principal components that k-means sees")
-    clusters: list[Annotated[int, Field(ge=2)]] = Field(
-        [8, 16, 32, 64], min_length=1, description="numbers of clusters"
-    )
 
 
 class TokenOptions(ProbeOptions):
@@ -88,7 +65,7 @@ class RemovalOptions(PoolingOptions, ExampleOptions):
     """The texts on which parts of a model are removed."""
 
 
-class DescentOptions(ChoiceOptions):
+class DescentOptions(ProbeOptions):
     """A probe that is trained."""
 
     rate: float = Field(1e-3, gt=0, lt=10, description="learning rate of Adam")
@@ -163,7 +140,6 @@ class PluginKind(ProbeKind):
     """A plugin; its source is its import path."""
 
     def load(self):
-        """Import and return its function."""
         return plugins.load(self.source)
 
 
@@ -214,7 +190,7 @@ PROBES = {
         types=TYPES_ON_WORDS,
         serves="tags, spans and edges",
     ),
-    "logme": ProbeKind("thaw.probes.logme:logme", LogMeOptions, VECTORS, (*CURVES, "gain_figure"), "logme"),
+    "logme": ProbeKind("thaw.probes.logme:logme", PoolingOptions, VECTORS, (*CURVES, "gain_figure"), "logme"),
 }
 PROBES |= plugins.shipped("PROBES")
 

@@ -22,7 +22,6 @@ def shown_split(task: dict, split: str) -> str:
 
 
 def role(split: str, task: dict) -> str:
-    """Return what a scored split is for."""
     if split == RESERVED:
         return RESERVED
     if split in task.get("test", ["test"]):

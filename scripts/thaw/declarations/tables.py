@@ -26,7 +26,7 @@ TABLES = {
         adds=(Addition.PRINTED,),
     ),
     "protocol_table": OutputKind(
-        "thaw.outputs.tables.protocol:build",
+        "thaw.outputs.tables.protocol_notes:build",
         "settings of a paper or of its code, ours as the catalogues have them or in words, and why they differ",
         options.PaperOptions,
         adds=(Addition.PROTOCOL,),

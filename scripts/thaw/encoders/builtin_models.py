@@ -41,7 +41,6 @@ def builtin_config(**values) -> SimpleNamespace:
 
 
 def write_builtin(model: nn.Module, folder: Path) -> None:
-    """Write a model's config.json and model.safetensors."""
     write_json(folder / "config.json", vars(model.config))
     tensors = {name: value.detach().clone().contiguous() for name, value in model.state_dict().items()}
     save_file(tensors, folder / WEIGHTS, {"format": "pt"})

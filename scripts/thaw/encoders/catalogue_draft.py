@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.core.errors import UserError
-from thaw.core.yaml_values import yaml_value
+from thaw.core.phrases import yaml_value
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
 from thaw.schema.entry import free_id, id_of
 
@@ -19,7 +19,6 @@ class EncoderDraft:
 
     @property
     def blocks(self) -> dict[str, str]:
-        """The entry's text by block of encoders.yaml."""
         return {"encoders": self.text}
 
 

@@ -48,7 +48,6 @@ class UsedRows(nn.Module):
 
     @property
     def unused(self) -> int:
-        """How many numbers of the table are left out."""
         return self.whole.numel() - self.weight.numel()
 
 
@@ -177,7 +176,6 @@ class Components:
                 parameters[name].copy_(tensor)
 
     def inserted(self) -> Named:
-        """Return the parameters that were not pretrained."""
         return [(n, p) for named in self.whole().values() for n, p in named if n not in self.parts]
 
     def _is(self, name: str, part: str) -> bool:

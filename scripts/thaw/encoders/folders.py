@@ -1,4 +1,4 @@
-"""The folder of an encoder: how it appears whole or not at all, and what its card says of the model in it."""
+"""The folder of an encoder: how a published one is brought into it, whole or not at all, and what its card says."""
 
 import contextlib
 import hashlib
@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.digests import canonical, file_sha256
-from thaw.core.files import locked
-from thaw.encoders import names
+from thaw.core.errors import UserError
+from thaw.core.files import locked, read_json
+from thaw.core.runtime import seeded
+from thaw.declarations.encoders import ENCODER_KINDS
+from thaw.encoders import conversion, names
+from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.loading import longest
 from thaw.encoders.parity import MARKER, compare, write_marker
-from thaw.encoders.registry import load_tokenizer
+from thaw.encoders.registry import builtin_kind, load_tokenizer
+from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
+from thaw.schema.encoder import EncoderConfig as Entry
 
 FILES = (*names.SETTINGS, *names.TOKENIZER, names.WEIGHTS, MARKER)
 
@@ -61,3 +67,37 @@ def verified(folder: Path, encoder: Encoder | None = None) -> dict:
     compare(encoder, folder)
     write_marker(folder, weights)
     return facts
+
+
+def assemble(source: Path, target: Path, entry: Entry) -> None:
+    """Bring the model of a catalogue entry into a folder: config.json, tokenizer files, model.safetensors.
+
+    Where the entry asks for random weights they take the place of the published ones, always the same; of a truncated
+    model the layers above those that it states are left out.
+    """
+    if entry.kind == "transformers":
+        conversion.assemble(source, target, entry.sha256)
+    else:
+        ENCODER_KINDS[entry.kind].load().assemble(source, target, entry)
+    if entry.weights == "random":
+        randomise(target)
+    if entry.truncated:
+        truncate(target, entry.layers)
+
+
+def randomise(folder: Path) -> None:
+    """Put in the place of an assembled model's weights the random ones that its architecture begins with."""
+    if kind := builtin_kind(folder):
+        with seeded(0, "random weights"):
+            write_builtin(kind.model(builtin_config(**read_json(folder / "config.json"))), folder)
+    else:
+        conversion.randomise(folder)
+
+
+def truncate(folder: Path, layers: int) -> None:
+    """Throw away all layers of an assembled model above the first so many. Raises UserError where there are none."""
+    encoder = Encoder.load(folder)
+    if layers >= encoder.layers:
+        raise UserError(f"{folder} has {encoder.layers} layers; truncated: with layers: {layers} leaves out none")
+    compact(encoder, range(1, layers + 1))
+    encoder.model.save_pretrained(folder)

@@ -87,13 +87,11 @@ class Sublayers:
 
 
 def is_matrix(module: nn.Module) -> bool:
-    """Return whether a module multiplies with a matrix of its own."""
     weight = module._parameters.get("weight")
     return weight is not None and weight.ndim == 2 and not isinstance(module, nn.Embedding)
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Return whether a module is a norm: its weight is a vector."""
     weight = module._parameters.get("weight")
     return weight is not None and weight.ndim == 1
 

@@ -193,7 +193,6 @@ class Encoder(nn.Module):
         self._components.put(tensors)
 
     def inserted(self) -> list[tuple[str, nn.Parameter]]:
-        """Return the names and parameters of all that was inserted."""
         return self._components.inserted()
 
     def tensors(self, components) -> dict[str, torch.Tensor]:
@@ -220,7 +219,6 @@ class Encoder(nn.Module):
             yield _name(layer), self.model.get_submodule(part)
 
     def inputs(self, batch) -> dict:
-        """Return a batch as the model's own forward takes it."""
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
         return inputs if batch.type_ids is None else inputs | {"token_type_ids": batch.type_ids}
 

@@ -32,7 +32,6 @@ class Answer(NamedTuple):
 
     @property
     def given(self) -> str:
-        """The text that is answered, empty for none."""
         return "" if self.no_answer > 0 else self.text
 
 
@@ -51,7 +50,6 @@ def of_contexts(spans: list, corpus, split: str, rows) -> list[Answer]:
 
 
 def normalised(text: str) -> str:
-    """Return a text in the form in which it is compared."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 

@@ -40,7 +40,6 @@ class NearbyWords:
         self.holding = Counter(word for context in known for word in set(_words(context)))
 
     def weight(self, word: str) -> float:
-        """Return how much a word counts."""
         return float(np.log(1 + self.count / (1 + self.holding[word])))
 
     def answer(self, question: str, context: str, words: int, reach: int) -> Answer:
@@ -221,7 +220,6 @@ class OneForEachLabel:
         self.strength = strength
 
     def fit(self, features, targets: np.ndarray) -> "OneForEachLabel":
-        """Fit targets [N, C] of 0 and 1."""
         from sklearn.linear_model import LogisticRegression
 
         self.constants, varies = targets.mean(0), (targets != targets[0]).any(0)
@@ -232,7 +230,6 @@ class OneForEachLabel:
         return self
 
     def predict(self, features) -> np.ndarray:
-        """Return probabilities [N, C]."""
         shares = np.tile(self.constants, (features.shape[0], 1))
         for label, model in self.models.items():
             shares[:, label] = model.predict_proba(features)[:, 1]

@@ -175,12 +175,10 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
 
 
 def select_rows(values, positions):
-    """Return some entries of an array or of a list."""
     return [values[i] for i in positions] if isinstance(values, list) else np.asarray(values)[positions]
 
 
 def joined(parts: list):
-    """Return arrays, or lists, one after the other as one."""
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [value for part in parts for value in part]
 
 
@@ -232,5 +230,4 @@ def scored(metric: str, value: float | None) -> str:
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    """Return a mean; NaN where a value is None."""
     return sum(math.nan if value is None else value for value in values) / len(values)

@@ -24,7 +24,6 @@ class ClassTarget:
         return int(np.bincount(gold).argmax())
 
     def repeated(self, constant, gold):
-        """Return a constant prediction for every row of gold."""
         return np.full(len(gold), constant)
 
     def is_constant(self, values) -> bool:
@@ -65,7 +64,6 @@ class ClassTarget:
         return {}
 
     def unread(self, values) -> int:
-        """Return how many words the model never saw."""
         return 0
 
     def threshold(self, task: dict, gold, predicted) -> float | None:
@@ -268,5 +266,4 @@ TARGET_KINDS |= {"answers": AnswersTarget()}
 
 
 def target_of(task: dict) -> ClassTarget:
-    """Return how the target of a task is evaluated."""
     return TARGET_KINDS[TARGET_OF_TYPE[task["type"]]]

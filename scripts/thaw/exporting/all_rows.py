@@ -33,7 +33,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.head_fitting import HeadFit
 from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs, open_store
-from thaw.words.numbers import seconds
+from thaw.words.wording import seconds
 
 
 def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> FinishedRun:

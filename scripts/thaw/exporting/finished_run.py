@@ -67,12 +67,10 @@ class FinishedRun:
 
     @property
     def layers(self) -> Path:
-        """The folder of the layers that it trained."""
         return self.made if self.refit and self.refit.layers else self.run
 
     @cached_property
     def spec(self) -> dict:
-        """All that the run depended on."""
         return self.metrics["spec"]
 
     @cached_property
@@ -87,7 +85,6 @@ class FinishedRun:
 
     @property
     def target(self) -> str:
-        """The kind of the task's target."""
         return TARGET_OF_TYPE[self.task["type"]]
 
     @cached_property
@@ -107,7 +104,6 @@ class FinishedRun:
 
     @cached_property
     def read(self) -> list[int]:
-        """The boundaries that the head reads, ascending, counted among the layers that are kept."""
         read, every = self.head.layers.reads(self.spec["layers"]), range(1, self.spec["layers"] + 1)
         return [len([layer for layer in self.kept or every if layer <= n]) for n in read]
 
@@ -118,12 +114,10 @@ class FinishedRun:
 
     @property
     def separate_encoding(self) -> bool:
-        """Whether the two texts of a pair are read separately."""
         return self.view.pairs == "separate"
 
     @property
     def pooling(self) -> str | Sequence[str]:
-        """How tokens become one vector."""
         return self.head.separate_pooling if self.separate_encoding else self.head.pooling
 
 
@@ -211,13 +205,7 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
         joint, separate = expected
         expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
     folder = result_with(results, "features", expected, "store of features").parent
-    card = read_json(folder / "tokens.json")
-    if "settings" not in card:
-        raise UserError(
-            f"{folder}/tokens.json has no longest sequence (an older version wrote it); run its features "
-            "step again, by the command in its log"
-        )
-    return folder, card
+    return folder, read_json(folder / "tokens.json")
 
 
 def require_new(target: Path, hint: str = "name a folder that is new or empty") -> None:

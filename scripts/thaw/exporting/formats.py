@@ -215,7 +215,6 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
 
 
 def facts(source: FinishedRun, form: str, layers: dict) -> dict:
-    """Return what the loader needs to know, and which run this is."""
     return {
         "form": form,
         "reads": source.reads,

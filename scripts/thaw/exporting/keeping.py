@@ -47,7 +47,6 @@ def keep(run: Path, catalogues: Sequence[Path]) -> None:
 
 
 def differences(record: dict, again: dict) -> list[str]:
-    """Return the scores that are others than on record, as `test accuracy 0.91, on record 0.9`."""
     return [
         f"{split} {metric} {again['scores'].get(split, {}).get(metric)}, on record {value}"
         for split, scores in record["scores"].items()

@@ -26,7 +26,7 @@ from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.keys import stated
 from thaw.schema.layers import LAST_LAYER
 from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.schema.strategy_parts import written_key
+from thaw.schema.strategy import written_key
 from thaw.schema.student import RANDOM
 from thaw.words import answer_text
 
@@ -103,10 +103,12 @@ def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
     searched, entries, chosen = _searched(source), source.spec["phases"], source.metrics["chosen"]
     chosen_by = f"by {source.folds}-fold cross-validation" if source.folds else "on validation"
     phases = [PhaseConfig.of_spec(entry | of_phase(searched, n)) for n, entry in enumerate(entries, 1)]
+    kind, _, name = encoder["source"].partition(" ")
+    place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {encoder['revision']}"
     return {
         "dataset": _dataset(source.corpus.card),
         "training data": _rows(source),
-        "encoder": _encoder(encoder),
+        "encoder": f"{encoder['encoder']} ({place})",
         "pretrained as": encoder["objective"],
         **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
         **({"layers": _kept(source)} if source.kept else {}),
@@ -132,12 +134,6 @@ def _rows(source: FinishedRun) -> str:
     every = subset | {"scored": None}  # of the rows held out for validation, and not of those that are scored alone
     rows += len(scored_part(source.corpus, HELD_OUT, source.task, every)) if share else 0
     return f"{plural(rows, 'row')} of train" + (f", {share:.0%} of them to choose by" if share else "")
-
-
-def _encoder(card: dict) -> str:
-    kind, _, name = card["source"].partition(" ")
-    place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
-    return f"{card['encoder']} ({place})"
 
 
 def _further(said: dict) -> str:

@@ -37,7 +37,6 @@ class TracedCall(nn.Module):
 
 
 def require_onnx() -> None:
-    """Raise UserError where the extra is not installed."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -76,7 +75,6 @@ class OnnxGraph:
         self._names = {one.name for one in self._session.get_inputs()}
 
     def __call__(self, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-        """Return the outputs, in order."""
         given = {name: value.cpu().numpy() for name, value in inputs.items() if name in self._names}
         return [torch.from_numpy(value) for value in self._session.run(None, given)]
 

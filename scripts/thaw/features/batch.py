@@ -35,7 +35,6 @@ class Batch:
     origin: "Batch | None" = None  # of a batch on a GPU, the same batch on the CPU
 
     def __len__(self) -> int:
-        """Return the number of examples."""
         return len(self.rows)
 
     @property
@@ -44,7 +43,6 @@ class Batch:
         return self if self.origin is None else self.origin
 
     def to(self, device) -> Self:
-        """Return the same batch on another device."""
         device = torch.device(device)
         if device == self.mask.device:
             return self

@@ -38,7 +38,6 @@ class StatesFormat(NamedTuple):
 
     @classmethod
     def of(cls, entry: dict) -> "StatesFormat":
-        """Return what a spec asks for, or a card says."""
         return cls(entry["dtype"], entry.get("precision", "fp32"))
 
 
@@ -289,7 +288,6 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
 
 
 def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
-    """Do so in this process."""
     encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
     if new := [n for n in names if not store.card_path(n).is_file()]:
         _make(store, encoder, new, device, wanted)

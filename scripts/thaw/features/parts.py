@@ -25,7 +25,6 @@ class Part:
     """A part of a store. `reads` are the boundaries that it is made of."""
 
     def __init__(self, reads: list[int]):
-        """Keep the boundaries, rising."""
         self.reads = reads
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
@@ -59,7 +58,6 @@ class AttentionInputs(TokenStates):
     """Queries, keys and values of one layer, as its attention multiplies them."""
 
     def __init__(self, layer: int):
-        """Keep the number of the layer; its pass is recorded up to its own boundary."""
         super().__init__([layer])
         self.layer = layer
 

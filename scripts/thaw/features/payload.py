@@ -149,7 +149,6 @@ class Payload:
         return rows
 
     def flush(self) -> None:
-        """Write to disk what is still in memory."""
         for tensor in self.tensors.values():
             if isinstance(tensor, np.memmap):
                 tensor.flush()
@@ -175,7 +174,6 @@ def _claim(file, path, start: int, size: int) -> None:
 
 
 def floats(values: np.ndarray, dtype: str) -> torch.Tensor:
-    """Return stored values of any shape as float32."""
     tensor = torch.from_numpy(values)
     return tensor.view(torch.bfloat16).float() if dtype == "bf16" else tensor
 

@@ -103,12 +103,10 @@ def masks_of(store, rows: dict[str, np.ndarray]) -> RowMasks:
 
 
 def union(first: RowMasks, *others: RowMasks) -> RowMasks:
-    """Return the rows that any of some masks has."""
     return {split: np.logical_or.reduce([first[split], *(mask[split] for mask in others)]) for split in first}
 
 
 def without(masks: RowMasks, others: RowMasks) -> RowMasks:
-    """Return the rows of masks that others do not have."""
     return {split: mask & ~others[split] for split, mask in masks.items()}
 
 

@@ -52,7 +52,6 @@ class Sequences(Ragged):
         super().__init__(flat, lengths if each is None else each.flat)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the sequences [S] of some rows [B]."""
         rows = np.asarray(rows)
         counts = self.counts[rows]
         before = np.cumsum(counts) - counts

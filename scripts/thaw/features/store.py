@@ -75,7 +75,6 @@ class FeatureStore:
 
     @property
     def splits(self) -> list[str]:
-        """Return the names of the splits."""
         return list(self.card["splits"])
 
     def lengths(self, split: str) -> np.ndarray:
@@ -101,16 +100,13 @@ class FeatureStore:
 
     @property
     def separate_encoding(self) -> bool:
-        """Whether the texts of pairs are read separately."""
         return self.card.get("apart", False)
 
     @property
     def windowed(self) -> bool:
-        """Whether contexts are read in windows."""
         return self.card.get("windows", False)
 
     def tokens(self, split: str) -> int:
-        """Return the number of tokens of all rows of a split."""
         return int(self.lengths(split).sum())
 
     def vocabulary(self) -> np.ndarray:
@@ -200,13 +196,11 @@ class FeatureStore:
             )
 
     def forget(self, parts: list[int | str]) -> None:
-        """Open some parts again when they are read next."""
         for part in parts:
             self._payloads.pop(part, None)
             self._held.pop(part, None)
 
     def payload(self, part: int | str) -> Payload:
-        """Return the open payload of a part."""
         if part not in self._payloads:
             card, path = self.part_card(part), self._existing_payload(part)
             kind = part_of(part, card.get("layers"))
@@ -253,11 +247,9 @@ class FeatureStore:
         return path
 
     def payload_path(self, part: int | str) -> Path:
-        """Return the path of a part's payload."""
         return self.card_path(part).with_suffix(".safetensors")
 
     def card_path(self, part: int | str) -> Path:
-        """Return the path of a part's card."""
         return Path(layout.stored_part(str(self.folder), part))
 
     def part_card(self, part: int | str) -> dict:

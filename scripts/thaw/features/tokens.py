@@ -18,7 +18,7 @@ from thaw.core.files import atomic_write
 from thaw.core.runtime import progress
 from thaw.schema.corpora import ViewConfig
 
-MAX_QUESTION = 64
+MAX_QUESTION = 64  # tokens of the longest question; the rest is cut off
 
 
 def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewConfig) -> tuple[dict, list[bool]]:
@@ -29,7 +29,7 @@ def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewC
     """
     if not hasattr(tokenizer, "num_special_tokens_to_add"):
         raise UserError("an encoder that spells words by their characters reads no windows; take another encoder")
-    short, cut = _shortened(questions, tokenizer, view.max_question or MAX_QUESTION)
+    short, cut = _shortened(questions, tokenizer)
     special = tokenizer.num_special_tokens_to_add(pair=True)
     by_room: dict[int, list[int]] = defaultdict(list)
     for row, ids in enumerate(tokenizer(short, add_special_tokens=False)["input_ids"]):
@@ -38,7 +38,7 @@ def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewC
         taken = view.max_length - min(by_room)
         raise UserError(
             f"the view's max_length is {view.max_length}, but a question takes {taken} tokens, so that no context "
-            "fits; raise max_length, or lower max_question, in tasks.yaml"
+            "fits; raise max_length in tasks.yaml"
         )
     rows: list = [None] * len(short)
     for room, chosen in by_room.items():
@@ -76,11 +76,11 @@ def _row(encoded, windows: list[int]) -> dict[str, list[int]]:
     return columns
 
 
-def _shortened(questions: list[str], tokenizer, longest: int) -> tuple[list[str], list[bool]]:
+def _shortened(questions: list[str], tokenizer) -> tuple[list[str], list[bool]]:
     places = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    cut = [len(tokens) > longest for tokens in places]
+    cut = [len(tokens) > MAX_QUESTION for tokens in places]
     return [
-        question[: tokens[longest - 1][1]] if short else question
+        question[: tokens[MAX_QUESTION - 1][1]] if short else question
         for question, tokens, short in zip(questions, places, cut, strict=True)
     ], cut
 
@@ -89,7 +89,6 @@ ROWS_AT_ONCE = 1000
 
 
 def schema(separate_encoding: bool = False, windows: bool = False):
-    """Return the Arrow schema of the file."""
     import pyarrow
 
     lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8()}
@@ -162,7 +161,6 @@ class Counted:
                     counter[value] += 1
 
     def facts(self) -> dict:
-        """Return the counts of the card."""
         facts = {"examples": self.examples, "tokens": self.tokens, "truncated": self.truncated}
         labels = {target: dict(sorted(counter.items())) for target, counter in self.labels.items()}
         return facts | {"max_length": self.longest, "truncated_labels": labels}

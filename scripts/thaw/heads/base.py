@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.compute_cost.flops import matrix
 from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, TARGET_OF_TYPE
 from thaw.features.batch import Batch
-from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 if TYPE_CHECKING:

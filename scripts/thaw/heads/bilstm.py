@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from thaw.compute_cost.flops import bilstm
 from thaw.declarations.heads import BiLstmOptions
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
-from thaw.heads.operations import bilstm
 from thaw.schema.head import HeadConfig
 
 

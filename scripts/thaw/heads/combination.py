@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from thaw.compute_cost.flops import attention
 from thaw.features.batch import Batch
-from thaw.heads.operations import attention
 from thaw.schema.layers import COMBINATIONS, LayerAttentionConfig, LayersConfig, ScalarMixConfig
 
 

@@ -80,7 +80,6 @@ class Scale:
         return cls(mean, deviation.masked_fill(deviation <= 1e-7 * mean.abs(), torch.inf))
 
     def apply(self, vectors: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """Return standardised vectors."""
         return (vectors - self.mean.to(dtype).unsqueeze(-2)).div_(self.deviation.to(dtype).unsqueeze(-2))
 
     def fold(self, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

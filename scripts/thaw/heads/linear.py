@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.compute_cost.flops import matrix
 from thaw.declarations.heads import HEAD_KINDS, MlpOptions
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.heads.operations import matrix
 from thaw.heads.pooling import Pooler, make_pooling, word_states
 from thaw.schema.head import HeadConfig, as_list
 
@@ -31,7 +31,6 @@ class LinearHead(VectorHead):
 
     @staticmethod
     def reads(width: int, separate_encoding: bool) -> int:
-        """Return the width F of the vectors that the matrix reads, for pooled tokens of width d."""
         return 4 * width if separate_encoding else width
 
     @property
@@ -78,7 +77,6 @@ class CosineHead(LinearHead):
 
     @staticmethod
     def reads(width: int, separate_encoding: bool) -> int:
-        """Return 1."""
         return 1
 
     def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -7,10 +7,10 @@ no answer in it, as both start and end.
 import torch
 from torch.nn import functional
 
+from thaw.compute_cost.flops import matrix
 from thaw.declarations.heads import StartEndOptions
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 ANSWERS = 5  # to each question in predictions.parquet, the best first

@@ -32,7 +32,6 @@ class CountedFolder:
             self._inner, self.model._batch = self.model._batch, self._count_batch
 
     def reply(self, texts: list, tasks: list[str] | None) -> dict:
-        """Return the predictions, and what ran."""
         self.layers = self.batches = 0
         if self.merged:
             predictions = self.model.predict_with_probabilities(texts, tasks)

@@ -41,7 +41,6 @@ def write(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> No
 
 
 def write_branch(branch: RunBranch, folder: Path) -> None:
-    """Write the files of one branch into a new folder."""
     folder.mkdir(parents=True)
     save_tensors(folder / "layers.safetensors", branch.tensors)
     save_tensors(folder / "head.safetensors", branch.head)
@@ -95,7 +94,6 @@ def finish(pretrained: Pretrained, folder: Path) -> None:
 
 
 def branches_of(folder: Path) -> dict[str, dict]:
-    """Return branch.json of each task of a folder."""
     return {path.parent.name: read_json(path) for path in sorted(folder.glob("branches/*/branch.json"))}
 
 
@@ -108,7 +106,6 @@ def warnings_of(abouts: dict[str, dict]) -> list[str]:
 
 
 def sizes_of(folder: Path) -> dict[str, BranchSize]:
-    """Return the size of the branch of each task."""
     return {task: BranchSize(about["frozen"], len(about["layers"])) for task, about in branches_of(folder).items()}
 
 
@@ -127,12 +124,10 @@ def layers_by_input(folder: Path, layers: int) -> dict[str, dict]:
 
 
 def depth(folder: Path) -> int:
-    """Return how many layers the trunk of a folder has."""
     return max(size.frozen for size in sizes_of(folder).values())
 
 
 def stored_bytes(folder: Path) -> int:
-    """Return the bytes of all tensors of a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
 
 
@@ -164,7 +159,6 @@ def open_folder(folder: Path) -> dict:
 
 
 def card(pretrained: Pretrained, folder: Path) -> str:
-    """Return the README.md of a merged folder."""
     abouts = branches_of(folder)
     rows = [
         f"| {task} | {input_of(about)} | {', '.join(about['labels']) or 'a score'} | {about['frozen']} + "

@@ -42,17 +42,14 @@ class RunBranch:
 
     @property
     def task(self) -> str:
-        """The id of its task."""
         return self.source.task["id"]
 
     @property
     def size(self) -> BranchSize:
-        """How many layers it shares and has."""
         return BranchSize(self.frozen, len(self.own))
 
     @cached_property
     def head(self) -> dict[str, torch.Tensor]:
-        """The tensors of its head, by name."""
         return load_file(self.source.run / "head.safetensors")
 
     @property
@@ -76,7 +73,6 @@ class Pretrained:
 
     @classmethod
     def load(cls, folder: Path) -> "Pretrained":
-        """Load the encoder of a folder that fetch wrote."""
         encoder, card = Encoder.load(folder), read_json(folder / "card.json")
         tensors = {name: value.clone() for name, value in encoder.model.state_dict().items()}
         about = {"name": folder.name} | {key: card[key] for key in ("sha256", "tokenizer_sha256")}

@@ -25,8 +25,7 @@ from thaw.schema.encoder import EncoderConfig
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
 from thaw.schema.layers import OneLayerConfig
-from thaw.schema.strategy import StrategyConfig
-from thaw.schema.strategy_parts import StartConfig
+from thaw.schema.strategy import StartConfig, StrategyConfig
 
 
 def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus: CorpusConfig) -> None:

@@ -1,6 +1,7 @@
 """From configuration files to a plan: selections are merged, read and, where asked, scaled down."""
 
 import contextlib
+from copy import deepcopy
 from pathlib import Path
 
 from thaw.core import plugins
@@ -10,9 +11,8 @@ from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
-from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.experiment import ExperimentConfig, SelectionFiles
 from thaw.schema.keys import unknown_key
-from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import read_yaml
 
@@ -120,3 +120,23 @@ def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> t
     kept["optional"] = [name for name in experiment.optional if name not in idle]
     fewer, more = _without_idle_parts(experiment.model_copy(update=kept), catalogue)  # whose own parts may be idle now
     return fewer, notes + more
+
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def read_config(paths: list[str], overrides: dict | None = None) -> dict:
+    """Merge configuration files from left to right as Snakemake does: mappings deeply, lists replaced."""
+    config: dict = {}
+    for path in paths:
+        config = merged(config, read_yaml(path).content)
+    return merged(config, overrides or {})
+
+
+def merged(below: dict, above: dict) -> dict:
+    """Return `below` overlaid with `above`, mappings key by key: a copy, since documents are kept for the next plan."""
+    config = deepcopy(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(config.get(key), dict)
+        config[key] = merged(config[key], value) if both else deepcopy(value)
+    return config

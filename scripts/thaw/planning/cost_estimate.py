@@ -93,7 +93,6 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def entry_of(plan: Plan, key: str):
-    """Return the entry of the encoder of a store."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 

@@ -25,22 +25,18 @@ class InitialWeights:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names in their path."""
         return {"encoder": self.encoder, "further": self.further, "corpus": self.corpus}
 
     @property
     def step(self) -> str:
-        """The step that makes them."""
         return "pretrain" if self.further else "fetch"
 
     @property
     def label(self) -> str:
-        """What they are called where a run needs them."""
         return self.key
 
     @property
     def result(self) -> Result:
-        """The result that they are."""
         return Result(self.step, self.key)
 
 

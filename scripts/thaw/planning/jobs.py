@@ -46,7 +46,6 @@ class Job:
 
     @property
     def canonical(self) -> str:
-        """The spec as the one params string of a rule."""
         return canonical(self.spec)
 
     @property
@@ -70,7 +69,6 @@ class Job:
 
     @cached_property
     def digest(self) -> str:
-        """The digest under which later specs name this job's result."""
         return digest(self.spec)
 
 
@@ -103,11 +101,9 @@ class JobTable:
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in STEPS}
 
     def has(self, step: str, key: str) -> bool:
-        """Return whether a job is in the table."""
         return key in self.jobs[step]
 
     def add(self, step: str, key: str, spec: dict, inputs: dict) -> Job:
-        """Add a job and return it."""
         self.jobs[step][key] = Job(spec, inputs)
         return self.jobs[step][key]
 
@@ -118,12 +114,10 @@ class JobTable:
         return self.jobs[step][key]
 
     def digest(self, result: Result) -> PlannedDigest:
-        """Return the planned digest of a result."""
         job = self.job(result.step, result.key)
         return PlannedDigest.of(result, job.digest if result.seed is None else digest(job.spec | {"seed": result.seed}))
 
     def file(self, result: Result) -> str:
-        """Return the file by which a result is known to be there."""
         seed = {} if result.seed is None else {"seed": result.seed}
         return self.paths.file(result.step, result.key, **seed)
 

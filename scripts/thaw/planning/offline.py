@@ -73,7 +73,6 @@ class Scaling:
     """One experiment on its way to a smaller one; `notes` has a sentence for each change."""
 
     def __init__(self, experiment: ExperimentConfig, wanted: ScaleDownConfig, catalogue: Catalogue):
-        """Find out whether the experiment is right as it is."""
         self.experiment, self.catalogue, self.wanted = experiment, catalogue, wanted
         self.planner, self.left = RunPlanner(experiment, catalogue), list(experiment.tasks)
         self.layers = self._layers(wanted.stand_in) if wanted.stand_in else 0
@@ -216,7 +215,6 @@ class Scaling:
         return variant in values and self._fits(name, values[variant])
 
     def sizes(self) -> dict:
-        """Replace subsets and seeds, also those of searches."""
         changes = {}
         for name in ("subsets", "seeds"):
             before, now = getattr(self.experiment, name), getattr(self.wanted, name)

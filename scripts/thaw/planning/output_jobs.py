@@ -3,21 +3,22 @@
 Here, and only here, labels and captions enter a spec: a new label draws tables and figures again and trains nothing.
 """
 
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from thaw.core import plugins
+from thaw.core import layout, plugins
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
+from thaw.declarations import citations
 from thaw.declarations.outputs import step_of
-from thaw.planning import bibliography, collected
-from thaw.planning.output_additions import additions
-from thaw.planning.output_context import OutputContext
-from thaw.planning.output_requirements import missing
-from thaw.planning.run_plan import RunPlan, named_points
+from thaw.declarations.task_types import PAIR_TYPES
+from thaw.planning.output_requirements import OutputContext, additions, missing
+from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views
+from thaw.schema.by_kind import OutputConfig
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
-from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.output import OutputConfig
+from thaw.schema.experiment import RUN_BASELINES, ExperimentConfig
 from thaw.schema.strategy import StrategyConfig
 
 OF_PROBES = {"unscored_labels"}  # always empty in tasks of a report; as a new key it would make every report again
@@ -40,7 +41,7 @@ def specs(
     experiment, catalogue = context.experiment, context.catalogue
     name = experiment.experiment
     collect = {"version": STEPS["collect"].version, "experiment": name, "digest": digests}
-    collect |= {"tasks": _tasks(experiment, catalogue), "results": collected.results(context, baselines, extras)}
+    collect |= {"tasks": _tasks(experiment, catalogue), "results": results(context, baselines, extras)}
     collect |= {"own_splits": own} if (own := _own_splits(experiment, catalogue)) else {}
     yield "collect", name, collect
     labels = _labels(experiment, catalogue, context.selected)
@@ -73,14 +74,12 @@ def specs(
 
 
 def _tasks(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, dict]:
-    """Return what `collect` reads of each task's entry."""
     keys = ("corpus", "type", "metrics", "validation", "test")
     entries = {name: catalogue.get("tasks", name, "tasks") for name in experiment.tasks}
     return {name: {key: getattr(entry, key) for key in keys} for name, entry in entries.items()}
 
 
 def _own_splits(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, dict]:
-    """Return the keys of each subset that has splits of its own."""
     entries = {name: catalogue.get("subsets", name, "subsets") for name in experiment.subsets}
     return {name: spec_of(entry) for name, entry in entries.items() if entry.validation or entry.reserved}
 
@@ -151,13 +150,6 @@ def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, Strateg
     return entries
 
 
-def _heads(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
-    """Return the heads of an experiment, those of sets of heads included, that serve one of its tasks."""
-    types = {catalogue.get("tasks", name, "tasks").type for name in experiment.tasks}
-    served = [catalogue.head(name, task_type) for name in experiment.heads for task_type in sorted(types)]
-    return list(dict.fromkeys(entry[0] for entry in served if entry))
-
-
 def _stated(block: str, ids: Iterable[str], catalogue: Catalogue) -> dict:
     """Return entries by id as plain values, without those that are the default."""
     return {id: catalogue.get(block, id, block).model_dump(mode="json", exclude_defaults=True) for id in ids}
@@ -176,7 +168,9 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     methods["corpora"] = {
         name: entry.model_dump(include={"label", "licence", "cite"}) for name, entry in entries.items()
     }
-    methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
+    types = {catalogue.get("tasks", name, "tasks").type for name in experiment.tasks}
+    served = [catalogue.head(name, task_type) for name in experiment.heads for task_type in sorted(types)]
+    methods["heads"] = _stated("heads", list(dict.fromkeys(entry[0] for entry in served if entry)), catalogue)
     widths = {catalogue.get("encoders", name, "encoders").width for name in experiment.encoders}
     methods["strategies"] = {
         id: (entry.at_width(*widths) if len(widths) == 1 else entry).model_dump(mode="json", exclude_defaults=True)
@@ -187,8 +181,105 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     models = [catalogue.get("encoders", name, "encoders") for name in experiment.encoders]
     cited = [entry.cite for entry in (*entries.values(), *models, *strategies.values())]
     metrics = [metric for task in tasks for metric in task.metrics]
-    methods["references"] = bibliography.entries_of(catalogue, metrics, cited)
+    methods["references"] = bibliography(catalogue, metrics, cited)
     further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
     methods |= {"further_pretraining": _stated("further_pretraining", further, catalogue)} if further else {}
     settings = {"store": experiment.store, "compute": experiment.compute}
     return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}
+
+
+FILE = "references.bib"
+ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?(?=^@|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def bibliography(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[list[str]]) -> dict[str, str]:
+    """Return {key: BibTeX entry} of what is cited and has an entry, in order; a key without one is left out.
+
+    Args: metrics of the tasks; the keys of each catalogue entry that the experiment uses.
+    """
+    keys = [key for some in cited for key in some]
+    keys += [citations.METRICS[metric] for metric in metrics if metric in citations.METRICS]
+    keys += [*citations.OPTIMIZERS.values(), citations.TESTS, *citations.SOFTWARE]
+    known: dict = {}
+    for folder in catalogue.folders:
+        path = Path(folder, FILE)
+        known |= _bibtex(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {key: known[key] for key in dict.fromkeys(keys) if key in known}
+
+
+def _bibtex(text: str) -> dict[str, str]:
+    """Return {key: entry} of a BibTeX file whose entries begin at the start of a line."""
+    return {match[1]: match[0].strip() for match in ENTRY.finditer(text)}
+
+
+BARE = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
+EXTRAS = ("baseline", "ensemble")  # steps of results that are no runs
+
+
+def results(context: OutputContext, baselines: list[tuple[str, RunPlan]], extras: list[tuple[str, str]]) -> list[dict]:
+    """Return each result as (step, names, row, stores, needs), as `outputs.frame.collection` reads them.
+
+    Args: the runs that are shown as baselines, with their names; step and key of each result that is no run.
+    """
+    made = {step: [_extra(step, key) for of, key in extras if of == step] for step in EXTRAS}
+    cells = list(dict.fromkeys((name, run.encoder) for name, run in baselines))
+    by_cell = sorted(baselines, key=lambda one: (cells.index((one[0], one[1].encoder)), *_place(one[1], context)))
+    shown = [_baseline(name, run, context) for name, run in by_cell]
+    return [*made["baseline"], *shown, *_runs(context), *made["ensemble"]]
+
+
+def _extra(step: str, key: str) -> dict:
+    names = layout.names_in_key(step, key)
+    row = {"subset": "all"} | names | BARE | {"kind": step, "strategy": names[step]}
+    return {"step": step, "names": names, "row": {name: value for name, value in row.items() if name != step}}
+
+
+def _place(run: RunPlan, context: OutputContext) -> tuple[int, ...]:
+    """Return where a run is among those of its point: the experiment's order of tasks, subsets, heads and seeds."""
+    chosen = context.experiment
+    heads = chosen.heads.index(run.head) if run.head in chosen.heads else 0
+    return chosen.tasks.index(run.task), chosen.subsets.index(run.subset), heads, chosen.seeds.index(run.seed)
+
+
+def _baseline(name: str, run: RunPlan, context: OutputContext) -> dict:
+    own = BARE | {"kind": "baseline", "encoder": run.encoder.removesuffix(RUN_BASELINES[name][2]), "strategy": name}
+    return _run(run, context, run.pairs, run.encoder) | {"row": _row(run, context, run.pairs, run.encoder) | own}
+
+
+def _runs(context: OutputContext) -> Iterator[dict]:
+    """Yield the runs that are shown, by encoder and point of a strategy."""
+    points: dict[tuple, list[RunPlan]] = {}
+    for run in context.runs:
+        points.setdefault((run.encoder, run.strategy, run.variant), []).append(run)
+    for encoder in context.experiment.encoders:
+        for point in context.planner.shown_points[encoder]:
+            runs = sorted(points.get((encoder, *point), []), key=lambda run: _place(run, context))
+            thawed, embeddings = context.planner.thawed(runs[0]) if runs else (0, False)
+            facts = {"kind": "run", "thawed": thawed, "embeddings": embeddings}
+            for run in runs:
+                row = _row(run, context, run.read_as, run.weights.key) | facts
+                yield _run(run, context, run.read_as, run.weights.key) | {"row": row, "needs": _needs(run)}
+
+
+def _row(run: RunPlan, context: OutputContext, pairs: str, weights: str) -> dict:
+    """Return the columns of a run that the plan alone decides."""
+    task = context.catalogue.get("tasks", run.task, "tasks")
+    return run.names | {"weights": weights, "pairs": pairs if task.type in PAIR_TYPES else ""}
+
+
+def _run(run: RunPlan, context: OutputContext, pairs: str, weights: str) -> dict:
+    """Return where a run and the stores that it may read are, by how pairs are read in them."""
+    task = context.catalogue.get("tasks", run.task, "tasks")
+    views = {name: pair_views(task, name)[0] for name in ("joint", "separate") if pairs in (name, "best")}
+    place = {"weights": weights, "corpus": task.corpus}
+    stores = {name: layout.folder("features", place | {"view": view}) for name, view in views.items()}
+    return {"step": "train", "names": run.names, "stores": stores}
+
+
+def _needs(run: RunPlan) -> list[dict]:
+    """Return what a run needs, directly or not: role, step and names. Trials of a search are left out."""
+    entries: list[dict] = []
+    for need in needed(run):
+        entry = {"role": need.role, "step": need.of.step, "names": need.of.names}
+        entries += [entry] if need.role != TRIAL and entry not in entries else []
+    return entries

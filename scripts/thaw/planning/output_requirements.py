@@ -1,17 +1,70 @@
-"""What an experiment must have for an output: whether it has what declarations name."""
+"""What the plan of an output reads, what an experiment must have for it, and what the plan adds to its spec."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
-from thaw.declarations.output_kind import Requirement
-from thaw.declarations.output_options import ReferenceOptions
+from thaw.core.digests import canonical, digest
+from thaw.declarations.output_kind import Addition, Requirement
+from thaw.declarations.output_options import DrawsOptions, PaperOptions, PrintedOptions, ReferenceOptions
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
 from thaw.declarations.splits import RESERVED
-from thaw.planning.output_context import OutputContext
-from thaw.planning.papers import claim_runs
-from thaw.planning.run_plan import RunPlan
+from thaw.planning.jobs import Job
+from thaw.planning.papers import claim_runs, printed_tables, protocols
+from thaw.planning.run_grid import RunPlanner
+from thaw.planning.run_plan import RunPlan, named_points
+from thaw.schema.by_kind import OutputConfig
+from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import SubsetConfig
-from thaw.schema.output import OutputConfig
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
+
+
+@dataclass(frozen=True)
+class OutputContext:
+    """An experiment, the catalogues, its runs, from which kind of source each corpus comes, its probes' jobs.
+
+    selected: the runs that it shows, and those that are there because these need them. merged: by step, merge and
+    latency, the digests of the results of merges by key.
+    """
+
+    experiment: ExperimentConfig
+    catalogue: Catalogue
+    planner: RunPlanner
+    selected: list[RunPlan]
+    origins: dict[str, str]
+    probed: list[Job]
+    merged: dict[str, dict[str, str]]
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
+        """The runs that are shown, without trials and what others start from, by (task, subset, encoder, head)."""
+        by_cell: dict[tuple, list[RunPlan]] = {}
+        for run in self.selected:
+            if self.planner.is_shown(run):
+                by_cell.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
+        return by_cell
+
+    @cached_property
+    def runs(self) -> list[RunPlan]:
+        """The runs that tables and figures show, and none that only others need."""
+        return [run for runs in self.cells.values() for run in runs]
+
+    def is_frozen(self, run: RunPlan) -> bool:
+        return self.planner.thawed(run) == (0, False)
+
+    def students(self, run: RunPlan) -> tuple[int | None, str]:
+        """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
+        strategy, shape = self.planner.strategy(run), self.planner.shape(run)
+        if shape is None and strategy.teacher is None:
+            return None, ""
+        layers = len(shape.layers) if shape else self.planner.layers(run.encoder)
+        return layers, strategy.teaching.strategy if strategy.teaching else ""
+
+    @property
+    def strategies(self) -> list[str]:
+        return [named_points(item)[0] for item in self.experiment.strategies]
 
 
 def missing(entry: OutputConfig, context: OutputContext) -> str:
@@ -76,4 +129,83 @@ HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.FULL: _full_and(lambda run, context: True),
     Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
     Requirement.FULL_AND_STUDENT: _full_and(lambda run, context: context.students(run)[0] is not None),
+}
+
+
+def additions(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return all that the plan adds to the spec of an output."""
+    additions: dict = {}
+    for addition in OUTPUTS[entry.kind].adds:
+        additions |= ADDITIONS[addition](entry, context)
+    return additions
+
+
+def _shown_probes(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the digests of the probes that a figure or table shows, and their names in print."""
+    drawn = [job.digest for job in context.probed if draws(entry.kind, job.spec["probe"]["kind"])]
+    entries = {name: context.catalogue.get("probes", name, "probes") for name in context.experiment.probes}
+    names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}
+    return {"probed": digest(drawn), "probes": names}
+
+
+def _printed(entry: PrintedOptions, context: OutputContext) -> dict:
+    comparison = printed_tables.comparison_for_spec(
+        context.experiment, context.catalogue, context.runs, entry, context.origins
+    )
+    return {"beside": comparison}
+
+
+def _protocol(entry: PaperOptions, context: OutputContext) -> dict:
+    scaled = protocols.scaling_for_spec(context.experiment)
+    lines = protocols.protocol_for_spec(entry.paper, context.catalogue)
+    return {"protocol": lines} | ({"scaled": scaled} if scaled else {})
+
+
+def _tested_claims(entry: OutputConfig, context: OutputContext) -> dict:
+    return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
+
+
+def _students(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the points that are students: those with a shape or a teacher, each with its layers, in order."""
+    points: dict[tuple, dict] = {}
+    for run in context.runs:
+        layers, teacher = context.students(run)
+        if layers is not None:
+            point = {"encoder": run.encoder, "strategy": run.strategy, "variant": run.variant}
+            points[tuple(point.values())] = point | {"layers": layers, "taught_by": teacher}
+    return {"students": list(points.values())}
+
+
+def _draws(entry: DrawsOptions, context: OutputContext) -> dict:
+    """Return for each subset that is one of several draws, alike in all else, the first of them.
+
+    Those that score a part of the test split are none of them: each draw has test rows of its own. Subsets that divide
+    their rows differently are no draws of one size.
+    """
+    if entry.draws != "together":
+        return {}
+    by_size: dict[str, list[str]] = {}
+    for name in context.experiment.subsets:
+        subset = context.catalogue.get("subsets", name, "subsets")
+        if subset.scored is None:
+            alike = {key: value for key, value in spec_of(subset).items() if key != "draw"}
+            by_size.setdefault(canonical(alike), []).append(name)
+    first = {name: names[0] for names in by_size.values() if len(names) > 1 for name in names}
+    return {"first_draws": first} if first else {}
+
+
+def _merges(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the digests of the merges and of their latency, and the merges' names in print."""
+    names = {name: merge.label or name for name, merge in context.experiment.merges.items()}
+    return {"merged": digest(context.merged), "merges": names}
+
+
+ADDITIONS: dict[Addition, Callable[..., dict]] = {
+    Addition.MERGES: _merges,
+    Addition.PROBES: _shown_probes,
+    Addition.PRINTED: _printed,
+    Addition.PROTOCOL: _protocol,
+    Addition.CLAIMS: _tested_claims,
+    Addition.STUDENTS: _students,
+    Addition.DRAWS: _draws,
 }

@@ -16,7 +16,6 @@ class Paths:
         self.results = results
 
     def below(self, *parts: str) -> str:
-        """Return a path below the results folder."""
         return "/".join([self.results, *parts])
 
     def file(self, step: str, key: str, **more) -> str:
@@ -28,15 +27,12 @@ class Paths:
         return layout.log(step, layout.names_in_key(step, key))
 
     def store(self, key: str) -> str:
-        """Return the folder of a store's files."""
         return self.below(layout.folder("features", layout.names_in_key("features", key)))
 
     def store_key(self, weights: str, corpus: str, view: str) -> str:
-        """Return the key of a store."""
         return layout.key("features", {"weights": weights, "corpus": corpus, "view": view})
 
     def tokens(self, key: str) -> str:
-        """Return the card of the tokens of a store."""
         return self.file("features", key)
 
     def parts(self, key: str, parts: Iterable[int | str]) -> list[str]:
@@ -54,7 +50,6 @@ class Paths:
 
 
 def corpus_of(store: str) -> str:
-    """Return the corpus of a store, by its key."""
     return layout.names_in_key("features", store)["corpus"]
 
 

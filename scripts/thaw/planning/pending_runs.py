@@ -10,7 +10,7 @@ from thaw.core.errors import UserError
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan, needed
-from thaw.planning.start_order import operations_of_jobs
+from thaw.planning.run_progress import operations_of_jobs
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -56,7 +56,6 @@ class Pace:
         self.said = self.took = 0.0
 
     def seconds(self, operations: float) -> float:
-        """Return the seconds of a run with these operations."""
         expected = cost_estimate.seconds("train", operations, 1, self.threads, self.rate)
         return expected * (self.took / self.said if self.said else 1.0)
 

@@ -34,17 +34,14 @@ class Plan(JobTable):
 
     @property
     def name(self) -> str:
-        """The name of the experiment."""
         return self.experiment.experiment
 
     @cached_property
     def status(self) -> Status:
-        """The plan compared with the results folder."""
         return Status(self)
 
     @property
     def results(self) -> str:
-        """The folder of all results."""
         return self.paths.results
 
     @property

@@ -45,7 +45,6 @@ class Probed:
 
     @property
     def key(self) -> str:
-        """The folder of its results, below probes/."""
         names = list(self.run.values()) or [PRETRAINED] + [OUTSIDE] * (self.rows == OUTSIDE)
         own = {"task": self.task, "subset": self.subset, "encoder": self.encoder, "probe": self.probe}
         return layout.key("probe", own | {"of": ".".join(names)})

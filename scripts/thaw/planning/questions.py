@@ -1,14 +1,17 @@
 """What the rules of Snakemake ask of a plan: keys, specs, patterns for wildcards, words of shell lines. No torch."""
 
+import json
+import shlex
+from os.path import relpath
 from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical, digest
 from thaw.core.failed_outputs import failures
+from thaw.core.files import write_text
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import selections
-from thaw.planning.shell_words import quoted
 
 
 class Questions:
@@ -36,7 +39,6 @@ class Questions:
         return canonical(spec | {"results": digest(spec["results"])} if step == "collect" else spec)
 
     def given(self, step: str, key: str) -> str:
-        """Return the spec of a job as its step is given it."""
         return canonical(self._given(step, key))
 
     def _given(self, step: str, key: str) -> dict:
@@ -80,6 +82,41 @@ class Questions:
         return readers
 
     def report_files(self) -> list[str]:
-        """Return the tables and figures of the report."""
         outputs = self.plan.job("report", self.plan.name).spec["outputs"]
         return [file for o in outputs for file in self.plan.files(o["step"], f"{self.plan.name}/{o['id']}")]
+
+
+LONGEST = 2000  # characters of a spec that stands on a command line
+SPECS = ".snakemake/specs"  # folder of the others
+
+
+def command(home: Path, files: list[Path], overrides: dict) -> str:
+    """Return the command that makes files of an experiment again, up to their names, for this folder.
+
+    Args: home, the folder of the Snakefile; the configuration files and the keys given with them, as Snakemake was
+    given them.
+    """
+    if (home / "scripts").is_dir():
+        words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
+        words += ["--configfile", *map(relpath, files)] if files else []
+    else:  # installed from a wheel, where nobody knows the Snakefile's place
+        words = ["thaw", "run", *map(relpath, files)]
+    given = {key: json.dumps(it) if isinstance(it, (dict, list)) else it for key, it in overrides.items()}
+    words += ["--config", *(f"{key}={'' if it is None else it}" for key, it in given.items())] if given else []
+    return shlex.join([*words, "--"])
+
+
+def quoted(path: str) -> str:
+    """Return a path, or any one word, quoted for a rule's shell line."""
+    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
+
+
+def by_file(word: str) -> str:
+    """Return a spec as a step is given it: itself, or @ and the file that it is written to where it is long."""
+    if len(word) <= LONGEST:
+        return word
+    path = Path(SPECS, f"{digest(word)}.json")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, word)
+    return f"@{path}"

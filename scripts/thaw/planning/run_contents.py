@@ -69,7 +69,6 @@ class RunContents:
         return dict.fromkeys(self.strategy(run).sweep, run.value) if run.value is not None else {}
 
     def layers(self, encoder: str) -> int:
-        """Return the layers L of an encoder."""
         return self.catalogue.get("encoders", encoder, "encoders").layers
 
     def read(self, run: RunPlan) -> list[int]:
@@ -89,11 +88,9 @@ class RunContents:
         return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
 
     def strategy(self, run: RunPlan) -> StrategyConfig:
-        """Return the strategy of a run."""
         return self.catalogue.get("strategies", run.strategy, "strategies")
 
     def own_head(self, run: RunPlan) -> tuple[str, HeadConfig]:
-        """Return id and entry of a run's head."""
         head = self.head_of(run.head, run.task)
         assert head, "the grid has no run of a set of heads without one for the task"
         return head

@@ -67,12 +67,10 @@ class RunPlan:
 
     @cached_property
     def names(self) -> dict:
-        """The names in its path."""
         return {name: getattr(self, name) for name in layout.RUN}
 
     @cached_property
     def cell(self) -> str:
-        """The folder of the variant, without the seed."""
         return layout.cell(self.names)
 
     @cached_property
@@ -82,7 +80,6 @@ class RunPlan:
 
     @cached_property
     def key(self) -> str:
-        """The key of the run's job: fit_heads makes all seeds of a variant at once."""
         return layout.key(self.step, self.names)
 
     @property
@@ -92,17 +89,14 @@ class RunPlan:
 
     @property
     def name(self) -> str:
-        """What it is called in a list of runs."""
         return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
 
     @property
     def label(self) -> str:
-        """What it is called where another run needs it."""
         return self.strategy
 
     @property
     def result(self) -> Result:
-        """The result that it leaves."""
         return Result(self.step, self.key, self.seed if self.step == "fit_heads" else None)
 
     def earlier(self) -> Iterator["RunPlan"]:
@@ -125,32 +119,26 @@ class SearchPlan:
 
     @property
     def strategy(self) -> str:
-        """The strategy whose settings are chosen."""
         return self.trials[0].strategy
 
     @property
     def label(self) -> str:
-        """What it is called where a run needs it."""
         return self.strategy
 
     @property
     def head(self) -> str:
-        """The head of the trials."""
         return self.trials[0].head
 
     @cached_property
     def names(self) -> dict:
-        """The names in its path."""
         return layout.names_in_key(self.step, self.key)
 
     @property
     def result(self) -> Result:
-        """The result that it leaves."""
         return Result(self.step, self.key)
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Its trials, where these are jobs of their own."""
         return tuple(Need(TRIAL, trial) for trial in self.trials) if self.step == "select" else ()
 
 
@@ -164,27 +152,22 @@ class TeachPlan:
 
     @cached_property
     def names(self) -> dict:
-        """The names in its path."""
         return self.run.names | {"rows": self.rows}
 
     @cached_property
     def key(self) -> str:
-        """The key of its job."""
         return layout.key(self.step, self.names)
 
     @property
     def label(self) -> str:
-        """What it is called where a run needs it."""
         return self.run.strategy
 
     @property
     def result(self) -> Result:
-        """The result that it leaves."""
         return Result(self.step, self.key)
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """The run that teaches."""
         return (Need(TAUGHT, self.run),)
 
 
@@ -256,7 +239,6 @@ def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
 
 
 def is_pair(task: TaskConfig) -> bool:
-    """Return whether a task is on pairs of texts."""
     return task.type in PAIR_TYPES
 
 

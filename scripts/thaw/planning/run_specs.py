@@ -33,6 +33,9 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
     shape = planner.shape(run)
     phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
+    trained = [item for phase in planner.strategy(run).phases for item in phase.train]
+    words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
+    words += planner.catalogue.get("tasks", run.task, "tasks").metrics
     return {
         "version": STEPS[run.step].version,
         "task": task_spec(run.task, task),
@@ -47,7 +50,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         **({"trial": True} if run.trial else {}),
         "keep": False,
         "compute": spec_of(planner.experiment.compute),
-        **_parts(planner, run),
+        **plugins.in_spec([*words, planner.own_head(run)[1].kind]),
     }
 
 
@@ -94,14 +97,6 @@ def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(EXTRA_FILES, (keep, gradients), strict=True) if asked}
-
-
-def _parts(planner: RunPlanner, run: RunPlan) -> dict:
-    """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
-    trained = [item for phase in planner.strategy(run).phases for item in phase.train]
-    words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
-    words += planner.catalogue.get("tasks", run.task, "tasks").metrics
-    return plugins.in_spec([*words, planner.own_head(run)[1].kind])
 
 
 def _lowest_of_start(planner: RunPlanner, run: RunPlan) -> int | None:

@@ -14,18 +14,18 @@ from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.output_kind import Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
-from thaw.planning.jobs import JobTable, PlannedDigest, Result
+from thaw.planning.jobs import PlannedDigest, Result
 from thaw.planning.run_plan import RunPlan
 
 NO_PARTS = ("card", "tokens", "cost")  # files among the cards of parts
 MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
 
 
-class Records:
-    """The records of a plan's jobs, each read once as long as its file stays as it is."""
+class Status:
+    """A `Plan` compared with the results folder, where each record is read once as long as its file stays as it is."""
 
-    def __init__(self, table: JobTable):
-        self.table = table
+    def __init__(self, plan):
+        self.plan = plan
         self._read: dict[str, tuple[int, dict]] = {}
 
     def spec(self, step: str, key: str) -> dict:
@@ -33,7 +33,7 @@ class Records:
 
         It names what the job is made from by the digests on record; and what a finished run kept, it keeps.
         """
-        job = self.table.job(step, key)
+        job = self.plan.job(step, key)
         moved = any(self.digest(planned.result) != planned for planned in job.named)
         spec = self._on_record(job.spec) if moved else job.spec
         kept = self._also_kept(key, spec) if step == "train" else []
@@ -50,22 +50,21 @@ class Records:
     def digest(self, result: Result) -> str:
         """Return the digest that a result carries, or will carry once it is made."""
         spec = self.spec(result.step, result.key)
-        if spec is self.table.job(result.step, result.key).spec:
-            return self.table.digest(result)
+        if spec is self.plan.job(result.step, result.key).spec:
+            return self.plan.digest(result)
         return digest(spec if result.seed is None else spec | {"seed": result.seed})
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""
         if step == "fit_heads":
-            return all(self.is_made(Result(step, key, seed)) for seed in self.table.seeds)
-        return self._carry(self.table.files(step, key), Result(step, key))
+            return all(self.is_made(Result(step, key, seed)) for seed in self.plan.seeds)
+        return self._carry(self.plan.files(step, key), Result(step, key))
 
     def is_made(self, result: Result) -> bool:
         """Return whether a result is there and carries the digest of its spec."""
-        return self._carry([self.table.file(result)], result)
+        return self._carry([self.plan.file(result)], result)
 
     def carries(self, file: str, result: Result) -> bool:
-        """Return whether a file is there and carries the digest of a result."""
         return self._carry([file], result)
 
     def _carry(self, files: list[str], result: Result) -> bool:
@@ -74,7 +73,7 @@ class Records:
 
     def _also_kept(self, key: str, spec: dict) -> list[str]:
         """Return what the finished run of a spec kept beyond what that asks for; nothing for one of another spec."""
-        record = self._record(self.table.paths.file("train", key))
+        record = self._record(self.plan.paths.file("train", key))
         made = record.get("spec", {})
         more = [name for name in EXTRA_FILES if made.get(name) and not spec.get(name)]
         return more if more and _identity(made) == _identity(spec) else []
@@ -88,19 +87,6 @@ class Records:
             record = read_json(file)
             self._read[file] = (time, {name: record[name] for name in ("digest", "spec") if name in record})
         return self._read[file][1]
-
-
-def _identity(spec: dict) -> str:
-    """Return a digest of all that a run's numbers depend on."""
-    return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})
-
-
-class Status(Records):
-    """A plan compared with the results folder. Attributes: plan, a `Plan`."""
-
-    def __init__(self, plan):
-        super().__init__(plan)
-        self.plan = plan
 
     def is_there(self, run: RunPlan) -> bool:
         """Return whether a run's result is there, as the plan wants it."""
@@ -187,3 +173,8 @@ class Status(Records):
         there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
         current = [file for file in there if self.carries(str(file), Result(step, key))]
         return sorted({file.stem for file in [*planned, *current]})
+
+
+def _identity(spec: dict) -> str:
+    """Return a digest of all that a run's numbers depend on."""
+    return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})

@@ -11,8 +11,7 @@ from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.strategy import StrategyConfig
-from thaw.schema.strategy_parts import StartConfig, TeacherConfig
+from thaw.schema.strategy import StartConfig, StrategyConfig, TeacherConfig
 from thaw.schema.student import StudentConfig
 
 
@@ -35,7 +34,6 @@ class StudentShape:
         return cls(tuple(kept), start)
 
     def entry(self) -> dict:
-        """Return what the spec of a run says of its student."""
         start = {str(layer): source for layer, source in self.start.items()}
         return {"layers": list(self.layers), **({"start": start} if start else {})}
 
@@ -45,7 +43,6 @@ class StudentShape:
         return min([*dropped, *self.start, layers + 1]) - 1
 
     def of_trained(self, chosen: list[str]) -> list[str]:
-        """Return those of some components that the student has."""
         own = {"head", "embeddings", *(f"layer.{n}" for n in self.layers)}
         if not any(block(component) in own for component in chosen):
             raise UserError(f"student: drops all of {', '.join(chosen)}, and nothing is left to train")

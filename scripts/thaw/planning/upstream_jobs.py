@@ -25,7 +25,6 @@ class UpstreamJobs:
         self.experiment = experiment
 
     def task(self, name: str, wanted_by: str) -> TaskConfig:
-        """Return a task whose corpus is among the jobs."""
         task = self.catalogue.get("tasks", name, wanted_by)
         corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
         compatibility.check_task(self.catalogue, name, task, corpus)
@@ -68,7 +67,6 @@ class UpstreamJobs:
         self.table.add("pretrain", weights.key, spec, {"encoder": card, "tokens": [self.table.paths.tokens(store)]})
 
     def store(self, weights: InitialWeights, corpus: str, view: str) -> str:
-        """Return the key of a store that is among the jobs."""
         key = self.table.paths.store_key(weights.key, corpus, view)
         if not self.table.has("features", key):
             entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
@@ -104,5 +102,4 @@ class UpstreamJobs:
         return spec, {"data": cards, "encoder": card} | self.states(stores, read)
 
     def prepared(self, stores: list[str]) -> list[str]:
-        """Return the card of the corpus of each store."""
         return [card for store in stores for card in self.data(corpus_of(store))[1]]

@@ -17,7 +17,7 @@ from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.schema.probe_entry import PROBE_CONFIGS
+from thaw.schema.by_kind import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 BETWEEN = "between_seeds"  # the name of the score between two runs

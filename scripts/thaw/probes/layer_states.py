@@ -3,16 +3,56 @@
 K layers that are read, B rows, T tokens of the longest, W words of the longest, d width.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
+from torch import nn
 
 from thaw.core.boundaries import cached_layers_read
+from thaw.core.errors import UserError
+from thaw.encoders.anatomy import PROBE, probe_ids
 from thaw.encoders.registry import builtin_kind
-from thaw.features.batch import Batch
+from thaw.encoders.transformers import Encoder
+from thaw.features.batch import NONE, Batch
 from thaw.probes.probe_context import phases_of
-from thaw.probes.word_embeddings import WordEmbeddings
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import BatchLoader, resumed
+
+EQUAL = 1e-5  # largest difference of one token's states at two places, which another order of sums makes
+
+
+class WordEmbeddings:
+    """Gives layer 0 [B, T, d] of a batch from word pieces alone, scaled and normed as the encoder does it.
+
+    Whether no position is left is found by computing, not by the architecture's name.
+    """
+
+    @torch.no_grad()
+    def __init__(self, encoder: Encoder):
+        """Take an encoder over: its other tables of embeddings become 0, and layers above are not run.
+
+        Raises UserError where the place of a token matters otherwise, as by sinusoids that are no table, or by its
+        neighbours.
+        """
+        self.encoder, model = encoder, encoder.model
+        words = model.get_input_embeddings()
+        for module in model.modules():
+            if isinstance(module, nn.Embedding) and module.weight is not words.weight:
+                module.weight.zero_()
+        encoder.shorten([1])
+        ids = probe_ids(model.config).to(words.weight.device)
+        states = self(Batch(ids, torch.ones(PROBE, dtype=torch.bool, device=ids.device), None, NONE, ids[:, 0]))
+        if (states - states[:, :1]).abs().max() > EQUAL:
+            raise UserError(
+                f"layer_0: word_embeddings is not possible for {model.config.model_type}: its layer 0 depends on where "
+                "a token is in more ways than by tables of embeddings; say layer_0: embeddings"
+            )
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> torch.Tensor:
+        """Return layer 0 of a batch, whose token types are left out: some models look them up in the table of words."""
+        return self.encoder.compute_boundaries(replace(batch, type_ids=None), [0])[0]
 
 
 class LayerStates:

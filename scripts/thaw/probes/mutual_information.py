@@ -16,7 +16,6 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Solution
-from thaw.probes.code_length import code_length, surprisal
 from thaw.probes.measures.information_estimates import (
     Estimate,
     clusters,
@@ -31,6 +30,10 @@ from thaw.probes.reading import Reading
 
 SHUFFLES = 20  # of the labels
 DRAWS = 8  # of random axes, over which EDGE is averaged
+DIMENSIONS = 4  # random axes that EDGE sees
+WIDTHS = (1.0, 1.5, 2.0, 2.5, 3.0)  # of EDGE's grids, in standard deviations
+COMPONENTS = 32  # principal components that k-means sees
+CLUSTERS = (8, 16, 32, 64)  # of k-means
 
 
 def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -41,7 +44,7 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
         for layer, of_layer in enumerate(reading.fit(fitted))
     ]
     samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
-    estimates = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
+    estimates = {name: _measured(sample, seed) for name, sample in samples.items()}
     rows, layer_scores = [], []
     for layer, number in enumerate(reading.numbers):
         scores: dict[str, dict] = {}
@@ -108,19 +111,19 @@ def _summary(kind: str, result: Estimate) -> dict[str, float]:
     return {f"{kind}{part}": value for part, value in values.items()}
 
 
-def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tuple[Estimate, list[dict]]]]:
+def _measured(sample: Sample, seed: int) -> list[dict[str, tuple[Estimate, list[dict]]]]:
     """Return for each layer the estimates of EDGE, of k-means, and of k-means with the last layer that is read.
 
     With each stand its partitions. All layers have the same random axes, shifts, starts and shuffles.
     """
-    entry, labels = reading.entry, sample.labels
+    labels = sample.labels
     vectors = [layer.cpu().numpy() for layer in sample.layers]
-    numbers = [number for number in entry.clusters if number < len(labels)] or [2]
-    joined = [clusters(layer, numbers, entry.components, derive_seed(seed, "clusters") % 2**32) for layer in vectors]
+    numbers = [number for number in CLUSTERS if number < len(labels)] or [2]
+    joined = [clusters(layer, numbers, COMPONENTS, derive_seed(seed, "clusters") % 2**32) for layer in vectors]
     equal, shown = np.full(len(numbers), 1 / len(numbers)), [{"clusters": number} for number in numbers]
     by_layer = []
     for layer, cells in zip(vectors, joined, strict=True):
-        pairs = {"edge": _edge(layer, reading, labels, seed)}
+        pairs = {"edge": _edge(layer, labels, seed)}
         for kind, others in (("kmeans", [labels] * len(numbers)), ("with_last", joined[-1])):
             generator = np.random.default_rng(derive_seed(seed, "shuffles"))
             pairs[kind] = (estimate(cells, others, equal, SHUFFLES, generator), shown)
@@ -128,14 +131,30 @@ def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tup
     return by_layer
 
 
-def _edge(vectors: np.ndarray, reading: Reading, labels: np.ndarray, seed: int) -> tuple[Estimate, list[dict]]:
+def _edge(vectors: np.ndarray, labels: np.ndarray, seed: int) -> tuple[Estimate, list[dict]]:
     """Return EDGE of a layer's vectors [N, d] and the labels, averaged over draws of axes, and its widths."""
-    entry, generator = reading.entry, np.random.default_rng(derive_seed(seed, "edge"))
+    generator = np.random.default_rng(derive_seed(seed, "edge"))
     cells = []
     for _ in range(DRAWS):
-        axes = projected(vectors, entry.dimensions, generator)
-        cells += [hashed(axes, width, generator) for width in entry.widths]
-    weights = np.tile(edge_weights(entry.widths, len(labels), axes.shape[1]), DRAWS) / DRAWS
+        axes = projected(vectors, DIMENSIONS, generator)
+        cells += [hashed(axes, width, generator) for width in WIDTHS]
+    weights = np.tile(edge_weights(WIDTHS, len(labels), axes.shape[1]), DRAWS) / DRAWS
     result = estimate(cells, [labels] * len(cells), weights, SHUFFLES, generator)
-    swept = np.array(result.swept).reshape(DRAWS, len(entry.widths), -1).mean(0)
-    return replace(result, swept=swept.tolist()), [{"width": width} for width in entry.widths]
+    swept = np.array(result.swept).reshape(DRAWS, len(WIDTHS), -1).mean(0)
+    return replace(result, swept=swept.tolist()), [{"width": width} for width in WIDTHS]
+
+
+def surprisal(vectors: torch.Tensor, targets: np.ndarray, solution: Solution, fitted_rows: int) -> torch.Tensor:
+    """Return the bits [N] that each target takes under a solution that was fitted to so many rows.
+
+    Its probabilities are mixed with equal ones, with a share of 1 / (rows + 1): a label that no fitted row has
+    would else take any number of bits.
+    """
+    shares = solution.logits(vectors).double().softmax(1)
+    mixed = (shares * fitted_rows + 1 / shares.shape[1]) / (fitted_rows + 1)
+    return -mixed.gather(1, torch.as_tensor(targets, device=shares.device).unsqueeze(1)).log2().squeeze(1)
+
+
+def code_length(split, layer: int, solution: Solution, fitted_rows: int) -> float:
+    """Return the bits that all targets of a split (thaw.probes.reading.Split) take, by its layer's position."""
+    return surprisal(split.layers[layer].values, split.targets(), solution, fitted_rows).sum().item()

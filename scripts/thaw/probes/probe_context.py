@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from thaw.core.runtime import derive_seed
-from thaw.schema.probe_entry import PROBE_CONFIGS
+from thaw.schema.by_kind import PROBE_CONFIGS
 from thaw.training.context import TaskContext
 from thaw.training.run_inputs import Inputs
+
+CHOSEN_ON = 0.2  # share of the training rows on which a strength or an epoch is chosen; nothing is fitted to it
 
 
 class ProbeContext(TaskContext):
@@ -28,7 +30,7 @@ class ProbeContext(TaskContext):
         """Return the training rows (or a part of them) to fit and those to choose by, drawn by a seed."""
         train = part or self.splits["train"]
         order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(train.rows))
-        count = max(1, round(self.entry.choice * len(order)))
+        count = max(1, round(CHOSEN_ON * len(order)))
         return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
 
 

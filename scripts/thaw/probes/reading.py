@@ -35,7 +35,6 @@ class Split:
     layers: list[Vectors]
 
     def part(self, positions: np.ndarray) -> "Split":
-        """Return some of its rows."""
         layers = [vectors.of(positions) for vectors in self.layers]
         return Split(self.rows[positions], select_rows(self.gold, positions), layers)
 

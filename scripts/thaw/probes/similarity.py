@@ -19,7 +19,6 @@ def svcca(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 
 
 def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
-    """Return RSA of each layer."""
     positions = comparison.token_positions()
 
     def measure(layer: int) -> dict:

@@ -1,10 +1,12 @@
-"""Entries whose keys follow from their `kind`: a union of one model for each kind, discriminated by that key."""
+"""Entries whose keys follow from their `kind`, as probes and outputs: a union of one model for each kind."""
 
-from typing import Any, Union
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic import BaseModel, Field, TypeAdapter, create_model
 
-from thaw.schema.entry import IMPORT_PATH, one_of, plugin_or
+from thaw.declarations.outputs import OUTPUTS
+from thaw.declarations.probes import PROBES, PluginOptions
+from thaw.schema.entry import IMPORT_PATH, CatalogueEntry, Text, one_of, plugin_or
 from thaw.schema.keys import fields_by_name
 
 
@@ -16,7 +18,6 @@ class ByKind:
     """
 
     def __init__(self, word: str, models: dict[str, type[BaseModel]], plugin: type[BaseModel] | None = None):
-        """Keep the models."""
         self.models, self.plugin = models, plugin
         known = (plugin_or if plugin else one_of)(word, tuple(models))
         self._tag = create_model("Kind", kind=(known, ...))  # ignores all other keys
@@ -27,7 +28,6 @@ class ByKind:
         return self.models.get(kind.kind, self.plugin)
 
     def model_validate(self, values: dict) -> BaseModel:
-        """Return an entry of its kind's model."""
         return self.model_of(values).model_validate(values)
 
     def kinds_with(self, key: str) -> list[str]:
@@ -48,3 +48,53 @@ class ByKind:
         if self.plugin:
             schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
         return schema
+
+
+class ProbeConfig(CatalogueEntry):
+    """A diagnostic fitted to the hidden states of each layer, which changes no encoder.
+
+    This is what all kinds have in common; each has a model of its own, with the keys of its declaration.
+    """
+
+    kind: str = Field(description="what is fitted or compared, or the import path of a probe of your own")
+    layers: list[Annotated[int, Field(ge=0)]] = Field(
+        [], description="which layers; 0, the embeddings, is always among them; default: all"
+    )
+
+
+class PluginProbeConfig(PluginOptions, ProbeConfig):
+    """A probe of your own, named by its import path."""
+
+
+def _model(name: str) -> type[ProbeConfig]:
+    title = "".join(word.capitalize() for word in name.split("_"))
+    base: Any = (PROBES[name].options, ProbeConfig)
+    doc = f"A probe of kind {name}."
+    kind: Any = (Literal[name], Field(description=ProbeConfig.model_fields["kind"].description))
+    return create_model(f"{title}ProbeConfig", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
+
+
+PROBE_CONFIGS = ByKind("probe", {name: _model(name) for name in PROBES}, PluginProbeConfig)
+
+
+class OutputConfig(CatalogueEntry):
+    """A table or a figure.
+
+    This is what all kinds have in common; each has a model of its own, with the keys of its declaration.
+    """
+
+    kind: str = Field(description="what is drawn")
+    caption: Text = Field(
+        description="the sentence above the table or below the figure. That data are synthetic is added where it is so"
+    )
+
+
+def _output_model(name: str) -> type[OutputConfig]:
+    title, declared = "".join(word.capitalize() for word in name.split("_")), OUTPUTS[name]
+    kind: Any = (Literal[name], Field(description=declared.about))
+    base: Any = (declared.options, OutputConfig)
+    doc = f"An output of kind {name}."
+    return create_model(f"{title}Config", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
+
+
+OUTPUT_CONFIGS = ByKind("kind of output", {name: _output_model(name) for name in OUTPUTS})

@@ -9,18 +9,15 @@ from pydantic import BaseModel
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.home import HOME
-from thaw.schema.by_kind import ByKind
+from thaw.schema.by_kind import OUTPUT_CONFIGS, PROBE_CONFIGS, ByKind
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
 from thaw.schema.entry import free_id
-from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
-from thaw.schema.keys import same_key
-from thaw.schema.output import OUTPUT_CONFIGS
-from thaw.schema.probe_entry import PROBE_CONFIGS
+from thaw.schema.keys import OTHER_NAMES, same_key
+from thaw.schema.reference import FindingConfig
 from thaw.schema.strategy import StrategyConfig
-from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
 

@@ -34,14 +34,9 @@ class ViewConfig(CatalogueEntry):
         description="span extraction: a long context is read in windows, each of which begins so many tokens after the "
         "one before (Devlin et al. 2019: 128); at most as many as a window holds",
     )
-    max_question: int | None = Field(
-        None, ge=1, description="span extraction: tokens of the longest question, the rest is cut off; default: 64"
-    )
 
     @model_validator(mode="after")
     def _windows_have_room(self):
-        if self.stride is None and self.max_question is not None:
-            raise ValueError("max_question is for windows; state stride: too")
         if self.stride is not None and self.pairs == "separate":
             raise ValueError("stride: a window has question and context in one sequence; leave out pairs: separate")
         return self

@@ -159,7 +159,6 @@ class DistilConfig(ConfigModel):
 
     @property
     def terms(self) -> list[str]:
-        """The terms that read the teacher."""
         return [name for name in ("logits", "hidden", "attention") if getattr(self, name)]
 
     @model_validator(mode="after")

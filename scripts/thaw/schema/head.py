@@ -19,7 +19,6 @@ LEARNED_POOLINGS = {"attention", "pooler"}
 
 
 def as_list(pooling: str | Sequence[str]) -> list[str]:
-    """Return one pooling or several as a list."""
     return [pooling] if isinstance(pooling, str) else list(pooling)
 
 
@@ -81,7 +80,6 @@ class HeadConfig(CatalogueEntry):
 
     @property
     def poolings(self) -> set[str]:
-        """The poolings of both readings of pairs."""
         return {*as_list(self.pooling), *as_list(self.separate_pooling)}
 
     @property

@@ -31,7 +31,6 @@ class Document:
     values: int = 0
 
     def has(self, keys: tuple) -> bool:
-        """Return whether the file has a path of keys."""
         return keys in self.lines
 
     def place(self, keys) -> str:
@@ -75,7 +74,6 @@ def read_yaml(path) -> Document:
 
 @lru_cache(maxsize=64)  # for processes that load many plans, as tests do; nobody changes a document
 def _document(path: Path, text: str) -> Document:
-    """Return what a file of this text holds."""
     try:
         node = _compose(text)
     except yaml.YAMLError as error:

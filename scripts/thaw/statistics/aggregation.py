@@ -12,7 +12,6 @@ FEWEST_OF_INTERVAL = 3  # with fewer seeds an interval says nothing of seeds: it
 
 
 def mean(scores: Iterable[float]) -> float | None:
-    """Return the mean of some scores; None without any."""
     scores = list(scores)
     return sum(scores) / len(scores) if scores else None
 

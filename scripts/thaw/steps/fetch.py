@@ -29,8 +29,7 @@ def main() -> None:
 
 def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
     """Copy a model into a folder, load it, compare it with its entry, and return what a card says of it."""
-    from thaw.encoders.build import assemble
-    from thaw.encoders.folders import staged, verified
+    from thaw.encoders.folders import assemble, staged, verified
     from thaw.encoders.registry import builtin_kind, load_tokenizer
     from thaw.encoders.transformers import Encoder
 

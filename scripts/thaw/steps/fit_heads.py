@@ -44,8 +44,8 @@ def fit(spec: dict, arguments: Namespace) -> None:
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.checkpoints import write_folds, write_run
-    from thaw.training.device_placement import operations, prepare, to_device
     from thaw.training.head_fitting import HeadFit
+    from thaw.training.seeds_together import operations, prepare, to_device
 
     watch = Stopwatch()
     with watch("load"):

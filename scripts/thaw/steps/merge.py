@@ -14,7 +14,7 @@ def main() -> None:
         __doc__, at_least_one("--runs", "metrics.json of each run that may be a branch"), out="folder of the result"
     )
     from thaw.core.files import check_digest
-    from thaw.merging import served_runs
+    from thaw.merging import merge_runs
     from thaw.merging.merge_runs import merge, merge_summary
 
     spec, out = arguments.spec, arguments.out
@@ -22,14 +22,14 @@ def main() -> None:
     for metrics, expected in zip(arguments.runs, planned, strict=True):
         check_digest(metrics, expected)
     set_threads(1)
-    served = served_runs.select(spec, arguments.runs)
+    served = merge_runs.select(spec, arguments.runs)
     for task, run in served.items():
         log(f"{task}: {run.strategy} {run.variant}, {run.size.frozen} + {run.size.own} layers, {run.validation:.2f}")
     shutil.rmtree(out, ignore_errors=True)  # of an earlier spec
     results = layout.results_folder(arguments.runs[0].absolute(), ("train",))
     assert results
-    record = served_runs.record(spec, digest(spec), served, results)
-    report = merge([run.folder for run in served.values()], out, record, served_runs.counted)
+    record = merge_runs.record(spec, digest(spec), served, results)
+    report = merge([run.folder for run in served.values()], out, record, merge_runs.counted)
     log(merge_summary(out, report))
 
 

@@ -10,7 +10,6 @@ from thaw.data.preparation import prepare
 
 
 def main() -> None:
-    """Parse the arguments and prepare the corpus."""
     arguments = parse_arguments(
         __doc__,
         required("--data-dir", "folder that file sources are relative to"),

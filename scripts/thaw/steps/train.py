@@ -34,8 +34,8 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.evaluation.result_files import result_line
     from thaw.training.adapted import BASE
     from thaw.training.checkpoints import write_run
-    from thaw.training.device_placement import prepare, to_cpu, to_device
     from thaw.training.progress import Progress
+    from thaw.training.seeds_together import prepare, to_cpu, to_device
     from thaw.training.training_run import TrainingRun, train
 
     watch = Stopwatch()

@@ -15,7 +15,7 @@ from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
 from thaw.schema.head import HeadConfig
-from thaw.schema.phase_parts import AuxiliaryConfig
+from thaw.schema.phases import AuxiliaryConfig
 from thaw.training.context import TaskContext, start_head
 from thaw.training.objectives import Supervised
 from thaw.training.rows_read import auxiliary_rows
@@ -67,7 +67,6 @@ class MultiTask(Supervised):
         return self
 
     def join(self, model: TaskModel, run) -> None:
-        """Let the auxiliary heads train with the model."""
         model.projections = self.heads
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:

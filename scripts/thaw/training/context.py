@@ -62,7 +62,6 @@ class TaskContext:
 
     @property
     def device(self) -> torch.device:
-        """The device that computes."""
         return self.inputs.device
 
     @property
@@ -93,7 +92,6 @@ class TaskContext:
         return [n for n in (self.kept or range(1, self.layers + 1)) if n <= boundary]
 
     def gold(self, split: str, rows) -> np.ndarray | list:
-        """Return the encoded targets of some rows of a split."""
         return select_rows(self.corpus.targets(self.task, split), rows)
 
     def word_counts(self, split: str, rows) -> list[int] | None:

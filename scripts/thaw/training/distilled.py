@@ -59,7 +59,6 @@ class Distilled(Supervised):
         return self
 
     def join(self, model: TaskModel, run) -> None:
-        """Let the projections, if any, train with the model."""
         if self.projections:
             model.projections = self.projections.to(run.device)
 

@@ -18,8 +18,7 @@ from thaw.evaluation.result_files import Predictions
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.layers import LayersConfig, OneLayerConfig
-from thaw.schema.phase_parts import SELECTIONS
-from thaw.schema.phases import PhaseConfig
+from thaw.schema.phases import SELECTIONS, PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Vectors
 

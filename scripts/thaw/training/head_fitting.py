@@ -57,7 +57,6 @@ class HeadFit:
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
-        """Read settings, targets and rows."""
         self.inputs, self.context, self.subset = inputs, TaskContext(spec, inputs), spec["subset"]
         (entry,) = spec["phases"]
         self.phase = PhaseConfig.of_spec(entry)
@@ -72,7 +71,6 @@ class HeadFit:
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows of train to which the head is fitted."""
         return self.context.training_rows
 
     @property
@@ -155,7 +153,6 @@ class HeadFit:
 
     @property
     def classes(self) -> int:
-        """The number of classes, 0 for a score."""
         return 0 if self.head.scores else self.head.outputs
 
     def _phase_of(self, chosen: dict) -> PhaseConfig:
@@ -208,7 +205,6 @@ class HeadFit:
         return [row | {"folds": score} for row, score in zip(rows, over_folds, strict=True)] if over_folds else rows
 
     def _score(self, solution: Solution, vectors: Vectors) -> float | None:
-        """Return the main metric of a solution on validation."""
         validation = self.context.validation
         return self.context.main_score(self._predictions(solution, vectors, self.context.rows[validation]), validation)
 

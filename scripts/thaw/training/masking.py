@@ -12,12 +12,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.compute_cost.flops import matrix
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.encoders.loading import find_next_sentence, find_pooler
 from thaw.features.batch import NONE, Batch
 from thaw.features.row_sets import batches
-from thaw.heads.operations import matrix
 from thaw.training.task_model import BatchLoader
 
 MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (Devlin et al. 2019, section 3.1)

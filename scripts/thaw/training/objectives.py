@@ -63,7 +63,6 @@ class Supervised(Objective):
     on_vectors = True
 
     def __init__(self, gold):
-        """Keep the encoded targets of all rows of train."""
         self.gold = gold
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -88,7 +87,7 @@ class MaskedLanguageModel(Objective):
     """The cross-entropy of masked tokens (Devlin et al. 2019, section 3.1)."""
 
     def __init__(self, precision: str):
-        """Keep the precision: "bf16" computes the model under autocast, "fp32" in float32."""
+        """Args: "bf16" computes the model under autocast, "fp32" in float32."""
         self.precision = precision
 
     def loss(self, model: MaskedModel, rows, batch: MaskedBatch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -102,7 +101,7 @@ class MaskedAndTaught(MaskedLanguageModel):
     """The sum of that and of the weighted distance of the last hidden states to a teacher's (Sanh 2019)."""
 
     def __init__(self, precision: str, teacher: Encoder, weight: float):
-        """Keep the precision, the whole encoder as it was before, in eval mode, and the weight of the distance."""
+        """Args: precision; the whole encoder as it was before, in eval mode; the weight of the distance."""
         super().__init__(precision)
         self.teacher, self.weight = teacher, weight
 

@@ -62,7 +62,6 @@ class Progress:
         return self.state.get("phase", 1)
 
     def is_within(self, number: int) -> bool:
-        """Return whether the run resumes within a phase."""
         return bool(self.state) and self.phase == number
 
     def restore(self, run) -> None:

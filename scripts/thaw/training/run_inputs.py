@@ -60,7 +60,6 @@ class Inputs:
         return encoder.to(self.device)
 
     def transfer_set(self, task: str) -> tuple[TransferSet, FeatureStore]:
-        """Return the transfer set of a task, with its store; one that is not there is a UserError."""
         for other, store in self.transfer_sets:
             if other.task["id"] == task:
                 return other, store

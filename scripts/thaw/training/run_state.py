@@ -23,7 +23,6 @@ class Gradients:
     """The sums of an epoch's gradient norms by layer, on the device of the gradients."""
 
     def __init__(self):
-        """Start an epoch."""
         self.sums: dict[str, torch.Tensor] = {}
         self.updates = 0
 
@@ -73,7 +72,6 @@ class PhaseLog:
         return self.diverged or self.stopped is not None
 
     def rows(self, epoch: int) -> list[dict]:
-        """Return the rows of the history of an epoch."""
         return self.history[self._begin(epoch) : self._begin(epoch + 1)]
 
     def mean_loss(self, epoch: int) -> float:

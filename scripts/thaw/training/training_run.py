@@ -101,7 +101,6 @@ class TrainingRun:
 
     @property
     def passes(self) -> float:
-        """The epochs of all phases."""
         pairs = zip(self.phases, self.stages, strict=True)
         return sum(epochs_of(phase, stage, len(self.rows)) for phase, stages in pairs for stage in stages)
 

@@ -4,7 +4,7 @@ from thaw.core.phrases import listing
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import Judged
 from thaw.decision.record import NO_PREDICTIONS, NOT_SELECTED, NOT_TRAINED, OTHER_ROWS, UNDEFINED, TaskAnswer
-from thaw.words.numbers import count, interval, number, points, seconds, short
+from thaw.words.wording import count, interval, number, points, seconds, short
 
 PRIOR_FROM = "other datasets with 800 rows, docs/results/grid.md"
 FLAGS = {

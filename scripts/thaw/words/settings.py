@@ -6,8 +6,7 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, documented, stated
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import StrategyConfig
-from thaw.schema.strategy_parts import written_key
+from thaw.schema.strategy import StrategyConfig, written_key
 
 Rows = list[tuple[str, str]]
 
@@ -37,7 +36,6 @@ def of_phase(phase: PhaseConfig) -> dict:
 
 
 def of_head(entry: HeadConfig) -> Rows:
-    """Return (key, value) of all that a head states."""
     return _rows(_shown(entry))
 
 

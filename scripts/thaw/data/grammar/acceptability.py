@@ -1,6 +1,17 @@
 """Acceptability: minimal pairs of agreement across an intervening noun or clause, reflexives, and word order."""
 
-from thaw.data.grammar.morphology import ACTS, PEOPLE, PLACES, TRAITS, ing, participle, past, plural, sentence, with_s
+from thaw.data.grammar.assemble_corpus import (
+    ACTS,
+    PEOPLE,
+    PLACES,
+    TRAITS,
+    ing,
+    participle,
+    past,
+    plural,
+    sentence,
+    with_s,
+)
 
 SEED = 1101
 

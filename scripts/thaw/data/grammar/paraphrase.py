@@ -1,6 +1,6 @@
 """Paraphrase: the same words in another order say the same thing, or the reverse of it."""
 
-from thaw.data.grammar.morphology import ACTS, PEOPLE, PLACES, participle, past, sentence
+from thaw.data.grammar.assemble_corpus import ACTS, PEOPLE, PLACES, participle, past, sentence
 
 SEED = 1105
 

@@ -1,6 +1,6 @@
 """Similarity: how many of five facts (trait, doer, act, other, day) two sentences share, whatever their word order."""
 
-from thaw.data.grammar.morphology import DAYS, TRAITS, participle, past, sentence
+from thaw.data.grammar.assemble_corpus import DAYS, TRAITS, participle, past, sentence
 
 SEED = 1106
 

@@ -21,7 +21,6 @@ FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page
 
 
 def page(content: dict) -> str:
-    """Return the page as HTML. Args: what `content` returns."""
     return templates.render("examples.html.j2", **content)
 
 

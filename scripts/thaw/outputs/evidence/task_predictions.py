@@ -47,17 +47,14 @@ class TaskPredictions:
 
     @property
     def is_score(self) -> bool:
-        """Whether the target is a number."""
         return self.task["type"] in SCORE_TYPES
 
     @property
     def is_tagged(self) -> bool:
-        """Whether the target is a tag for each word."""
         return self.task["type"] in WORD_TYPES
 
     @cached_property
     def texts(self) -> list[str]:
-        """The columns of texts, or that of words."""
         return self.corpus.texts or [str(self.corpus.words)]
 
     @cached_property

@@ -47,7 +47,6 @@ def label_points(axis, points: Sequence[tuple[float, float]], texts: list[str], 
 
 
 def _dark(colour: str) -> tuple:
-    """Return a colour as dark as text has to be on white."""
     from matplotlib.colors import to_rgb
 
     rgb = np.array(to_rgb(colour))

@@ -11,7 +11,7 @@ from typing import Any
 
 from thaw.core.files import atomic_write, write_text
 from thaw.outputs.figures import figure_style
-from thaw.outputs.render.values import plain, to_csv, write_output
+from thaw.outputs.render.typed_table import plain, to_csv, write_output
 from thaw.words import wording
 
 ROUNDING = 1e-9  # points: the mean of equal scores may differ from them in its last digits
@@ -34,7 +34,6 @@ class Figure:
 
     @property
     def csv(self) -> str:
-        """The numbers behind it as CSV."""
         return to_csv(self.records)
 
     def write(self, prefix) -> None:
@@ -126,7 +125,6 @@ def entry(label: str, mark: tuple = (None, ""), **look):
 
 
 def hollow_entry(label: str):
-    """Return an entry of a legend for hollow marks."""
     return entry(label, (figure_style.GREY, "o"), markerfacecolor="white", linestyle="none")
 
 
@@ -157,7 +155,6 @@ def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: fl
 
 
 def layer_axis(axis, layers: int) -> None:
-    """Make the horizontal axis one of layers, 0 to L."""
     axis.set_xlabel("Layer; 0: embeddings")
     axis.set_xticks(layer_ticks(layers))
 

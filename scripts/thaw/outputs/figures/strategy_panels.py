@@ -34,7 +34,6 @@ def numbers(frame, extra=()):
 
 
 def strategy_marks(summary, spec: dict) -> dict[str, tuple]:
-    """Return the marks of the strategies that a figure shows."""
     return marks_of(summary.loc[summary["fitted"], "strategy"], spec)
 
 

@@ -28,7 +28,6 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The label, with SYNTHETIC where the data are."""
         return f"{self.label} ({wording.SYNTHETIC})" if self.synthetic else self.label
 
 
@@ -115,7 +114,6 @@ def of_column(rows, column: Column):
 
 
 def column_index(columns: list[Column], task: str, split: str) -> int:
-    """Return the index of the column of a task and split."""
     return [(column.task, column.split) for column in columns].index((task, split))
 
 
@@ -132,7 +130,6 @@ def group_names(summary, labels: dict) -> dict[tuple, str]:
 
 
 def runs_of(summary, group: tuple):
-    """Return the runs of a group (subset, encoder, head)."""
     subset, encoder, head = group
     mine = (summary["subset"] == subset) & (summary["encoder"] == encoder) & (summary["head"] == head)
     return summary[mine & summary["fitted"]]
@@ -188,11 +185,9 @@ class SummaryRows:
                 self._baselines[row.subset].append(row)
 
     def runs(self, group: tuple) -> list:
-        """Return the runs of a group (subset, encoder, head)."""
         return self._runs[group]
 
     def baselines(self, group: tuple) -> list:
-        """Return the baselines that the runs of a group are compared with."""
         subset, encoder, _ = group
         return [row for row in self._baselines[subset] if row.encoder in ("", encoder)]
 

@@ -11,10 +11,9 @@ from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.outputs.frame import sanity_flags
-from thaw.outputs.frame.extraction_costs import extraction_costs
-from thaw.outputs.frame.price import of_training, search_costs, searches_of
+from thaw.outputs.frame.price import extraction_costs, of_training, search_costs, searches_of
 from thaw.outputs.frame.runs_frame import COLUMNS, value
-from thaw.outputs.frame.underfit import underfit_runs
+from thaw.outputs.frame.sanity_flags import underfit_runs
 from thaw.words import wording
 
 OTHERWISE = "made under other settings"  # why a result that is there is missing
@@ -31,7 +30,6 @@ class CollectedNeed:
 
     @property
     def folder(self) -> str:
-        """Where it is, below the results folder."""
         return layout.folder(self.step, self.names)
 
 
@@ -57,7 +55,6 @@ class CollectedResult:
 
     @property
     def folder(self) -> str:
-        """Where it is, below the results folder."""
         return layout.folder(self.step, self.names)
 
     @property
@@ -67,7 +64,6 @@ class CollectedResult:
 
     @property
     def files(self) -> list[str]:
-        """The records that its rows are made from."""
         costs = [self.folder, *self.paid] if self.stores else []
         return [f"{self.folder}/metrics.json", *(f"{folder}/cost.json" for folder in costs)]
 
@@ -100,7 +96,11 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
             reason = OTHERWISE if result.folder in stale else _why_missing(result, task, logs)
-            made += _gap_rows(common | {"missing": reason}, task)
+            bare = {"metric": task["metrics"][0], "main": True, "n": 0}
+            splits = dict.fromkeys([task["validation"], *task["test"]])
+            made += [
+                {**common | {"missing": reason}, **bare, "split": split, "role": role(split, task)} for split in splits
+            ]
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
             if result.stores:
@@ -141,7 +141,6 @@ class Cards:
         return {name: split["truncated"] for name, split in value(self.read(path), path, "splits").items()}
 
     def read(self, path: Path) -> dict:
-        """Return a card."""
         if path not in self._read:
             self._read[path] = read_json(path)
         return self._read[path]
@@ -216,13 +215,6 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
 def joined(phases: list[dict], key: str, default: str) -> str:
     """Return the values of a key over a run's phases, each once."""
     return "+".join(sorted({phase.get(key, default) for phase in phases}))
-
-
-def _gap_rows(common: dict, task: dict) -> list[dict]:
-    """Return one row without a score for the validation and each test split of a missing result."""
-    bare = {"metric": task["metrics"][0], "main": True, "n": 0}
-    splits = dict.fromkeys([task["validation"], *task["test"]])
-    return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
 
 
 def _why_missing(result, task: dict, logs) -> str:

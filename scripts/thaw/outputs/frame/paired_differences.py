@@ -45,7 +45,6 @@ class Contrasts:
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
 
     def flags(self, cells: list[tuple], split: str) -> list[str]:
-        """Return the flags of some cells, see `flags_of`."""
         return flags_of([self._rows(cell, split) for cell in cells])
 
     def _rows(self, cell: tuple, split: str):

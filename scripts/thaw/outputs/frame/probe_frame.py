@@ -36,7 +36,6 @@ class ProbeRecord:
 
     @property
     def entry(self) -> dict:
-        """The entry of the probe as its spec has it."""
         return self.value("spec", "probe")
 
     @property

@@ -33,12 +33,10 @@ def section_anchor(task: str, group: tuple) -> str:
 
 
 def row_anchor(row) -> str:
-    """Return the id of the cell of a row of a summary."""
     return cell_anchor(row.task, row._asdict())
 
 
 def run_anchor(cell: tuple) -> str:
-    """Return the id of the runs of a cell, by CELL."""
     return cell_anchor(cell[0], {"kind": "run", **dict(zip(CELL, cell, strict=True))})
 
 
@@ -58,7 +56,6 @@ def record_names(path, results) -> tuple[str, dict[str, str]]:
 
 
 def relative(path, page_folder) -> str:
-    """Return the link from a page in a folder to a path."""
     return quote(Path(os.path.relpath(path, page_folder)).as_posix())
 
 

@@ -1,11 +1,17 @@
 """A table as typed values: rows of cells, each with value, interval, unit, runs and flags; `formats` writes it."""
 
+import csv
 import dataclasses
+import io
+import json
+import math
 from dataclasses import dataclass, field
 
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_text
 from thaw.decision import record
+from thaw.decision.record import VERSION
 from thaw.outputs.frame.aggregate import Column
-from thaw.outputs.render.values import plain, read_output
 from thaw.words import wording
 
 ALIKE = "≈"  # what is open against the highest on validation
@@ -48,7 +54,6 @@ class Cell:
 
     @property
     def signs(self) -> str:
-        """What follows the numbers."""
         return ALIKE * self.open + self.marks + wording.MISSING * bool(self.missing)
 
     @property
@@ -165,7 +170,6 @@ class Table:
 
     @property
     def content(self) -> dict:
-        """The table as JSON holds it."""
         columns = [dataclasses.asdict(column) for column in self.columns]
         groups = [
             {"name": group.name, "rows": _rows(group.rows), "baselines": _rows(group.baselines)}
@@ -189,7 +193,6 @@ class Table:
 
     @property
     def synthetic(self) -> bool:
-        """Whether any column is about synthetic data."""
         return any(column.synthetic for column in self.columns)
 
     @property
@@ -198,7 +201,6 @@ class Table:
         return f"[{wording.SYNTHETIC} data] {self.caption}" if self.synthetic else self.caption
 
     def records(self) -> list[dict]:
-        """Return the numbers behind it, a line each."""
         return [{"failed": self.failed}] if self.failed else [plain(one) for row in self.rows for one in row.records]
 
 
@@ -221,3 +223,38 @@ def _rows(rows: list[Row]) -> list[dict]:
 
 def _row(entry: dict) -> Row:
     return Row(**entry | {"cells": [None if cell is None else Cell(**cell) for cell in entry["cells"]]})
+
+
+def plain(value):
+    """Return a value as JSON holds it: floats with ten digits, None for NaN; inside lists and dicts too."""
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return float(f"{value:.10g}") if math.isfinite(value) else None
+    return value
+
+
+def to_csv(records: list[dict]) -> str:
+    """Return records as CSV; the columns are their keys, in the order in which they first occur."""
+    file = io.StringIO()
+    names = dict.fromkeys(name for record in records for name in record)
+    lines = csv.DictWriter(file, list(names), restval="", lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(records)
+    return file.getvalue()
+
+
+def write_output(path, content: dict) -> None:
+    """Write the values of a table or figure as JSON, keys in the order of the CSV's columns."""
+    write_text(path, json.dumps(content | {"version": VERSION}, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_output(path) -> dict:
+    """Return the values of a table or figure. Args: its JSON file; one of another version is a UserError."""
+    content = read_json(path)
+    if content.get("version") != VERSION:
+        raise UserError(f"{path} is of another version of Thaw; delete it so that it is made again")
+    return content

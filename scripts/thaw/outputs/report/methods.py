@@ -131,7 +131,7 @@ def seeds_of(summary) -> dict[str, int]:
 
 
 def caution(summary, unit: str = "seed") -> str:
-    """Return the sentence on what intervals say with this number of seeds. Args: see `seeds_of`; `draws.unit`."""
+    """Return the sentence on what intervals say with this number of seeds. Args: see `seeds_of`; `output_data.unit`."""
     seeds = seeds_of(summary)
     text = f"Means are over {wording.seed_range(seeds['fewest'], seeds['most'], unit)}."
     return " ".join([text, *wording.few_seeds(seeds["fewest"])])

@@ -39,7 +39,7 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates
-from thaw.outputs.frame import aggregate, draws, price
+from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
@@ -65,7 +65,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     outputs with tables/ and figures/.
     """
     first, labels_of_runs, each_run = spec.get("first_draws", {}), spec["labels"], runs
-    spec, runs = _with_draws_named(spec), draws.together(runs, first)
+    spec, runs = _with_draws_named(spec), output_data.together(runs, first)
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns = aggregate.columns(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
@@ -79,7 +79,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "synthetic_tasks": synthetic,
         "counts": (counts := _counts(summary, fitted, present, spec)),
-        "draws": draws.notes(each_run, first),
+        "draws": output_data.notes(each_run, first),
         "missing": (missing := provenance.missing(each_run, labels_of_runs)),
         "missing_table": page_tables.missing(missing),
         "differences": provenance.differences(made_with),
@@ -127,7 +127,6 @@ def _with_draws_named(spec: dict) -> dict:
 
 
 def _linked(results, folder: Path, run: str) -> str:
-    """Return the path of a run's scores, as the page links to it."""
     return relative(Path(results, run, "metrics.json"), folder)
 
 
@@ -172,12 +171,10 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
 
 
 def _metrics(spec: dict) -> list[str]:
-    """Return the main metrics of the tasks, each once."""
     return list(dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values()))
 
 
 def _optimizers(present) -> list[str]:
-    """Return what to cite for the optimizers of the runs."""
     used = {name for names in present["optimizer"].unique() for name in names.split("+")}
     return [key for name, key in citations.OPTIMIZERS.items() if name in used]
 
@@ -193,7 +190,7 @@ def _counts(summary, fitted, present, spec: dict) -> dict:
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     planned, there = (len(runs[RUN].drop_duplicates()) for runs in (fitted, present))
     over = methods.seeds_of(summary)
-    unit = draws.unit(spec.get("first_draws", {}), over["most"])
+    unit = output_data.unit(spec.get("first_draws", {}), over["most"])
     return (
         axes
         | over

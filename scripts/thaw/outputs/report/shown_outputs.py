@@ -14,8 +14,7 @@ from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.render.table_formats import to_markdown, to_tex
-from thaw.outputs.render.typed_table import Table
-from thaw.outputs.render.values import read_output
+from thaw.outputs.render.typed_table import Table, read_output
 from thaw.words import wording
 
 RECORDS = {  # what an output is drawn from besides runs, and its name in print

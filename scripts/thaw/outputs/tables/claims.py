@@ -161,7 +161,6 @@ def _records(entry: dict, own: list[Tested]) -> list[dict]:
 
 
 def notes_of(every: list[Tested]) -> list[str]:
-    """Return the notes of a table with some tests."""
     drawn = [one for one in every if one.difference]
     flags = dict.fromkeys(flag for one in drawn for flag in one.flags)
     return [

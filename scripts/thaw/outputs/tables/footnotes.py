@@ -3,7 +3,7 @@
 from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
-from thaw.outputs.frame import aggregate, draws, price
+from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.words import wording
 
@@ -56,7 +56,7 @@ def _numbers(columns, fitted, role: str, first: dict[str, str]) -> str:
 def over_seeds(fitted, first: dict[str, str]) -> str:
     """Return the sentence about means and standard deviations of a frame with `seeds`. Args: first, see `draws`."""
     low, high = int(fitted["seeds"].min()), int(fitted["seeds"].max())
-    said = wording.means_over(low, high, draws.unit(first, high))
+    said = wording.means_over(low, high, output_data.unit(first, high))
     return f"{said[0].upper()}{said[1:]}."
 
 

@@ -15,7 +15,9 @@ MIB = 2**20
 def build(data, spec: dict) -> Table:
     """Return a line for each merge: its tasks with their layers and scores, layers executed and stored parameters."""
     groups = []
-    marks = _warning_marks(data.merges.values())
+    marks = wording.warning_marks(
+        flag for record in data.merges.values() for one in record["tasks"].values() for flag in one.get("flags", [])
+    )
     for (subset, encoder, name), record in data.merges.items():
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
         rows = []
@@ -82,13 +84,6 @@ def build_latency(data, spec: dict) -> Table:
         "Layers: those that a call executes; a student has fewer than the encoder.",
     )
     return Table.of_spec(spec, titles, groups, notes, of="Models")
-
-
-def _warning_marks(records) -> dict[str, str]:
-    """Return the mark of each flag that a served run of some merges has."""
-    return wording.warning_marks(
-        flag for record in records for one in record["tasks"].values() for flag in one.get("flags", [])
-    )
 
 
 def _whole(name: str, taken: int, full: int) -> Row:

@@ -40,7 +40,7 @@ class Reproduced:
 def build(data, spec: dict) -> Table:
     """Return the table of published and reproduced numbers.
 
-    Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
+    Args: spec with `beside` as `thaw.planning.papers.printed_tables.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
     measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)

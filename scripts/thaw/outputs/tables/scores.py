@@ -100,7 +100,6 @@ def _rows(part: list, columns, labels: dict, marks: dict[str, str]) -> list[Row]
 
 
 def _scored(rows: list[Row], index: int) -> list[tuple[Row, Cell]]:
-    """Return the rows that have a score in a column, with their cell."""
     return [(row, cell) for row in rows if (cell := row.cells[index]) and cell.value is not None]
 
 

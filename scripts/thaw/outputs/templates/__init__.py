@@ -18,7 +18,6 @@ def render_tex(name: str, **values) -> str:
 
 
 def compile_all() -> None:
-    """Compile every template; they are kept."""
     for path in FOLDER.iterdir():
         if path.suffix in (".j2", ".css", ".js"):
             (_tex() if path.name.endswith(TEX) else _html()).get_template(path.name)

@@ -44,7 +44,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 }
 for (const code of document.querySelectorAll(".files code")) code.before(copying("copy command", () => code.textContent));
 for (const table of document.querySelectorAll("table")) {
-  if (table.closest("figure")?.nextElementSibling?.matches(".files") || table.closest(".matrices")) continue;
+  if (table.closest("figure")?.nextElementSibling?.matches(".files")) continue;
   const buttons = Object.assign(document.createElement("div"), { className: "files" });
   buttons.append(...Object.entries(FORMATS).map(([name, lines]) => copying(`copy ${name}`, () => lines(shownRows(table)).join("\n") + "\n")));
   table.after(buttons);

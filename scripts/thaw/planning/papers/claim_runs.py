@@ -3,7 +3,7 @@
 from thaw.planning.run_plan import RunPlan, variant_at
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.findings import FindingConfig, TermConfig
+from thaw.schema.reference import FindingConfig, TermConfig
 
 PLACE = "findings"
 

@@ -73,7 +73,6 @@ def _step(value, key: str):
 
 
 def _said(value) -> str:
-    """Return a value as a sentence has it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(written, value)) if isinstance(value, list) else written(value)

@@ -52,7 +52,6 @@ class Products:
         return ((trace + sums / ((n - 1) * (n - 2)) - 2 / (n - 2) * rows) / (n * (n - 3))).item()
 
     def covariance(self) -> torch.Tensor:
-        """Return the covariance of x and y, [d, e]."""
         return self.outer / self.count - torch.outer(self.first, self.second) / self.count**2
 
 
