@@ -13,7 +13,7 @@ from test_real_data import prepare_entry
 from thaw.core.errors import UserError
 from thaw.data.corpus import joint_groups
 from thaw.data.grammar import CORPORA, acceptability, similarity_pairs, write
-from thaw.data.grammar import morphology as lists
+from thaw.data.grammar import assemble_corpus as lists
 from thaw.data.grammar.assemble_corpus import ing, part, participle, past, plural, with_s
 
 FRAMES = {name: write(name) for name in CORPORA}
