@@ -142,7 +142,7 @@ def test_the_records_of_the_probe(bench, tmp_path):
     out = bench.step("probe", spec, tmp_path / "out")
     metrics, table = json.loads((out / "metrics.json").read_text()), pandas.read_csv(out / "layers.csv")
     assert metrics["main"] == "bound" and len(metrics["layers"]) == 2 * 4
-    assert len(table) == 2 * 4 * 2 * 6 and set(table["estimator"]) == {"edge", "kmeans", "with_last"}
+    assert len(table) == 2 * 4 * 2 * 7 and set(table["estimator"]) == {"edge", "kmeans", "with_last"}
     for end in metrics["layers"]:
         test = end["scores"]["test"]
         assert test["entropy"] == 1.0 and test["bound"] <= 1.0

@@ -52,7 +52,9 @@ def _of_spans(data: TaskPredictions, cells: list[PredictedCell]) -> dict:
     scores = [span_scores(data, cell) for cell in cells]
     undefined = LabelScore(float("nan"), float("nan"), float("nan"))
     types = sorted({name for one in scores for name in one})
-    lines = [{"label": name, "scores": [_percent(one.get(name, undefined)) for one in scores]} for name in types]
+    lines = [
+        {"label": name, "gold": "", "scores": [_percent(one.get(name, undefined)) for one in scores]} for name in types
+    ]
     return {"lines": lines, "confusions": []}
 
 
