@@ -186,7 +186,7 @@ def test_what_cannot_be_read_leaves_the_rest_of_the_page(results, report, tmp_pa
     folder, runs = tmp_path / "results/outputs/invented", runs_frame.read_runs(report.with_name("runs.csv"))
     content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
     entities, odd = content["sections"]
-    assert "is missing" in odd["why"] and odd["rows"] and not entities["why"] and entities["spans"]
+    assert "is missing" in odd["why"] and odd["rows"] and not entities["why"] and entities["errors"]
     assert "No examples are shown: " in examples_page.page(content)
     damaged.write_bytes(whole[: len(whole) // 2])
     content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)

@@ -21,9 +21,9 @@ class LabelScore:
 
 def blocks(data: TaskPredictions, cells: list[PredictedCell], most: int) -> dict:
     """Return the parts by name. Args: the examples; what runs predict for them; how many examples are shown."""
-    errors = _of_spans(data, cells) if data.task["type"] == "spans" else _of_labels(data, cells)
+    errors = _of_spans if data.task["type"] == "spans" else _of_labels
     return {
-        "errors": None if data.is_score else errors,
+        "errors": None if data.is_score else errors(data, cells),
         "marked": not data.is_score,  # the credit of a score is a distance: it is neither right nor wrong
         "differing": differing(data, cells, most) if len(cells) > 1 else [],
         "always_wrong": always_wrong(data, cells),
