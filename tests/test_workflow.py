@@ -274,6 +274,19 @@ def test_a_changed_corpus_runs_everything_that_reads_it(place):
     assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, **REDRAWN}
 
 
+def test_a_result_of_an_older_version_is_finished_and_a_changed_setting_still_makes_it_again(place, tmp_path):
+    """Its folder was not declared: Snakemake has no record of it. Nor is a file missed that no job names."""
+    card, lost, records = "results/data/things/card.json", "results/data/things/test.parquet", ".snakemake/metadata"
+    shutil.copytree(place.folder / records, tmp_path / "records")
+    place.checked("--cleanup-metadata", "results/data/things")
+    (place.folder / lost).rename(tmp_path / "lost")
+    assert "Nothing to be done" in place.checked("--dry-run", card)
+    altered(place, "my/tasks.yaml", lambda c: c["corpora"]["things"]["files"].update(quoting="none"))
+    assert "params have changed since last execution" in place.checked("--dry-run", card).lower()
+    (tmp_path / "lost").rename(place.folder / lost)
+    shutil.copytree(tmp_path / "records", place.folder / records, dirs_exist_ok=True)
+
+
 @pytest.mark.slow
 def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
     before = {path: path.stat().st_mtime_ns for path in place.folder.glob("results/runs/**/metrics.json")}
