@@ -192,14 +192,20 @@ def test_what_a_prepared_corpus_lacks_is_said_and_refused_unless_results_may_be_
         refuse_shortfalls(plan)
     plan = load_plan(base | one | {"allow_missing": True}, home, str(tmp_path))
     assert shortfalls(plan) == [lacks] and refuse_shortfalls(plan) is None
+    told = [f"{key}={json.dumps(value)}" for key, value in one.items()]
+    told += [f"pathvars={{results: {tmp_path}}}", "strategies=[frozen]", "seeds=[1]"]
+    done = forked.run(["thaw.cli.main", "plan", home / "tests/base.yaml", "--config", *told], tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, f"error: {lacks}")
     (tmp_path / "tasks.yaml").write_text(
-        "subsets: {most: {rows: 700, reserved: 200}, fewer: {rows: 600, reserved: 200}}"
+        "subsets: {most: {rows: 700, reserved: 200}, fewer: {rows: 600, reserved: 200}, half: {rows: 400, "
+        "reserved: 500}, over: {rows: 401, reserved: 500}}"
     )
-    own = {"subsets": ["most", "fewer"], "catalogues": [str(tmp_path)]}
+    own = {"subsets": ["most", "fewer", "half", "over"], "catalogues": [str(tmp_path)]}
     kept = (
         f"acceptability: subset most of 700 rows: train of {corpus} has 800, of which 200 are reserved; ask for fewer"
     )
-    assert shortfalls(load_plan(base | one | own, home, str(tmp_path))) == [kept]
+    over = "acceptability: subset over of 401 rows: train of {} has 800, of which 400 are reserved; ask for fewer"
+    assert shortfalls(load_plan(base | one | own, home, str(tmp_path))) == [kept, over.format(corpus)]
     write_json(tmp_path / f"data/{corpus}/card.json", card | {"digest": "of another entry"})
     assert shortfalls(load_plan(base | one, home, str(tmp_path))) == []
     own = "corpora: {c: {texts: [text], targets: {mood: label}, labels: {mood: [a, b, c]}, files: {format: csv, "
