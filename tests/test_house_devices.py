@@ -5,6 +5,7 @@ pretended card. numpy's arrays that become tensors (`from_numpy`) are on the CPU
 """
 
 import ast
+import functools
 import re
 
 from test_house import SCRIPTS, shown
@@ -75,6 +76,7 @@ def owned(around: tuple[ast.Call, ...]) -> bool:
     return any(re.split(r"\.", ast.unparse(call.func))[-1] in OWNED for call in around)
 
 
+@functools.cache
 def found() -> dict[str, list[str]]:
     """Return by file and function the lines that make a tensor without a device."""
     lines: dict[str, list[str]] = {}
