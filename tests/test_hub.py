@@ -1,59 +1,96 @@
-"""Fetch by Hub id, against a server on this machine that answers as the Hub does."""
+"""Fetch an encoder and prepare a dataset by Hub id, against a server on this machine that answers as the Hub does."""
 
 import hashlib
 import http.server
 import json
+import shutil
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import unquote
 
+import pandas as pd
+import pytest
 import torch
 from safetensors.torch import load_file
 
+from corpora import spec_for
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.data.corpus import Corpus
 from tiny import tiny_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONVERTED = "refs/convert/parquet"  # the branch with the Parquet files that the Hub makes of a dataset
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
-    """A server that answers as the Hub does, for one model."""
+    """A server that answers as the Hub does, for the repositories below a folder: models and datasets, as owner/name.
+
+    Files are sent by a redirect to another address, as large ones are. gated: a repository that asks for consent.
+    broken: whether files end half-way.
+    """
 
     folder: Path
+    gated = "datasets/us/gated"
+    broken = False
 
     def do_GET(self):  # noqa: N802
-        """Answer with a listing or a file."""
-        self._answer(self.command == "GET")
+        """Answer with what is known of a repository, a listing or a file."""
+        path = unquote(self.path.partition("?")[0]).strip("/")
+        if path.startswith("api/"):
+            kind, *name, what = (*path.removeprefix("api/").split("/", 3), "")[:4]
+            return self._about(("datasets/" if kind == "datasets" else "") + "/".join(name), what)
+        if path.startswith("cdn/"):
+            return self._send(200, (self.folder / path.removeprefix("cdn/")).read_bytes())
+        repository, _, rest = path.partition("/resolve/")
+        if repository == self.gated:
+            return self._send(403, X_Error_Code="GatedRepo", X_Error_Message="Access to this repository is restricted.")
+        file = Path(repository, rest.removeprefix(CONVERTED).removeprefix(COMMIT).strip("/"))
+        if not (self.folder / file).is_file():
+            return self._send(404, X_Error_Code="EntryNotFound")
+        name = f'"{_name(self.folder / file)}"'
+        size = str((self.folder / file).stat().st_size)
+        headers = {"X_Repo_Commit": COMMIT, "X_Linked_ETag": name, "X_Linked_Size": size}
+        other = self.headers["Host"].replace("127.0.0.1", "localhost")  # as large files are at another address
+        return self._send(302, Location=f"http://{other}/cdn/{file}", **headers)
 
     do_HEAD = do_GET  # noqa: N815
 
     def log_message(self, *arguments):
         """Keep quiet."""
 
-    def _answer(self, body: bool) -> None:
-        path = self.path.partition("?")[0]
-        if path.startswith("/api/models/us/tiny"):
-            files = [self._entry(file) for file in sorted(self.folder.iterdir())]
-            answer = files if "/tree/" in path else {"id": "us/tiny", "sha": COMMIT, "siblings": files}
-            return self._send(200, json.dumps(answer).encode(), body)
-        file = self.folder / Path(path).name
-        if not path.startswith(f"/us/tiny/resolve/{COMMIT}/") or not file.is_file():
-            return self._send(404, b"", body, X_Error_Code="RepoNotFound")
-        return self._send(200, file.read_bytes(), body, X_Repo_Commit=COMMIT, ETag=f'"{_name(file)}"')
+    def _about(self, repository: str, what: str) -> None:
+        root = self.folder / repository
+        if not root.is_dir():
+            return self._send(404, X_Error_Code="RepoNotFound")
+        if not what.startswith("tree/"):
+            files = [self._entry(root, file) for file in sorted(root.rglob("*")) if file.is_file()]
+            answer = {"id": repository.removeprefix("datasets/"), "sha": COMMIT, "siblings": files}
+            return self._send(200, json.dumps(answer).encode())
+        below = root / what.removeprefix("tree/").removeprefix(COMMIT).strip("/")
+        if not below.is_dir():
+            return self._send(404, X_Error_Code="EntryNotFound")
+        deep = "recursive=true" in self.path.lower()
+        listed = [self._entry(root, path) for path in sorted(below.rglob("*") if deep else below.iterdir())]
+        return self._send(200, json.dumps(listed).encode())
 
-    def _entry(self, file: Path) -> dict:
-        names = {"path": file.name, "rfilename": file.name}
-        return {"type": "file", **names, "size": file.stat().st_size, "oid": _name(file)}
+    def _entry(self, root: Path, path: Path) -> dict:
+        name = path.relative_to(root).as_posix()
+        if path.is_dir():
+            return {"type": "directory", "path": name, "size": 0, "oid": "0" * 40}
+        return {"type": "file", "path": name, "rfilename": name, "size": path.stat().st_size, "oid": _name(path)}
 
-    def _send(self, status: int, content: bytes, body: bool, **headers) -> None:
+    def _send(self, status: int, content: bytes = b"", **headers) -> None:
         self.send_response(status)
         for name, value in {"Content_Type": "application/json", "Content_Length": str(len(content)), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        if body:
-            self.wfile.write(content)
+        if self.command == "GET":
+            half = self.broken and self.path.startswith("/cdn/")
+            self.wfile.write(content[: len(content) // 2] if half else content)
+            self.close_connection = True
 
 
 def _name(path: Path) -> str:
@@ -61,34 +98,79 @@ def _name(path: Path) -> str:
     return hashlib.sha1(path.read_bytes()).hexdigest()
 
 
-def test_hub(tmp_path, home):
+@pytest.fixture
+def hub(tmp_path):
+    """The server's handler, with an empty folder, and the environment of a process that asks it."""
+    handler = type("Handler", (Hub,), {"folder": tmp_path / "hub"})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    handler.environment = {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HOME": str(tmp_path / "cache"),
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "PATH": "/usr/bin:/bin",
+    }
+    yield handler
+    server.shutdown()
+
+
+def step(name: str, spec: dict, out: Path, home: Path, environment: dict, *more: str) -> str:
+    """Run a step, and return its error: one sentence, or nothing."""
+    command = [sys.executable, "-m", f"thaw.steps.{name}", "--spec", canonical(spec), "--out", str(out), *more]
+    environment = environment | {"PYTHONPATH": str(home / "scripts")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert (done.returncode == 0) == (out / "card.json").exists(), done.stderr
+    return "" if done.returncode == 0 else done.stderr.rpartition("error: ")[2].strip()
+
+
+def test_an_encoder(tmp_path, home, hub):
     """By id: the commit is resolved and recorded, a .bin is taken where there is no safetensors, errors are clear."""
-    model = tiny_encoder("bert", tmp_path / "model")
+    model = tiny_encoder("bert", tmp_path / "hub/us/tiny")
     tensors = load_file(model / "model.safetensors")
     torch.save(tensors, model / "pytorch_model.bin")
     (model / "model.safetensors").unlink()
-    handler = type("Handler", (Hub,), {"folder": model})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def download(name: str, address: str):
+    def download(name: str, out: str) -> str:
         entry = {"hub": name, "layers": 3, "width": 32, "cased": False, "objective": "none", "pretraining": ["none"]}
-        spec = {"version": 1, "encoder": "tiny", "entry": entry}
-        command = [sys.executable, "-m", "thaw.steps.fetch", "--spec", canonical(spec), "--out", tmp_path / "out"]
-        environment = {"PYTHONPATH": str(home / "scripts"), "HF_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
-        environment |= {"HF_ENDPOINT": address, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        return step("fetch", {"version": 1, "encoder": "tiny", "entry": entry}, tmp_path / out, home, hub.environment)
 
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        done = download("us/tiny", address)
-        assert done.returncode == 0, done.stderr
-        card = read_json(tmp_path / "out" / "card.json")
-        assert card["source"] == "hub us/tiny" and card["revision"] == COMMIT
-        converted = load_file(tmp_path / "out" / "model.safetensors")
-        assert all(torch.equal(converted[name], tensors[name]) for name in tensors)
-        done = download("us/other", address)
-        assert done.returncode == 1 and "error: us/other could not be downloaded from the Hub" in done.stderr
-        assert "Traceback" not in done.stderr
-    finally:
-        server.shutdown()
+    assert download("us/tiny", "out") == ""
+    card = read_json(tmp_path / "out" / "card.json")
+    assert card["source"] == "hub us/tiny" and card["revision"] == COMMIT
+    converted = load_file(tmp_path / "out" / "model.safetensors")
+    assert all(torch.equal(converted[name], tensors[name]) for name in tensors)
+    assert download("us/other", "other").startswith("us/other could not be downloaded from the Hub")
+
+
+def test_a_dataset(tmp_path, home, hub):
+    """Converted to Parquet by the Hub: its commit is recorded; what goes wrong is a sentence and leaves nothing."""
+    rows = {"train": 40, "validation": 20, "test": 20}
+    frames = {}
+    for split, count in rows.items():
+        file = tmp_path / f"hub/datasets/us/moods/default/{split}/0000.parquet"
+        file.parent.mkdir(parents=True)
+        texts = [f"{split} lamp {i} is {'good' if i % 2 else 'bad'}" for i in range(count)]
+        frames[split] = pd.DataFrame({"content": texts, "label": [i % 2 for i in range(count)]})
+        frames[split].to_parquet(file)
+    shutil.copytree(tmp_path / "hub/datasets/us/moods", tmp_path / "hub/datasets/us/gated")
+
+    def prepare(id: str, out: str, **environment) -> str:
+        source = {"id": id, "revision": CONVERTED, "splits": {split: split for split in rows}}
+        source |= {"columns": {"text": "content"}, "rename": {"label": {"0": "bad", "1": "good"}}}
+        entry = {"texts": ["text"], "targets": {"label": "label"}, "labels": {"label": ["bad", "good"]}, "hub": source}
+        spec, asked = spec_for(entry, tmp_path, ["hub"]), hub.environment | environment
+        return step("prepare", spec, tmp_path / out, home, asked, "--data-dir", str(tmp_path))
+
+    assert prepare("us/none", "none").startswith("hub: data set 'us/none' not found or private; check the id")
+    assert prepare("us/gated", "gated").startswith("hub: data set 'us/gated' is gated; accept its terms at https://")
+    assert "(OfflineModeIsEnabled)" in prepare("us/moods", "offline", HF_HUB_OFFLINE="1")
+    hub.broken = True
+    assert "could not be loaded" in prepare("us/moods", "moods")
+    hub.broken = False
+    assert prepare("us/moods", "moods") == ""
+    assert read_json(tmp_path / "moods/card.json")["source"]["revision"] == COMMIT
+    for split, frame in frames.items():
+        made = Corpus(tmp_path / "moods").frame(split)
+        assert made["text"].tolist() == frame["content"].tolist()
+        assert made["label"].tolist() == [("bad", "good")[value] for value in frame["label"]]

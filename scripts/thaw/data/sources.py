@@ -202,6 +202,9 @@ def _load_split(hub: HubConfig, theirs: str, commit: str | None, corpus: CorpusC
         if "script" in str(error):
             message = f"is made by a program, which Thaw does not run; try revision: {SCRIPT_BRANCH}"
             raise UserError(f"hub: {name} {message}") from error
+        if "gated" in str(error):
+            terms = f"accept its terms at https://huggingface.co/datasets/{hub.id}, then set HF_TOKEN"
+            raise UserError(f"hub: data set '{hub.id}' is gated; {terms}") from error
         reason = str(error).partition("\n")[0][:200]
         raise UserError(f"hub: {name} could not be loaded ({reason}); check id, config, splits, network") from error
     return convert(data, name, hub, wanted_columns(corpus, hub))
