@@ -1,11 +1,17 @@
-"""The report in a real browser: nothing goes wrong, nothing leaves the page, tables sort, phones and paper fit."""
+"""The report in a real browser: nothing goes wrong or leaves the page, all fits, and what is a click away is there."""
 
+import csv
+import io
 import shutil
 
 import pytest
 
 import invented
 from browser import CHROMIUM
+from test_examples import write_evidence
+from thaw.outputs.figures import cost_front
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.report import shown_outputs
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium, which is not installed here")
 
@@ -88,3 +94,130 @@ def test_on_paper_everything_is_open_and_there_are_no_sort_marks(browser, report
     assert browser.evaluate(mark) == "none"
     assert browser.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
     browser.ask("Emulation.setEmulatedMedia", media="")
+
+
+COUNT = "document.querySelectorAll('%s').length"
+SHOWN = "[...document.querySelectorAll('%s')].filter(part => part.offsetParent !== null).map(part => part.textContent)"
+
+
+@pytest.fixture(scope="module")
+def with_evidence(invented_results, invented_frame, tmp_path_factory):
+    """A report whose figure is a cost figure, packed until it is asked for, with its page of examples."""
+    results = tmp_path_factory.mktemp("evidence") / "results"
+    shutil.copytree(invented_results, results)
+    write_evidence(results)
+    folder = results / "outputs/invented"
+    invented.draw_report(results, folder)
+    figure = cost_front.build(OutputData("", invented_frame), invented.shown("a", "cost_figure"))
+    figure.write(folder / "figures/layers")
+
+    def but_figures(write):
+        return lambda path, content: write(path, content) if path.parent.name != "figures" else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("write_text", "write_json"):
+            patch.setattr(invented, name, but_figures(getattr(invented, name)))
+        patch.setattr(shown_outputs, "ON_DEMAND", 1000)
+        return invented.draw_report(results, folder)
+
+
+def click(browser, selector: str) -> None:
+    browser.evaluate(f"document.querySelector({selector!r}).click()")
+
+
+def test_a_click_on_a_number_shows_its_command_and_the_way_to_its_runs(browser, with_evidence):
+    browser.open(with_evidence, 1280)
+    click(browser, 'td a[href$="odd.run.all.tiny.linear.full.base"]')
+    assert browser.evaluate("document.querySelector('.pop code').textContent").count("full/base/seed") == 2
+    link = browser.evaluate("document.querySelector('.pop a').getAttribute('href') ?? ''")
+    assert link.endswith("examples.html#odd.run.all.tiny.linear.full.base")
+    box = browser.evaluate("(b => [b.left, b.right])(document.querySelector('.pop').getBoundingClientRect())")
+    assert box[0] >= 0 and box[1] <= 1280
+    click(browser, "h1")
+    assert browser.evaluate(COUNT % ".pop") == 0
+
+
+def test_filters_hide_rows_columns_and_baselines(browser, with_evidence):
+    browser.open(with_evidence, 1280)
+    names = "#main tbody:not(.name) th[scope=row]"
+    before = browser.evaluate(SHOWN % names)
+    assert "Full" in before and "Majority class" in before
+    labels = browser.evaluate("[...document.querySelectorAll('#filters label')].map(label => label.textContent)")
+    boxes = {text.strip(): n for n, text in enumerate(labels)}
+    for name in ("Full", "baselines", "Entities (synthetic)"):
+        browser.evaluate(f"document.querySelectorAll('#filters label input')[{boxes[name]}].click()")
+    after = browser.evaluate(SHOWN % names)
+    assert "Full" not in after and "Majority class" not in after and "Stack" in after
+    heads = browser.evaluate(SHOWN % "#main thead th")
+    assert len(heads) == 2 and "R&D" in heads[1]
+    cells = "[...document.querySelector('#main tbody:last-of-type tr').cells].filter(cell => !cell.hidden).length"
+    assert browser.evaluate(cells) == 2
+
+
+def test_a_packed_figure_is_drawn_when_it_is_asked_for_with_a_tooltip_at_each_point(browser, with_evidence):
+    browser.open(with_evidence, 1280)
+    assert browser.evaluate(COUNT % ".stage img") == 0
+    click(browser, "button.draw")
+    for _ in range(50):
+        if browser.evaluate(COUNT % ".stage img") == 1:
+            break
+        browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert browser.evaluate("document.querySelector('.stage img').naturalWidth") > 100
+    assert browser.evaluate(COUNT % ".stage a.spot") == 2 * len(invented.POINTS)
+    browser.evaluate("document.querySelector('.stage a.spot').focus()")
+    tip = browser.evaluate("getComputedStyle(document.querySelector('.stage a.spot'), '::after').display")
+    assert tip == "block" and browser.happened("Runtime.exceptionThrown") == []
+
+
+def test_a_button_copies_the_table(browser, with_evidence):
+    browser.open(with_evidence, 1280)
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    assert browser.evaluate("document.getElementById('main.TeX').content.textContent").startswith("% table main")
+    click(browser, "button[data-copy]")
+    browser.evaluate("new Promise(done => setTimeout(done, 300))")
+    assert browser.evaluate("document.querySelector('button[data-copy]').textContent") == "copied"
+
+
+COPIED = """(async () => {
+  let taken = '';
+  navigator.clipboard.writeText = async text => { taken = text };
+  document.querySelector('#cost_table .files button:nth-child(%d)').click();
+  await new Promise(done => setTimeout(done, 100));
+  return taken;
+})()"""
+WITHOUT = """[...document.querySelectorAll('table')].filter(table => !(
+  table.closest('figure')?.nextElementSibling?.matches('.files') ||
+  table.nextElementSibling?.matches('.files')
+)).length"""
+
+
+def test_a_table_without_files_is_copied_as_it_is_shown(browser, with_evidence):
+    browser.open(with_evidence, 1280)
+    assert browser.evaluate(WITHOUT) == 0
+    rows = browser.evaluate("[...document.querySelectorAll('#cost_table tbody th')].map(head => head.textContent)")
+    text, tex, markdown = (browser.evaluate(COPIED % place) for place in (1, 2, 3))
+    read = list(csv.reader(io.StringIO(text)))
+    assert [row[0] for row in read[1:]] == rows and read[0][:3] == ["Strategy", "Parameters", "Memory"]
+    assert markdown.splitlines()[1].count("--:|") == len(read[0]) - 1 and len(markdown.splitlines()) == len(read) + 1
+    assert tex.startswith("\\begin{tabular}{lrr") and r"R\&D\_50\%" in tex
+    assert browser.happened("Runtime.exceptionThrown") == []
+    browser.evaluate("document.querySelector('#filters label input').click()")
+    assert len(browser.evaluate(COPIED % 1)) < len(text), "what a filter hides is copied"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_examples_fits_and_says_nothing_to_the_console(browser, with_evidence, width):
+    browser.open(with_evidence.with_name("examples.html"), width)
+    browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.happened("Runtime.exceptionThrown") == browser.happened("Log.entryAdded") == []
+    assert browser.evaluate(COUNT % "table.examples tbody tr") > 2
+
+
+def test_a_link_to_a_cell_unfolds_its_task(browser, with_evidence):
+    browser.open(with_evidence.with_name("examples.html"), 1280)
+    anchor = "odd.run.all.tiny.linear.full.base"
+    browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = false)")
+    browser.evaluate(f"location.hash = '{anchor}'; new Promise(done => setTimeout(done, 200))")
+    assert browser.evaluate(f"document.getElementById('{anchor}').closest('details').open")
+    assert -1 <= browser.evaluate(f"document.getElementById('{anchor}').getBoundingClientRect().top") <= 900
