@@ -57,6 +57,7 @@ PLANNING_KNOWS = {
     "thaw.adaptation.stages",
     "thaw.data.edges",
     "thaw.data.sources",
+    "thaw.encoders.catalogue_draft",
     "thaw.encoders.weight_sources",
 }
 

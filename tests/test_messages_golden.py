@@ -47,7 +47,6 @@ IN_AN_EXPERIMENT = [
     ("minilm", "minilmm"),
     ("minilm", "bert"),
     ("experiment: mine", "experiment: my exp/1"),
-    ("minilm", "google/bert-base"),
     ("- linear_probe", "- probe"),
     ("- linear_probe", "- qqqq"),
     ("- linear_probe", "- linear_probe: [1]"),

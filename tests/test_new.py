@@ -30,9 +30,9 @@ def written(draft) -> str:
     return "".join(f"{block}:\n{text}\n" for block, text in draft.blocks.items())
 
 
-def csv(header="id,comment,mood\n"):
+def csv():
     rows = [f'{i},"say: ""{SENTENCES[i]}"", she said",{KINDS[i]}\n' for i in range(len(KINDS))]
-    return (header + "".join(rows)).encode()
+    return ("id,comment,mood\n" + "".join(rows)).encode()
 
 
 def jsonl(**columns):
@@ -60,12 +60,6 @@ FILES = {
         csv(),
         "classification",
         {"format": "csv", "quoting": "double", "columns": {"text": "comment", "label": "mood"}},
-        ["bad", "good"],
-    ),
-    "framed.csv": (  # by pandas, filtered: its header begins with an empty name, its numbers recur
-        csv(header=",text,label\n").replace(b"\n17,", b"\n16,"),
-        "classification",
-        {"format": "csv", "quoting": "double"},
         ["bad", "good"],
     ),
     "old.tsv": (
@@ -169,7 +163,7 @@ def place(tmp_path, monkeypatch):
 
 
 def plan_of(file: str, home) -> Plan:
-    return load_plan(read_config([file]), home)
+    return load_plan(read_config([file]), home, files=[file])
 
 
 def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home, capsys):
@@ -180,6 +174,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
     assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 15
+    assert {run.head for run in plan.runs} == {"linear_mean"}
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
@@ -219,10 +214,37 @@ def test_encoders_are_named_by_id_or_hub_id_and_known_ones_need_no_network(place
     assert "encoders: [bert_base_uncased, minilm]" in (place / "my_rte.yaml").read_text()
     with pytest.raises(UserError, match="--encoder: no 'minilmm' in encoders; did you mean 'minilm'"):
         new_command.main(["task", "data/rte.csv", "--name", "other", "--encoders", "minilmm"])
+    new_command.main(["task", "data/rte.csv", "--name", "third", "--encoders", "roberta-base", "all-MiniLM-L6-v2"])
+    assert "encoders: [roberta_base, minilm]" in (place / "third.yaml").read_text()
     tiny_encoder("bert", place / "bert")
     new_command.main(["task", "data/rte.csv", "--name", "other", "--encoders", "./bert"])
     assert "encoders: [bert]" in (place / "other.yaml").read_text()
     assert Catalogue(["my"]).get("encoders", "bert", "test").folder == "./bert"
+
+
+def test_an_experiment_names_encoders_by_hub_id_and_by_folder(place, home, monkeypatch):
+    tiny_encoder("bert", place / "bert")
+    new_command.main(["task", "data/rte.csv"])
+    text = (place / "my_rte.yaml").read_text()
+
+    def plan(encoders: str) -> Plan:
+        (place / "my_rte.yaml").write_text(re.sub("encoders: .*", f"encoders: [{encoders}]", text))
+        return plan_of("my_rte.yaml", home)
+
+    by_id, by_source = plan("minilm, roberta_base"), plan("sentence-transformers/all-MiniLM-L6-v2, roberta-base")
+    assert by_id.jobs["fetch"].keys() == by_source.jobs["fetch"].keys() and by_id.runs == by_source.runs
+    assert plan("./bert").job("fetch", "bert").spec["entry"]["folder"] == "./bert"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("huggingface_hub.constants.HF_HUB_OFFLINE", "datasets.config.HF_HUB_OFFLINE"):
+        monkeypatch.setattr(name, True)  # as they read it when they are imported
+    with pytest.raises(
+        UserError, match=r"my_rte.yaml:\d+: encoders: a/b: is no folder.* \(HF_HUB_OFFLINE is set\); give"
+    ):
+        plan("a/b")
+    with pytest.raises(
+        UserError, match=r"hub:a/b: is in no cache .* \(HF_HUB_OFFLINE is set\); give its rows in a file"
+    ):
+        draft_of_hub("a/b", None, None, set())
 
 
 def test_the_file_of_a_task_is_named_without_a_leading_dot_of_which_snakemake_would_warn(place, home):
@@ -319,18 +341,6 @@ def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(types, lines):
     shown = [line for line in strategies(types).splitlines() if line.startswith("  - ")]
     assert strategies({"span_extraction"}).startswith("heads: [start_end]\n")
     assert len(shown) == lines and len({line.index("#") for line in shown if "#" in line}) == 1, "in one column"
-
-
-@pytest.mark.parametrize("name", ["moods.csv", "similar.jsonl", "tagged.jsonl"])
-def test_a_draft_reads_the_mean_of_the_tokens_whatever_the_type(place, home, name):
-    """Of tagged words the head has nothing to pool, as on the grid."""
-    (place / name).write_bytes(FILES[name][0])
-    new_command.main(["task", name, "--name", "own"])
-    lines = (place / "own.yaml").read_text().splitlines()
-    (line,) = [line for line in lines if line.startswith("heads:")]
-    said = r"# a linear head on the mean of the tokens, of taggers on each word; linear reads \[CLS\]"
-    assert re.fullmatch(rf"heads: \[linear_mean\] +{said}", line)
-    assert {run.head for run in plan_of("own.yaml", home).runs} == {"linear_mean"}
 
 
 def test_texts_that_are_left_out_have_no_labels():

@@ -34,19 +34,16 @@ def table(folder="results"):
     """
     import pandas
 
-    rows, views, cards = [], _views(Path(folder)), Cards(folder)
+    # How pairs are read in each store of features, by the digest under which a run's spec names it.
+    stores = (read_json(path) for path in Path(folder).glob(layout.pattern("features")))
+    views = {card["digest"]: "separate" if card.get("apart") else "joint" for card in stores}
+    rows, cards = [], Cards(folder)
     for kind, (step, _) in KINDS.items():
         for path in sorted(Path(folder).glob(layout.pattern(step))):
             rows += _rows(kind, path, views, cards)
     if not rows:
         raise UserError(f"{Path(folder).resolve()} holds no results; run the workflow, or name its results folder")
     return pandas.DataFrame(rows, columns=COLUMNS).astype(NUMBERS)
-
-
-def _views(folder: Path) -> dict[str, str]:
-    """Return how pairs are read in each store of features, by the digest under which a run's spec names it."""
-    cards = (read_json(path) for path in folder.glob(layout.pattern("features")))
-    return {card["digest"]: "separate" if card.get("apart") else "joint" for card in cards}
 
 
 def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[dict]:

@@ -12,14 +12,12 @@ import os
 import re
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.cli.plan_command import readable
 from thaw.cli.selection import files_of, parsed, selected, selecting
-from thaw.core import devices
+from thaw.core import devices, hub
 from thaw.core.home import HOME
 from thaw.core.runtime import versions
 from thaw.planning import cost_estimate, job_request
@@ -29,8 +27,6 @@ from thaw.words.wording import plural
 
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
-HUB = "https://huggingface.co"
-WAIT = 5  # seconds for the Hub's answer
 ROOM = 1.2  # of the planned bytes, for all that is no store
 
 
@@ -150,22 +146,8 @@ def sources(plan: Plan) -> Iterator[Line]:
         yield OK, "sources", "all data and encoders are here; the Hub is not needed"
         return
     listed = ", ".join(remote[:6]) + (f" and {len(remote) - 6} more" if len(remote) > 6 else "")
-    if reason := _unreachable():
+    if reason := hub.silence():
         change = "run prepare and fetch where there is internet, set data_dir, or add offline.yaml after the experiment"
         yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
     else:
         yield OK, "sources", f"from the Hub, which answers: {listed}"
-
-
-def _unreachable() -> str:
-    """Return why the Hub does not answer; empty where it does."""
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        return "HF_HUB_OFFLINE is 1"
-    address = os.environ.get("HF_ENDPOINT", HUB)
-    try:
-        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=WAIT).close()
-    except urllib.error.HTTPError:  # an answer, if not a kind one
-        return ""
-    except (OSError, ValueError) as error:
-        return f"{address}: {getattr(error, 'reason', error)}"
-    return ""

@@ -203,12 +203,16 @@ def _task(given: argparse.Namespace) -> list[Path]:
     from thaw.data.catalogue_stub import draft_of_file, draft_of_hub
     from thaw.data.column_evidence import evidence_table
     from thaw.data.column_roles import Wishes
+    from thaw.encoders.catalogue_draft import drafted
 
     wishes = Wishes(given.name, tuple(given.text), tuple(given.label), given.type, given.drop_empty)
     catalogue = known(OWN)
     taken = {*catalogue.ids("corpora"), *catalogue.ids("tasks")}
     _is_free(given.name, taken)
-    encoders, of_encoders = _encoders(catalogue, given.encoders or ["minilm"])
+    drafts = drafted(named := given.encoders or ["minilm"], catalogue)
+    for name in named:
+        catalogue.get("encoders", name, "--encoder")
+    encoders = [catalogue.id_of("encoders", name) for name in named]
     if given.source.startswith(HUB):
         data_dir = None
         draft = draft_of_hub(given.source.removeprefix(HUB), given.config, given.revision, taken, wishes)
@@ -223,7 +227,8 @@ def _task(given: argparse.Namespace) -> list[Path]:
     experiment = _experiment_file(draft.name)
     chosen = strategies({*draft.types.values()})
     seeds = SEEDS_OF_LONG_TEXTS if "view" in draft.guesses else SEEDS
-    entries = {OWN / "encoders.yaml": of_encoders} if of_encoders else {}
+    of_encoders = {"encoders": "\n".join(draft.blocks["encoders"] for draft in drafts)}
+    entries = {OWN / "encoders.yaml": of_encoders} if drafts else {}
     entries |= {OWN / "tasks.yaml": draft.blocks}
     _write(entries, given.source, experiment, [*draft.types], encoders, data_dir, chosen, seeds)
     for task, kind in draft.types.items():
@@ -282,7 +287,7 @@ def _unlike(given: argparse.Namespace, catalogue: Catalogue, id: str) -> str | N
     tasks = [catalogue.get("tasks", task, id) for task in drafted["tasks"]]
     source = corpus.files or corpus.hub
     assert source  # as of all drafts
-    encoder = _by_source(catalogue).get(given.encoder, given.encoder)
+    encoder = given.encoder and catalogue.id_of("encoders", given.encoder)
     texts = corpus.texts or ("words",)
     labels = [
         column
@@ -314,33 +319,6 @@ def _sources_of(catalogue: Catalogue, id: str) -> set[str | Path]:
 
 def _data_dir_of(experiment: Path) -> Path:
     return Path(read_yaml(str(experiment)).content.get("data_dir", ""))
-
-
-def _encoders(catalogue: Catalogue, names: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the ids of encoders, and the entries to add for those that no catalogue has, by block.
-
-    Args: the catalogues; ids, Hub ids and local folders. Hub ids of catalogues need no network.
-    """
-    from thaw.encoders.catalogue_draft import draft_of_encoder
-
-    known_ids, by_source = catalogue.ids("encoders"), _by_source(catalogue)
-    ids: list[str] = []
-    texts: list[str] = []
-    for name in names:
-        if "/" in name and name not in by_source:
-            draft = draft_of_encoder(name, None, {*known_ids, *ids})
-            texts.append(draft.text)
-            ids.append(draft.name)
-        else:
-            catalogue.get("encoders", by_source.get(name, name), "--encoder")
-            ids.append(by_source.get(name, name))
-    return ids, {"encoders": "\n".join(texts)} if texts else {}
-
-
-def _by_source(catalogue: Catalogue) -> dict[str, str]:
-    """Return the first encoder of each model of the Hub and each folder."""
-    entries = {id: catalogue.get("encoders", id, id) for id in reversed(catalogue.ids("encoders"))}
-    return {entry.hub or entry.folder or id: id for id, entry in entries.items()}
 
 
 def _encoder(given: argparse.Namespace) -> list[Path]:

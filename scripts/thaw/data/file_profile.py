@@ -7,11 +7,13 @@ import codecs
 import contextlib
 import csv
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.data import squad
 from thaw.data.conll import CONLLU
@@ -105,11 +107,18 @@ def profile_hub(id: str, config: str | None, revision: str | None) -> tuple[File
 
     Raises UserError where the data set cannot be loaded or has no split for training.
     """
+    if silence := "" if Path(id).exists() else hub.silence():
+        os.environ[hub.OFFLINE] = "1"  # as `datasets` reads it when it is imported
     from datasets import load_dataset
 
     try:
         data = load_dataset(id, config, revision=revision)
     except Exception as error:  # of many kinds, from several libraries
+        if silence:
+            raise UserError(
+                f"hub:{id}: is in no cache of this machine, and the Hub does not answer ({silence}); give its rows in "
+                "a file, as data.csv"
+            ) from error
         reason = " ".join(str(error).split())[:300]
         if "script" in reason:
             reason = f"it is made by a program, which Thaw does not run; try --revision {SCRIPT_BRANCH}"

@@ -3,23 +3,48 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.core.phrases import yaml_value
+from thaw.schema.catalogue import Catalogue
 from thaw.schema.encoder import UNKNOWN, EncoderConfig
 from thaw.schema.entry import free_id, id_of
+
+COMMENT = "    # What it was pretrained for and on: where that is unknown, Thaw cannot warn that a task was part of it."
 
 
 @dataclass
 class EncoderDraft:
-    """An encoder's id, and its entry as lines of the block `encoders`."""
+    """An encoder's id, its entry, and the family of its model."""
 
     name: str
-    text: str
-    unknown: list[str]
+    entry: dict
+    model_type: str
+
+    @property
+    def unknown(self) -> list[str]:
+        """The keys of which its files say nothing."""
+        return [key for key, value in self.entry.items() if value in (UNKNOWN, [UNKNOWN])]
 
     @property
     def blocks(self) -> dict[str, str]:
-        return {"encoders": self.text}
+        """The entry's text by block of encoders.yaml."""
+        lines = [f"    {key}: {yaml_value(value)}" for key, value in self.entry.items()]
+        at = next(number for number, line in enumerate(lines) if line.startswith("    objective"))
+        return {"encoders": "\n".join([f"  {self.name}:  # {self.model_type}", *lines[:at], COMMENT, *lines[at:]])}
+
+
+def drafted(names: list[str], catalogue: Catalogue) -> list[EncoderDraft]:
+    """Return drafts of the encoders that no catalogue has, and have their entries in this one.
+
+    Args: how they are named: ids, Hub ids and folders. Hub ids of catalogues need no network.
+    """
+    drafts = []
+    for name in names:
+        if "/" in name and catalogue.id_of("encoders", name) == name:
+            drafts.append(draft_of_encoder(name, None, set(catalogue.ids("encoders"))))
+            catalogue.add_encoder(name, drafts[-1].name, drafts[-1].entry)
+    return drafts
 
 
 def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: str | None = None) -> EncoderDraft:
@@ -33,9 +58,16 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     from thaw.encoders.conversion import check_config, check_tokenizer, published_weights
 
     folder = Path(source).is_dir()
+    silence = "" if folder else hub.silence()
+    known = {"revision": revision, "trust_remote_code": False, "local_files_only": bool(silence)}
     try:
-        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(source, **known)
     except Exception as error:  # of many kinds, from several libraries
+        if silence:
+            raise UserError(
+                f"{source}: is no folder, and in no cache of this machine, and the Hub does not answer ({silence}); "
+                f"give the folder of a copy, as path/to/{Path(source).name}"
+            ) from error
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise UserError(f"{source}: no config can be read, as of a folder or a Hub id ({reason})") from error
     if folder:  # as fetch will
@@ -46,7 +78,7 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     if not layers or not width:
         raise UserError(f"{source}: its config states no num_hidden_layers or no hidden_size; is it a text encoder?")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, **known)
     except Exception:  # of many kinds; fetch says what is wrong with a tokenizer that is needed
         tokenizer = None
     cased = UNKNOWN if tokenizer is None else tokenizer.tokenize("Paris") != tokenizer.tokenize("paris")
@@ -61,15 +93,5 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     }
     EncoderConfig.model_validate(entry)
     given = id_of(Path(source).name, "encoder")
-    return _draft(name or (given if given[0].isalpha() else f"my_{given}"), taken, entry, config.model_type)
-
-
-def _draft(name: str, taken: set[str], entry: dict, model_type: str) -> EncoderDraft:
-    name = free_id(name, taken) if name in taken else name
-    lines = [f"    {key}: {yaml_value(value)}" for key, value in entry.items()]
-    comment = (
-        "    # What it was pretrained for and on: where that is unknown, Thaw cannot warn that a task was part of it."
-    )
-    at = next(number for number, line in enumerate(lines) if line.startswith("    objective"))
-    text = "\n".join([f"  {name}:  # {model_type}", *lines[:at], comment, *lines[at:]])
-    return EncoderDraft(name, text, [key for key, value in entry.items() if value in (UNKNOWN, [UNKNOWN])])
+    name = name or (given if given[0].isalpha() else f"my_{given}")
+    return EncoderDraft(free_id(name, taken) if name in taken else name, entry, config.model_type)

@@ -160,9 +160,13 @@ def open_folder(folder: Path) -> dict:
 
 def card(pretrained: Pretrained, folder: Path) -> str:
     abouts = branches_of(folder)
+    tests = {task: about.get("test") for task, about in abouts.items()}
+    scores = {
+        task: f"{one['metric']} {one['value']:.4f} on {one['split']}" if one else "" for task, one in tests.items()
+    }
     rows = [
         f"| {task} | {input_of(about)} | {', '.join(about['labels']) or 'a score'} | {about['frozen']} + "
-        f"{len(about['layers'])} | {_test_score(about)} | {about['run']} |"
+        f"{len(about['layers'])} | {scores[task]} | {about['run']} |"
         for task, about in abouts.items()
     ]
     titles = "| task | reads | labels | layers: shared + own | test score of the run | run |"
@@ -176,12 +180,6 @@ def card(pretrained: Pretrained, folder: Path) -> str:
         f"{pretrained.layers} layers are the pretrained encoder's and run once for all tasks that read the same input."
         f"\n\n{table}{warnings}\n\n## Use\n\n{use}\n"
     )
-
-
-def _test_score(about: dict) -> str:
-    """Return the score that a branch's run recorded on test, with its metric; empty where it has none."""
-    test = about.get("test")
-    return f"{test['metric']} {test['value']:.4f} on {test['split']}" if test else ""
 
 
 def _unsigned(part: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.encoders.catalogue_draft import drafted
 from thaw.planning.compatibility import check_heads
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
@@ -39,6 +40,10 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
             raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
     plugins.set_folders(list(experiment.catalogues))
     catalogue = Catalogue([*shipped(home), *experiment.catalogues])
+    try:
+        drafted(experiment.encoders, catalogue)
+    except UserError as error:
+        raise UserError(f"{experiment.place('encoders')}: {error}") from error
     experiment = experiment.with_ids(catalogue)
     _check_ids(experiment, catalogue)
     experiment, idle = _without_idle_parts(experiment, catalogue)

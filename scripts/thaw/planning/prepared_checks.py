@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.task_types import no_f1
@@ -37,11 +38,11 @@ def shortfalls(plan) -> list[str]:
 
 def _not_cached(plan) -> list[str]:
     """Return a sentence for each download that HF_HUB_OFFLINE forbids and no cache of this machine has."""
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() not in ("1", "ON", "YES", "TRUE"):
+    if not hub.is_off():
         return []
     lacking = [(step, id) for step, _, id in plan.status.to_download if not _has_cached(step, id)]
     return [
-        f"HF_HUB_OFFLINE is set, and {'data set' if step == 'prepare' else 'encoder'} {id} is in no cache of this "
+        f"{hub.OFFLINE} is set, and {'data set' if step == 'prepare' else 'encoder'} {id} is in no cache of this "
         "machine; unset it, or fetch it once with a network"
         for step, id in lacking
     ]

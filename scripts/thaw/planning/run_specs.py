@@ -31,7 +31,9 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     stored = planner.experiment.store.boundaries(encoder, corpus)
     lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
     vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
-    shape = planner.shape(run)
+    shape, of_teacher = planner.shape(run), [phase.distil for phase, _ in planner.phases(run)]
+    # The teacher's scores alone, from which the head of a regression must then begin.
+    unlabelled = task.type in SCORE_TYPES and all(distil and not distil.hard for distil in of_teacher)
     phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
     trained = [item for phase in planner.strategy(run).phases for item in phase.train]
     words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
@@ -44,7 +46,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         **kind_version("head_version", HEAD_KINDS[head.kind].version if head.kind in HEAD_KINDS else 1),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
-        **({"unlabelled": True} if _reads_no_score(planner, run, task.type) else {}),
+        **({"unlabelled": True} if unlabelled else {}),
         "phases": _with_pairs(planner, run, phases),
         "after": None,
         **({"trial": True} if run.trial else {}),
@@ -79,12 +81,6 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
             widths = [planner.catalogue.get("encoders", one.encoder, "run").width for one in (run, teacher)]
             student_checks.check_widths(phase.distil, widths, f"{place}: distil")
     return entries
-
-
-def _reads_no_score(planner: RunPlanner, run: RunPlan, task_type: str) -> bool:
-    """Tell whether a run of a regression has its teacher's scores alone, from which its head must then begin."""
-    phases = [phase for phase, _ in planner.phases(run)]
-    return task_type in SCORE_TYPES and all(phase.distil and not phase.distil.hard for phase in phases)
 
 
 def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:

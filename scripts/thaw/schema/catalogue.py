@@ -74,7 +74,8 @@ class Catalogue:
 
     Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, probes.yaml and
     outputs.yaml.
-    An entry may have `aliases`, further names; wherever one is written, the entry's id is meant.
+    An entry may have `aliases`, further names; wherever one is written, the entry's id is meant. So it is with the Hub
+    id or the folder of an encoder.
     Raises UserError for an unknown block, an id that two files define, an alias that is an id too, a `base:` that is
     missing or circular. Entries that come with Thaw are built, and so checked, when they are first asked for; a test
     asks for all.
@@ -89,6 +90,7 @@ class Catalogue:
         for folder in folders:
             self._read(Path(folder))
         self._check_aliases()
+        self._aliases["encoders"] = self._encoders_by_source() | self._aliases["encoders"]
         of_thaw = {str(folder) for folder in shipped(HOME)}
         for block, entries in self._raw.items():
             for name, (document, _) in entries.items():
@@ -139,6 +141,21 @@ class Catalogue:
             if self._aliases[block].get(alias, name) != name:
                 raise UserError(f"{place}: {alias} is one of {self._aliases[block][alias]} already; leave it out")
         return aliases
+
+    def _encoders_by_source(self) -> dict[str, str]:
+        """Return the first encoder of each model of the Hub, of the last part of its id, and of each folder."""
+        found: dict[str, str] = {}
+        for name, (_, values) in self._raw["encoders"].items():
+            for source in filter(None, map(values.get, ("hub", "published", "folder"))):
+                for word in {str(source), str(source).rpartition("/")[2]}:
+                    if not any(word in entries for entries in self._raw.values()):
+                        found.setdefault(word, name)
+        return found
+
+    def add_encoder(self, source: str, name: str, values: dict) -> None:
+        """Have an entry that is in no file, of an encoder that an experiment names by its Hub id or its folder."""
+        self._add("encoders", name, values, Document(source, {}))
+        self._aliases["encoders"][source] = name
 
     def _check_aliases(self) -> None:
         """Raise UserError for an id that is also an alias of another entry."""

@@ -1,12 +1,14 @@
 """An entry of config/encoders.yaml: a pretrained encoder and where it comes from."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.schema.entry import CatalogueEntry, Cite, Text
 
+# How an experiment names an encoder: by its id, the Hub id of its model or the last part of that, or a folder.
+EncoderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]+$")]
 UNKNOWN = "unknown"
 RANDOM_TWIN = "_random"  # what is appended to the id of an encoder to have random weights in its architecture
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
-from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig
+from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig, EncoderName
 from thaw.schema.entry import CatalogueEntry, Count, Id, Text
 from thaw.schema.keys import OF_AN_EXPERIMENT, ConfigModel, Inner
 from thaw.schema.phases import PhaseConfig
@@ -89,7 +89,7 @@ class MergeConfig(CatalogueEntry):
         "teacher a larger student is taken while it gains the margin; then the teacher, if it does (Wei et al. 2022)",
     )
     margin: float = Field(1.0, ge=0, description="points x 100; of the mean over the experiment's seeds")
-    encoder: Id | None = Field(None, description="default: the only one of the experiment")
+    encoder: EncoderName | None = Field(None, description="default: the only one of the experiment")
     head: Id | None = Field(None, description="default: the only one of the experiment")
     seed: Annotated[int, Field(ge=0)] | None = Field(
         None, description="of the runs that are served; default: the first"
@@ -163,7 +163,7 @@ class ScaleDownConfig(BaseModel):
     """How an experiment is made smaller: the key of the overlay config/experiments/offline.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    stand_in: Id | None = Field(None, description="use this encoder instead of all others")
+    stand_in: EncoderName | None = Field(None, description="use this encoder instead of all others")
     local_only: bool = Field(False, description="leave out tasks that have no local files and are not synthetic")
     subsets: list[Id] = Field([], description="instead of those of the experiment")
     seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="instead of those of the experiment")
@@ -176,7 +176,7 @@ class EnsembleMemberConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     strategy: Id = Field(description="the strategy of the runs")
     value: int | None = Field(None, description="the point of a strategy with a sweep")
-    encoder: Id | None = Field(None, description="default: the only one of the experiment")
+    encoder: EncoderName | None = Field(None, description="default: the only one of the experiment")
     head: Id | None = Field(None, description="default: the only one of the experiment")
     seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="default: those of the experiment")
 
@@ -199,8 +199,10 @@ class ExperimentConfig(ConfigModel):
     experiment: Id = Field(description="its name, and its folder under results/outputs")
     title: Text = Field(description="title of the report")
     tasks: list[Id] = Field(min_length=1, description="tasks of config/tasks.yaml")
-    encoders: list[Id] = Field(
-        min_length=1, description="encoders of config/encoders.yaml; bert_random is bert with random weights"
+    encoders: list[EncoderName] = Field(
+        min_length=1,
+        description="encoders of config/encoders.yaml, owner/name of the Hub, or folders; bert_random is bert with "
+        "random weights",
     )
     strategies: list[Id | dict[Id, list[int]]] = Field(
         min_length=1, description="strategies of config/strategies.yaml: an id, or {id: [points of its sweep]}"
@@ -210,10 +212,12 @@ class ExperimentConfig(ConfigModel):
     )
     search_seeds: int | None = Field(None, ge=1, description="most seeds of a search that are used; default: all")
     outputs: list[Id] = Field(min_length=1, description="tables and figures of config/outputs.yaml")
-    optional: list[Id] = Field([], description="encoders that are left out, with a note, if their files are missing")
+    optional: list[EncoderName] = Field(
+        [], description="encoders that are left out, with a note, if their files are missing"
+    )
     heads: list[Id] = Field(["linear"], min_length=1, description="heads and sets of heads of config/heads.yaml")
     subsets: list[Id] = Field(["all"], min_length=1, description="training subsets of config/tasks.yaml")
-    only: dict[Id, list[Id]] = Field(
+    only: dict[EncoderName, list[EncoderName]] = Field(
         {},
         description="for a strategy, encoder, head or task those others that it is run with; a kind of which the list "
         "names none is not limited; default: all",
@@ -287,7 +291,8 @@ class ExperimentConfig(ConfigModel):
         """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
         for part in filter(self.only.__contains__, parts):
             allowed = set(self.only[part])
-            kinds = (self.tasks, self.encoders, self.heads, [*map(_strategy, self.strategies)])
+            strategies = [item if isinstance(item, str) else next(iter(item)) for item in self.strategies]
+            kinds = (self.tasks, self.encoders, self.heads, strategies)
             for kind, other in zip(kinds, parts, strict=False):
                 if allowed.intersection(kind) and other not in allowed:
                     return False
@@ -300,8 +305,3 @@ class ExperimentConfig(ConfigModel):
     def place(self, *keys: str, item: str | None = None) -> str:
         """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""
         return f"{self._written.place([*keys, item] if item else keys)}: {'.'.join(keys)}"
-
-
-def _strategy(item: str | dict) -> str:
-    """Return the strategy that an item of `strategies` names."""
-    return item if isinstance(item, str) else next(iter(item))

@@ -66,9 +66,7 @@ def _sentence(mistake: ErrorDetails, model, document: Document, keys: tuple, val
     message = mistake["msg"].removeprefix("Value error, ")
     if mistake["type"] == "string_pattern_mismatch" and "a-z0-9_" in message:
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
-        if re.fullmatch(r"[\w.-]+/[\w.-]+", mistake["input"]):  # of the Hub
-            message += f"; `thaw new encoder {mistake['input']}` writes an entry with one"
-        elif folded := re.sub(r"[^a-z0-9]+", "_", mistake["input"].lower()).strip("_"):
+        if folded := re.sub(r"[^a-z0-9]+", "_", mistake["input"].lower()).strip("_"):
             message += f", as {folded:.60}"
     if mistake["type"] == "string_pattern_mismatch" and "[smh]" in message:
         message = "expected a number with its unit, as 90s, 30m or 2h"

@@ -32,9 +32,10 @@ def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
     """
     summary = aggregate.summarise(runs, "test", spec["order"])
     groups, rows = aggregate.group_names(summary, spec["labels"]), aggregate.SummaryRows(summary)
+    first = {column.task: column for column in reversed(aggregate.columns(summary, spec["labels"]))}  # test splits
     places = [
         (column, group, name)
-        for column in _first_splits(aggregate.columns(summary, spec["labels"]))
+        for column in reversed(first.values())
         for group, name in groups.items()
         if aggregate.in_column(rows.runs(group), column)
     ]
@@ -58,11 +59,6 @@ def _record(path, results, logs, folder: Path) -> dict:
     name = " · ".join(names.values())
     anchor = record_anchor(step, layout.key(step, names))
     return {"step": step, "name": name, "anchor": anchor, "files": files_of(own, results, logs, folder)}
-
-
-def _first_splits(columns) -> list[aggregate.Column]:
-    """Return the column of the first test split of each task."""
-    return list({column.task: column for column in reversed(columns)}.values())[::-1]
 
 
 def _results_of_cells(runs) -> dict[tuple, list]:

@@ -94,7 +94,9 @@ def compose(
         if colours:
             figure.colorbar(axes[-1].images[-1], ax=axes, shrink=0.8, aspect=30).set_label(colours)
         left_out = [entry(f"The first {len(panels)} of {every} panels; the CSV has all", linestyle="none")]
-        if entries := [*legend, *_labelled(axes), *left_out * (every > len(panels))]:
+        lines = [line for axis in axes for line in axis.get_lines() if not line.get_label().startswith("_")]
+        labelled = {line.get_label(): line for line in lines}
+        if entries := [*legend, *labelled.values(), *left_out * (every > len(panels))]:
             figure_style.legend(figure, entries)
         if marks or any(panel.label for panel in panels):
             figure_style.freeze_layout(figure)
@@ -187,9 +189,3 @@ def head_grid(axis, rows, values: str, **look) -> None:
     axis.set_yticks(range(len(grid)), [int(layer) for layer in grid.index])
     axis.set_xlabel("Head")
     axis.set_ylabel("Layer")
-
-
-def _labelled(axes) -> list:
-    """Return the lines of all panels that have a label, each label once."""
-    lines = [line for axis in axes for line in axis.get_lines() if not line.get_label().startswith("_")]
-    return list({line.get_label(): line for line in lines}.values())

@@ -80,7 +80,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
     lacks a key, naming the file; where the spec says `missing`, a missing result has rows that say why instead.
     """
     everything, stale = selected(spec), set(spec.get("stale", []))
-    gap = {result.folder for result in everything if spec.get("missing") and _is_missing(result, stale, results)}
+    there = {result.folder for result in everything if all(Path(results, file).exists() for file in result.files)}
+    gap = {result.folder for result in everything} - (there - stale) if spec.get("missing") else set()
     present = [result for result in everything if result.folder not in gap]
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
@@ -107,10 +108,6 @@ def rows(spec: dict, results, logs) -> list[dict]:
                 common |= _costs(result, results, passes[result.folder], searches)
             made += _score_rows(result, common, results, cards, flags)
     return made
-
-
-def _is_missing(result: CollectedResult, stale: set[str], results) -> bool:
-    return result.folder in stale or not all(Path(results, file).exists() for file in result.files)
 
 
 class Cards:

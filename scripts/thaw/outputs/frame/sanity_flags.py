@@ -39,7 +39,9 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     card = results / layout.file("prepare", names)
     flags = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
     pads = {read(tokens).get("pad") for tokens in results.glob(layout.pattern("features", weights=encoder, **names))}
-    flags += _of_kernels(folder / "cost.json") + _of_strength(record)
+    cost = folder / "cost.json"
+    unlike = cost.is_file() and read_json(cost).get("deterministic") is False  # computed on a GPU
+    flags += ["not_deterministic"] * unlike + _of_strength(record)
     return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
 
 
@@ -59,11 +61,6 @@ def _of_history(record: dict, folder: Path) -> list[str]:
     phases = range(1, len(record["spec"]["phases"]) + 1)
     flags = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], of_phase(notes, n)) for n in phases) else []
     return flags + (["validation_flat"] if any(_flat(of_phase(notes, n)) for n in phases) else [])
-
-
-def _of_kernels(cost: Path) -> list[str]:
-    """Return the warning that a run's cost.json raises: computed on a GPU by kernels that are not deterministic."""
-    return ["not_deterministic"] if cost.is_file() and read_json(cost).get("deterministic") is False else []
 
 
 def _of_strength(record: dict) -> list[str]:

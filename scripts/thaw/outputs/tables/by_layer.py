@@ -182,16 +182,12 @@ def _cells(row, layers: list[int], digits: int = 1, bold: bool = False, last: tu
     cells = []
     for layer in layers:
         one = by_layer.get(layer)
-        cells.append(one and _cell(one, digits, bold and one.mean == best))
+        marks, sd = NOISE * bool(getattr(one, "flag", "")), one and wording.shown_sd(one.sd, one.seeds)
+        cells.append(one and Cell(one.mean, digits=digits, sd=sd, best=bold and one.mean == best, marks=marks))
     if last:
         value = row[last[1]].mean()
         cells.append(None if value != value else Cell(value, digits=digits))
     return cells
-
-
-def _cell(one, digits: int, best: bool) -> Cell:
-    marks, sd = NOISE * bool(getattr(one, "flag", "")), wording.shown_sd(one.sd, one.seeds)
-    return Cell(one.mean, digits=digits, sd=sd, best=best, marks=marks)
 
 
 def _over_seeds(frame) -> str:

@@ -91,11 +91,6 @@ def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, p
         raise UserError(f"{place}: head {head} has none for type {task.type}")
     for strategy in filter(None, (at["strategy"], row.full)):
         catalogue.get("strategies", strategy, place)
-    _check_variant(at, row, catalogue, place)
-
-
-def _check_variant(at: dict, row: PrintedRow, catalogue: Catalogue, place: str) -> None:
-    """Find out whether a strategy has the variant that is named; a least k takes them all."""
     known = variants(catalogue, at["strategy"], at["encoder"], place)
     if row.least is None and at.get("variant", "base") not in known:
         raise UserError(f"{place}: {at['strategy']} has no variant {at.get('variant', 'base')}: {', '.join(known)}")

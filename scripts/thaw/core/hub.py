@@ -1,0 +1,27 @@
+"""Whether the Hugging Face Hub answers; its own libraries try for half a minute before they say that it does not."""
+
+import os
+import urllib.error
+import urllib.request
+
+OFFLINE = "HF_HUB_OFFLINE"  # the variable by which its libraries ask it for nothing
+WAIT = 5  # seconds for its answer
+
+
+def silence() -> str:
+    """Return why the Hub does not answer; empty where it does."""
+    if is_off():
+        return f"{OFFLINE} is set"
+    address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=WAIT).close()
+    except urllib.error.HTTPError:  # an answer, if not a kind one
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{address}: {getattr(error, 'reason', error)}"
+    return ""
+
+
+def is_off() -> bool:
+    """Return whether the user keeps everything from asking the Hub."""
+    return os.environ.get(OFFLINE, "").upper() in ("1", "ON", "YES", "TRUE")
