@@ -20,7 +20,7 @@ from thaw.schema.entry import spec_of
 from tiny import tiny_encoder
 
 SENTENCES = [f"a {word} day in town number {i}" for i, word in enumerate(["fine", "grey", "long", "café"] * 10)]
-KINDS = ["good" if i % 3 else "bad" for i in range(40)]
+KINDS = ["yes" if i % 3 else "no" for i in range(40)]
 WORDS = [["Ann", "met", "Bob", f"Lee{i}"] for i in range(40)]
 SPANS = [["B-PER", "O", "B-PER", "I-PER"] for _ in range(40)]
 
@@ -60,26 +60,20 @@ FILES = {
         csv(),
         "classification",
         {"format": "csv", "quoting": "double", "columns": {"text": "comment", "label": "mood"}},
-        ["bad", "good"],
+        ["no", "yes"],
     ),
     "old.tsv": (
         plain('"{text}\t{kind}', "latin-1", header="text\tlabel\n"),
         "classification",
         {"format": "tsv", "quoting": "none", "encoding": "latin-1"},
-        ["bad", "good"],
+        ["no", "yes"],
     ),
-    "Lines (1).train": (plain("{kind} {text}"), "classification", {"format": "label_text"}, ["bad", "good"]),
+    "Lines (1).train": (plain("{kind} {text}"), "classification", {"format": "label_text"}, ["no", "yes"]),
     "similar.jsonl": (
         jsonl(**SIMILAR),
         "pair_regression",
         {"format": "jsonl", "columns": {"text_a": "sentence1", "text_b": "sentence2", "score": "similarity"}},
         None,
-    ),
-    "yes.jsonl": (
-        jsonl(text=SENTENCES, label=["yes" if kind == "good" else "no" for kind in KINDS]),
-        "classification",
-        {"format": "jsonl"},
-        ["no", "yes"],
     ),
     "tagged.jsonl": (
         jsonl(tokens=WORDS, ner=SPANS),
@@ -133,6 +127,7 @@ def test_an_uneven_label_is_scored_by_macro_f1_and_rows_without_a_text_are_left_
     stub = written(draft_of_file(tmp_path / "moods.csv", set()))
     assert "metrics: [f1_macro, accuracy]" in stub and "# guess: macro F1 first, since most rows have one label" in stub
     assert "# guess: rows without a text are left out\n    empty: drop" in stub
+    assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == [], "nor have they labels"
 
 
 def test_columns_that_the_user_names_are_not_guessed(tmp_path):
@@ -170,7 +165,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     """The id exists already (RTE is a task of Thaw's), so another one is free."""
     new_command.main(["task", "data/rte.csv"])
     said = capsys.readouterr().out
-    assert "  text: comment\n  label: mood (2 labels: bad, good)\n" in said
+    assert "  text: comment\n  label: mood (2 labels: no, yes)\n" in said
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
     assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 15
@@ -341,10 +336,6 @@ def test_a_draft_has_bi_encoders_where_a_task_is_on_pairs(types, lines):
     shown = [line for line in strategies(types).splitlines() if line.startswith("  - ")]
     assert strategies({"span_extraction"}).startswith("heads: [start_end]\n")
     assert len(shown) == lines and len({line.index("#") for line in shown if "#" in line}) == 1, "in one column"
-
-
-def test_texts_that_are_left_out_have_no_labels():
-    assert contradictions([("",), ("",), ("a",), ("a",)], ["x", "y", "x", None]) == []
 
 
 def test_an_id_keeps_the_letters_below_marks(tmp_path):

@@ -99,7 +99,7 @@ def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
     """Return the branch of a run on an encoder; one that shares no layer is a UserError."""
     (top,) = source.head.layers.reads(source.spec["layers"])
     trained, component = trained_encoder(source).model.state_dict(), pretrained.anatomy.component
-    same = {name for name, value in pretrained.tensors.items() if _equal(trained.get(name), value)}
+    same = {name for name, value in pretrained.tensors.items() if name in trained and torch.equal(trained[name], value)}
     changed = {component(name) for name in pretrained.tensors.keys() - same}
     if 0 in changed:
         raise UserError(EMBEDDINGS_TRAINED.format(run=source.run))
@@ -154,7 +154,3 @@ def check_encoder(about: dict, encoder: Path, of: str) -> None:
                 f"{encoder.name} has other {what} than {about['name']}, the encoder of {of}; only runs of one "
                 "encoder share a trunk"
             )
-
-
-def _equal(first: torch.Tensor | None, second: torch.Tensor) -> bool:
-    return first is not None and first.shape == second.shape and torch.equal(first, second)
