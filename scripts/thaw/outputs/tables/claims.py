@@ -77,8 +77,10 @@ def tested(data, entries: list[dict], subsets: Iterable[str]) -> list[list[Teste
     for index, test, mean, flags in cases:
         one = Tested(test)
         if mean:
-            difference = next(differences)
-            one = Tested(test, _answer(difference, entries[index]), difference, mean.spread.seeds, flags)
+            entry, difference = entries[index], next(differences)
+            low, high = (-entry["within"], entry["within"]) if "within" in entry else (entry["above"], entry["above"])
+            answer = difference.compared_with(low, high)
+            one = Tested(test, answer, difference, mean.spread.seeds, flags)
         results[index].append(one)
     return results
 
@@ -88,12 +90,6 @@ def _sides(runs, encoder: str, test: dict) -> list[tuple[float, Any]]:
     rows = runs[(runs["metric"] == test["metric"]) & (runs["split"] == test["split"])]
     place = (test["task"], test["subset"], encoder)
     return [(times, of_cell(rows, (*place, *point))) for times, *point in test["terms"]]
-
-
-def _answer(difference: Difference, entry: dict) -> str:
-    """Compare a difference with the margin of a claim, {above: points} or {within: points}."""
-    low, high = (-entry["within"], entry["within"]) if "within" in entry else (entry["above"], entry["above"])
-    return difference.compared_with(low, high)
 
 
 def count(answers: Iterable[str]) -> str:

@@ -33,7 +33,9 @@ def notes(comparison: dict, reproduced: dict, spec: dict) -> list[str]:
     ]
     lines.append(f"{PROVENANCES[comparison['provenance']]}; {wording.DASH}: not known, or not run.")
     lines += [f"{comparison['note'][0].upper()}{comparison['note'][1:]}."] if "note" in comparison else []
-    lines += _rule(comparison) + _favours(comparison) + _marks(cells, spec) + _seeds(comparison, reproduced)
+    beyond = dict.fromkeys(row["favours"]["beyond"] for row in comparison["rows"] if "favours" in row)
+    favours = [f"The paper interprets only differences of more than {wording.number(size)} points." for size in beyond]
+    lines += _rule(comparison) + favours + _marks(cells, spec) + _seeds(comparison, reproduced)
     lines += [f"{row['label']}: {row['note']}." for row in comparison["rows"] if row.get("note")]
     lines += _reasons(comparison)
     others = wording.listing(f"{source} ({reason})" for source, reason in comparison["not_computed"])
@@ -53,12 +55,6 @@ def _rule(comparison: dict) -> list[str]:
     least = "Number of layers: the k from which on every larger k reaches the share; by the paper's rule, the first k."
     counted = any("least" in row for row in comparison["rows"])
     return [said] * (comparison["aggregation"] == "lee2019") + [least] * counted
-
-
-def _favours(comparison: dict) -> list[str]:
-    """Return the sentence about the smallest difference that the paper interprets."""
-    sizes = dict.fromkeys(row["favours"]["beyond"] for row in comparison["rows"] if "favours" in row)
-    return [f"The paper interprets only differences of more than {wording.number(size)} points." for size in sizes]
 
 
 def _marks(cells: list[dict], spec: dict) -> list[str]:
