@@ -264,7 +264,6 @@ OF_AN_EXPERIMENT = """
 {tasks: [mine], tasks.yaml: {tasks: {mine: {base: acceptability, transfer_sets: [{task: similarity}]}}}}
 {tasks: [acceptability], strategies: [linear_probe: [1]]}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, layers: [2, 9]}}}}
-{probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, choice: 1.5}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, l2: []}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: linear, poling: first}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: lnear}}}}
