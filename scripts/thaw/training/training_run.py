@@ -59,7 +59,7 @@ class TrainingRun:
     ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
-        self.chosen, self.taught = chosen or {}, taught
+        self.seed, self.chosen, self.taught = spec["seed"], chosen or {}, taught
         self.objectives: dict[int, Objective] = {}  # by phase
         if taught:
             taught.check_rows(self.rows, self.context.store)
@@ -68,7 +68,7 @@ class TrainingRun:
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
         self.stages = [stages_of(phase, entry) for phase, entry in zip(self.phases, entries, strict=True)]
         self.gold = self.context.corpus.targets(self.context.task, "train")
-        with seeded(spec["seed"], "initialisation"):
+        with seeded(self.seed, "initialisation"):
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         self.head.set_labels(self.context.labels)
@@ -80,7 +80,7 @@ class TrainingRun:
             self.head.balance(torch.as_tensor(select_rows(self.gold, self.rows)))
         self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
         if "student" in spec:
-            self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
+            self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, self.seed)
         self.inserts = start.inserts if start is not None else None
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
@@ -116,7 +116,7 @@ class TrainingRun:
         return self.objectives[number].in_stage(stage, self.context.layers)
 
     def _new_objective(self, phase: PhaseConfig, number: int) -> Objective:
-        seed, entry = self.spec["seed"], self.spec["phases"][number - 1]
+        seed, entry = self.seed, self.spec["phases"][number - 1]
         if phase.distil and self.taught:
             return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, seed, number)
         if phase.auxiliary:
@@ -156,7 +156,7 @@ class TrainingRun:
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
         objective = self.objective_of(phase, stage, state.number)
         folder, store = self.context.encoder_folder, self.context.store
-        self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
+        self.inserts = add_inserts(self.inserts, phase, components, self.seed)
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
         alone = components == ["head"] and not self.inserts and not phase.frozen_dropout
         if alone and self.head.constant_vectors and objective.on_vectors:
@@ -171,7 +171,7 @@ class TrainingRun:
             log(f"bf16 would be emulated here: phase {state.number} is computed in {precision}")
         use_precision(precision, self.device)
         if encoder and phase.reinit_top:
-            with seeded(self.spec["seed"], f"reinitialisation:{state.number}"):
+            with seeded(self.seed, f"reinitialisation:{state.number}"):
                 encoder.reinitialise(phase.reinit_top)
         if encoder and "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
@@ -209,14 +209,14 @@ class TrainingRun:
     def score(self, name: str) -> float | None:
         """Return the main metric on "validation" or on the scored rows of "train", None where it is not defined."""
         if name == "train":
-            split, rows = name, scored_training_rows(self.rows, self.spec["seed"])
+            split, rows = name, scored_training_rows(self.rows, self.seed)
         else:
             split = self.context.validation
             rows = self.context.rows[split]
         return self.context.main_score(self._predict_rows(split, rows), split)
 
     def _predict_all(self) -> dict[str, Predictions]:
-        rows = {"train": scored_training_rows(self.rows, self.spec["seed"])}
+        rows = {"train": scored_training_rows(self.rows, self.seed)}
         for split in [self.context.validation] if self.spec.get("trial") else self.context.scored:
             rows[split] = self.context.rows[split]
         return {split: self._predict_rows(split, chosen) for split, chosen in rows.items()}
@@ -268,7 +268,7 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
             break
     for run in runs:
         if run.phase_logs[-1].diverged:
-            log(f"seed {run.spec['seed']} diverged: the loss of phase {len(run.phase_logs)} is not finite")
+            log(f"seed {run.seed} diverged: the loss of phase {len(run.phase_logs)} is not finite")
     return [run.finish(watch) for run in runs]
 
 
@@ -276,7 +276,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     """Train one phase stage by stage, or the rest of it where the progress file is within it."""
     first, place = runs[0], number - 1
     stages, gradients = first.stages[place], first.spec.get("gradients", False)
-    states = [RunState(number, run.phases[place], run.spec["seed"], gradients, run.score) for run in runs]
+    states = [RunState(number, run.phases[place], run.seed, gradients, run.score) for run in runs]
     training = PhaseTraining(states, stages, len(first.rows))
     resumed_from = progress if progress is not None and progress.is_within(number) else None
     if resumed_from:
