@@ -7,7 +7,6 @@ from thaw.declarations.task_types import METRIC_LABELS
 from thaw.statistics.aggregation import FEWEST_OF_INTERVAL
 
 listing, plural, rate = phrases.listing, phrases.plural, phrases.rate
-__all__ = ["DASH", "count", "interval", "number", "operations", "points", "seconds", "short"]
 
 BASELINE_LABELS = {
     "majority": "Majority class",
