@@ -25,7 +25,7 @@ from thaw.core.runtime import run_step
 from thaw.core.steps import COMPUTING
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.papers import protocols
+from thaw.planning.papers import printed_tables
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue, shipped
 
@@ -69,7 +69,7 @@ def coverage() -> str:
     catalogue = Catalogue(shipped(HOME))
     lines = ["| paper | printed numbers | with an address here |", "|:--|--:|--:|"]
     for paper in PAPERS:
-        cite, printed, addressed = protocols.addressed(paper, catalogue)
+        cite, printed, addressed = numbers_with_address(paper, catalogue)
         lines.append(f"| {cite} | {printed} | {addressed} |")
     lines += [
         "",
@@ -88,6 +88,31 @@ def main() -> None:
     for kind, table in (("needs", needs(plans())), ("coverage", coverage())):
         write_text(PAGES[kind], written(PAGES[kind].read_text(encoding="utf-8"), kind, table))
         print(f"wrote {PAGES[kind].relative_to(HOME)}")
+
+
+def numbers_with_address(paper: str, catalogue: Catalogue) -> tuple[str, int, int]:
+    """Return a paper's citation, how many numbers it prints, and how many of them have an address."""
+    reference, _ = printed_tables.read(catalogue.folders, paper)
+    every = [
+        (table, {(number.row, number.column): number for number in printed_tables.printed(table)})
+        for table in reference.tables.values()
+    ]
+    printed = [(one, table, numbers) for table, numbers in every for one in numbers.values() if one.value is not None]
+    parts = [_parts(*number) for number in printed]
+    return reference.cite, len(printed), sum(bool(of) and all(part.at for part in of) for of in parts)
+
+
+def _parts(number, table, numbers: dict) -> list:
+    """Return the numbers with an address of their own that a number is made of: itself, or those of rows or columns."""
+    row, column = table.rows[number.row], table.columns[number.column]
+    if number.reason:
+        return []
+    if row.minus:
+        return [part for other in row.minus for part in _parts(numbers[other, number.column], table, numbers)]
+    if column.over:
+        others = [numbers[number.row, name] for name, other in table.columns.items() if not other.over]
+        return [other for other in others if other.value is not None] or others
+    return [number]
 
 
 if __name__ == "__main__":

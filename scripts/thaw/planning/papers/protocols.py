@@ -76,28 +76,3 @@ def _said(value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(written, value)) if isinstance(value, list) else written(value)
-
-
-def addressed(paper: str, catalogue: Catalogue) -> tuple[str, int, int]:
-    """Return a paper's citation, how many numbers it prints, and how many of them have an address."""
-    reference, _ = printed_tables.read(catalogue.folders, paper)
-    every = [
-        (table, {(number.row, number.column): number for number in printed_tables.printed(table)})
-        for table in reference.tables.values()
-    ]
-    printed = [(one, table, numbers) for table, numbers in every for one in numbers.values() if one.value is not None]
-    parts = [_parts(*number) for number in printed]
-    return reference.cite, len(printed), sum(bool(of) and all(part.at for part in of) for of in parts)
-
-
-def _parts(number, table, numbers: dict) -> list:
-    """Return the numbers with an address of their own that a number is made of: itself, or those of rows or columns."""
-    row, column = table.rows[number.row], table.columns[number.column]
-    if number.reason:
-        return []
-    if row.minus:
-        return [part for other in row.minus for part in _parts(numbers[other, number.column], table, numbers)]
-    if column.over:
-        others = [numbers[number.row, name] for name, other in table.columns.items() if not other.over]
-        return [other for other in others if other.value is not None] or others
-    return [number]
