@@ -138,7 +138,7 @@ def caution(summary, unit: str = "seed") -> str:
 
 
 def choices(tasks: list[dict]) -> str:
-    """Return by what choices were made and when test was scored. Args: tasks as `dataset_facts.tasks` returns them."""
+    """Return by what choices were made and when test was scored. Args: tasks as `page_tables.tasks` returns them."""
     otherwise = [task["label"] for task in tasks if task["protocol"] != "clean"]
     text = "All choices were made on validation; test was scored at the end of each run"
     if not otherwise:

@@ -43,7 +43,7 @@ from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
-from thaw.outputs.report import dataset_facts, methods, page_tables, provenance
+from thaw.outputs.report import methods, page_tables, provenance
 from thaw.outputs.report.shown_outputs import numbered
 from thaw.words import answer_text, settings, wording
 
@@ -70,7 +70,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     columns = aggregate.columns(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
+    made_with, cuts = provenance.circumstances(present, results), page_tables.cuts(present, spec, results)
     tables = itertools.count(1)
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
     linked, answers = partial(_linked, results, folder), _answers(spec, folder)
@@ -83,10 +83,10 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "missing": (missing := provenance.missing(each_run, labels_of_runs)),
         "missing_table": page_tables.missing(missing),
         "differences": provenance.differences(made_with),
-        "tasks": (tasks := dataset_facts.tasks(spec, results)),
+        "tasks": (tasks := page_tables.tasks(spec, results)),
         "choices": methods.choices(tasks),
         "subsets": methods.subsets(spec),
-        "encoders": dataset_facts.encoders(spec, results),
+        "encoders": page_tables.encoders(spec, results),
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
         "metric_cites": [citations.METRICS[metric] for metric in _metrics(spec) if metric in citations.METRICS],
@@ -107,7 +107,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "splits": [{**t, "number": next(tables)} for t in page_tables.by_split(runs, summary, columns, labels)],
         "cost": {"table": page_tables.costs(summary, columns, labels), "number": next(tables)},
         "tasks_number": next(tables),
-        "cuts": {"table": page_tables.cuts(cuts), "number": next(tables)} if cuts else None,
+        "cuts": {"table": page_tables.truncation_table(cuts), "number": next(tables)} if cuts else None,
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
