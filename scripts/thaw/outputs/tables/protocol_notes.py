@@ -64,8 +64,7 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
         marked = [cell for cell in cells if mark in cell.get("marks", [])]
         tasks = wording.listing(dict.fromkeys(wording.task_name(spec["labels"], c["at"][0]) for c in marked))
         encoders = wording.listing(dict.fromkeys(wording.label(spec["labels"], "encoders", c["at"][1]) for c in marked))
-        named = {"encoder": encoders, "rows": wording.label(spec["labels"], "subsets", spec["beside"]["subset"])}
-        lines += [f"{sign} {SAID[mark]}: {named.get(mark, tasks)}."] if marked else []
+        lines += [f"{sign} {SAID[mark]}: {encoders if mark == 'encoder' else tasks}."] if marked else []
     same = any("at" in cell for cell in cells) and not lines
     return lines or ["Encoders, splits and numbers of rows are the paper's."] * same
 

@@ -172,7 +172,7 @@ class PaperComparison:
         same = same_split in ("always", self.origins.get(task.corpus))
         marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
         subset = self.catalogue.get("subsets", self.experiment.subsets[0], "reference")
-        marks += ["rows"] * bool(subset.rows or subset.scored)
+        marks += ["rows"] * bool(subset.rows or subset.scored or self._is_carved(task.corpus))
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
@@ -182,6 +182,12 @@ class PaperComparison:
             before, encoder = encoder, stand_in_for(encoder, stand_in) if stand_in else encoder
             name, marks = self._moved(at["strategy"], name, before, encoder), ["encoder", *marks]
         return [at["task"], encoder, at.get("head", "linear"), at["strategy"], name, at["metric"], split], marks
+
+    def _is_carved(self, corpus: str) -> bool:
+        """Return whether rows of train are held out for a split that the corpus' source lacks."""
+        entry = self.catalogue.get("corpora", corpus, "reference")
+        source = {"files": entry.files, "hub": entry.hub}.get(self.origins.get(corpus, ""))
+        return source is not None and not entry.carve.keys() <= source.splits.keys()
 
     def _moved(self, strategy: str, name: str, before: str, now: str) -> str:
         """Return the variant that corresponds to one of another encoder: points of a sweep over layers are rescaled."""
