@@ -132,8 +132,8 @@ MISTAKES = {
     "a key of another probe": (
         "probes.yaml",
         "pooling: first",
-        "clusters: [2]",
-        "clusters has no meaning with kind my_",
+        "tokens: 9",
+        "tokens has no meaning with kind my_",
     ),
     "a probe of other tasks": (
         "my_probes.py",

@@ -209,8 +209,3 @@ def seconds(value: float | None) -> str:
     if value < 90:
         return f"{value:.2g}\u202fs" if value < 9.95 else f"{value:.0f}\u202fs"
     return f"{value / 60:.1f}\u202fmin" if value < 5400 else f"{value / 3600:.1f}\u202fh"
-
-
-def operations(value: float) -> str:
-    """Return operations in print: 3.1 TFLOPs."""
-    return f"{short(value)}{'' if value >= 999.5 else ' '}FLOPs"
