@@ -50,7 +50,7 @@ if PLAN.executed["fit_heads"]:
             "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
         wildcard_constraints:
             strategy=ASK.strategies("fit_heads"),
-        priority: longest_first("fit_heads")
+        priority: 9.5  # takes seconds and gives the first scores: before all that trains layers
         conda:
             "../envs/thaw.yaml"
         threads: lambda w: CORES_OF_HEADS("fit_heads", ASK.key("fit_heads", w))
@@ -158,6 +158,7 @@ rule baseline:
         others=multiext("<results>/baselines/{task}/{subset}/{baseline}/", *WRITTEN["baseline"]),
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
+    priority: 9.5
     conda:
         "../envs/thaw.yaml"
     threads: 1
