@@ -1,6 +1,7 @@
 """Whether the Hugging Face Hub answers; its own libraries try for half a minute before they say that it does not."""
 
 import os
+import ssl
 import urllib.error
 import urllib.request
 
@@ -15,10 +16,11 @@ def silence() -> str:
     address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=WAIT).close()
-    except urllib.error.HTTPError:  # an answer, if not a kind one
-        return ""
     except (OSError, ValueError) as error:
-        return f"{address}: {getattr(error, 'reason', error)}"
+        reason = getattr(error, "reason", error)
+        # An error of HTTP is an answer, and its libraries may know of certificates that this call does not.
+        answers = isinstance(error, urllib.error.HTTPError) or isinstance(reason, ssl.SSLError)
+        return "" if answers else f"{address}: {reason}"
     return ""
 
 
