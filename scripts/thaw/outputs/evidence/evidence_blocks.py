@@ -163,18 +163,14 @@ def _one_of_each(data: TaskPredictions, order, most: int) -> list[int]:
 def _shown(data: TaskPredictions, cells: list[PredictedCell], credits: np.ndarray, n: int) -> ShownExample:
     row = data.frame.iloc[n]
     units = np.flatnonzero(data.example == n) if data.is_tagged else np.array([n])
-    texts = [_text(row[name]) for name in data.texts]
+    whole = [row[name] if isinstance(row[name], str) else " ".join(row[name]) for name in data.texts]
+    texts = [text if len(text) <= LETTERS else text[:LETTERS] + " …" for text in whole]
     words = list(row[data.texts[0]]) if data.is_tagged else []
     predicted = [
         ShownPrediction(_prediction(data, cell.values[:, units], data.gold[units], words), float(credits[i, n]))
         for i, cell in enumerate(cells)
     ]
     return ShownExample(int(row["row"]), texts, _gold(data, units, words), predicted)
-
-
-def _text(value) -> str:
-    text = value if isinstance(value, str) else " ".join(value)
-    return text if len(text) <= LETTERS else text[:LETTERS] + " …"
 
 
 def _gold(data: TaskPredictions, units, words: list[str]) -> str:
