@@ -241,10 +241,8 @@ def head_of(**changes) -> dict:
     return {"pooling": "mean", "layers": SMALL | changes}
 
 
-def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):
-    plan = with_head(
-        home, tmp_path / "my", "{kind: linear, layers: {combine: ladder, every: 2, width: 32}}", ["frozen_sgd"]
-    )
+def test_the_plan_stores_what_a_ladder_reads(tmp_path):
+    plan = with_head(tmp_path / "my", "{kind: linear, layers: {combine: ladder, every: 2, width: 32}}", ["frozen_sgd"])
     (run,) = [run for run in plan.runs if run.task == "acceptability"][:1]
     spec = plan.job(run.step, run.key).spec
     assert run.step == "train" and spec["head"]["layers"] == {"combine": "ladder", "every": 2, "width": 32}
