@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+import paper_plans
 from thaw.core.errors import UserError
 from thaw.outputs.tables import protocol_notes
 from thaw.planning.configuration import load_plan, read_config
@@ -88,8 +89,8 @@ def test_numbers_of_other_numbers_are_counted_by_their_parts(home):
     reference, _ = printed_tables.read(shipped(home), "peters2019")
     table = reference.tables["table_2"]
     numbers = {(number.row, number.column): number for number in printed_tables.printed(table)}
-    parts = protocols._parts(numbers["bert_delta", "conll2003"], table, numbers)
+    parts = paper_plans._parts(numbers["bert_delta", "conll2003"], table, numbers)
     assert [part.at["encoder"] for part in parts] == ["bert_base_cased"] * 2
     assert parts[1].at["strategy"] == "peters_features_tagger"
-    assert protocols._parts(numbers["skip_thoughts", "mrpc"], table, numbers) == []
+    assert paper_plans._parts(numbers["skip_thoughts", "mrpc"], table, numbers) == []
     assert isinstance(reference, Reference)

@@ -6,8 +6,8 @@ import fcntl
 import json
 import math
 import os
-import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 from thaw.core.errors import UserError
 from thaw.core.runtime import log
@@ -18,10 +18,10 @@ def atomic_write(path):
     """Give a temporary path next to `path`; rename it to `path` on success, delete it on any error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    # The name is known before the file is there: SIGTERM may come at any instruction.
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}{path.suffix}")
     try:
+        temporary.touch(0o600, exist_ok=False)
         yield temporary
         temporary.chmod(0o644)
         os.replace(temporary, path)
