@@ -83,7 +83,7 @@ def invented_runs(tmp_path_factory):
 def test_a_new_output_is_three_files(copy, declared, more, invented_runs, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)
-    tables = copy / "scripts/thaw/declarations/outputs.py"
+    tables = copy / "scripts/thaw/declarations/tables.py"
     tables.write_text(tables.read_text().replace("TABLES = {\n", declared))
     entries = copy / "config/outputs.yaml"
     entries.write_text(entries.read_text() + ENTRY + more)
