@@ -149,15 +149,14 @@ from safetensors.torch import load_file
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs.frame import collection
-from thaw.planning.configuration import read_config
-from thaw.planning.configuration import load_plan
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import Bench, tiny_corpus
 
 folder = Path(sys.argv[1])
 strategies = "strategies: {next: {phases: [{train: [head, {top: 1}]}], head_of: frozen_sgd}}"
 (folder / "strategies.yaml").write_text(strategies)
 wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": [], "seeds": [1]}
-wish |= {"subsets": ["all"], "heads": ["linear"]}
+wish |= {"subsets": ["all"], "heads": ["linear"], "encoders": ["minilm"]}
 plan = load_plan(read_config(["config/config.yaml"], wish), Path.cwd())
 cell = "runs/acceptability/all/minilm/linear/"
 job, earlier = plan.job("train", cell + "next/base/seed1"), plan.job("fit_heads", cell + "frozen_sgd/base")
