@@ -59,7 +59,9 @@ def test_on_a_busy_machine_the_price_is_operations_at_the_rate_of_their_kind(tim
     assert list(price.price(both)) == pytest.approx([1, 2, 3, 10])
     (note,) = price.note(both)
     assert note.startswith("The machine was busy: in 2 of 4 runs the processor worked for less than half")
-    assert note.endswith("of fitted heads (100\u202fkFLOP/s) and of other runs here (1\u202fMFLOP/s).")
+    assert note.endswith("of fitted heads (100\u202fkFLOP/s) and other runs (1\u202fMFLOP/s) here.")
+    (alone,) = price.note(fitted.assign(processor_seconds=1.0))
+    assert alone.endswith("at the rates of fitted heads (100\u202fkFLOP/s) here.")
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def main(words: list[str]) -> None:
     if given.export and any(answer.decision.answer.encoder for answer in made):
         export_command.main([given.configfile[0], str(given.export)])
     elif given.export:
-        print(
+        raise UserError(
             f"{given.export} is not written: no encoder is taken; name a run below {plan.results}/runs to thaw export"
         )
 

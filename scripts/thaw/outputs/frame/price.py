@@ -114,11 +114,12 @@ def note(runs) -> list[str]:
     waited, fitted = waiting(runs), runs["optimizer"] == FITTED
     if not waited:
         return []
+    rates = {"fitted heads": rate(runs[fitted]), "other runs": rate(runs[~fitted])}
+    known = [f"{name} ({wording.short(one)}FLOP/s)" for name, one in rates.items() if one == one]
     return [
         f"The machine was busy: in {waited[0]} of {waited[1]} runs the processor worked for less than half of the "
         "seconds. Prices are therefore counted operations, those of feature extraction among them, at the rates of "
-        f"fitted heads ({wording.short(rate(runs[fitted]))}FLOP/s) and of other runs here "
-        f"({wording.short(rate(runs[~fitted]))}FLOP/s)."
+        f"{wording.listing(known)} here."
     ]
 
 
