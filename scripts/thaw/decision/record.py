@@ -1,7 +1,7 @@
 """The answers of an experiment as one file of values, which report, command line and model card read."""
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from thaw.core import layout
@@ -9,12 +9,13 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.decision.contrasts import Difference
 from thaw.decision.decide import Decision, Judged
+from thaw.evaluation.calibration import Calibration
 
 # why an arm is left out
 NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
 NOT_SELECTED = "not_selected"  # of what other tasks of the experiment have
 
-VERSION = 3  # of the file; raised with its fields
+VERSION = 4  # of the file; raised with its fields
 ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
 
 
@@ -35,7 +36,8 @@ class TaskAnswer:
 
     title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
     a baseline. test: by split the score of what is taken with its 95 % CI, None where it is undefined. left_out: (arm,
-    why). single_class: whether validation has one class alone. curve: of the best cross-validated arm.
+    why). single_class: whether validation has one class alone. curve: of the best cross-validated arm. calibration: by
+    arm, of those that predict probabilities of classes.
     """
 
     task: str
@@ -51,6 +53,7 @@ class TaskAnswer:
     left_out: tuple[tuple[str, str], ...] = ()
     single_class: bool = False
     curve: CurvePoints | None = None
+    calibration: dict[str, Calibration] = field(default_factory=dict)
 
     def cell_of(self, arm: str) -> dict[str, str] | None:
         """Return the cell of an arm's runs; None of a baseline."""
@@ -122,5 +125,6 @@ def _answer(entry: dict) -> TaskAnswer:
             "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
             "left_out": tuple(map(tuple, entry["left_out"])),
             "curve": entry["curve"] and CurvePoints(**entry["curve"]),
+            "calibration": {name: Calibration(**made) for name, made in entry["calibration"].items()},
         }
     )

@@ -47,6 +47,7 @@ def reasons(answer: TaskAnswer) -> list[str]:
         gain = " to ".join(dict.fromkeys([number(min(prior)), number(max(prior))]))
         lines.append(f"Expected beforehand of training layers: {gain} points ({PRIOR_FROM}).")
     lines += _labels_or_thawing(answer)
+    lines += _calibrated(answer)
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")
     if answer.single_class:
@@ -144,6 +145,18 @@ def replayed(lost: dict[str, float]) -> str:
         f"On eight tasks with 1,000 rows and MiniLM such answers lost {both}. They took {number(lost['tried'])} full "
         "trainings. That is in sample, without folds (docs/results/grid.md)."
     )
+
+
+def _calibrated(answer: TaskAnswer) -> list[str]:
+    """Return how far the probabilities of what is taken are off, where they are by more than chance."""
+    made = answer.calibration.get(answer.decision.taken)
+    if made is None or not made.bad:
+        return []
+    off, rest = number(100 * made.error), number(100 * made.tempered)
+    return [
+        f"Its probabilities are off by {off} points on test (expected calibration error).",
+        f"Logits divided by a temperature of {number(made.temperature, 2)}, fitted on validation, are off by {rest}.",
+    ]
 
 
 def _labels_or_thawing(answer: TaskAnswer) -> list[str]:

@@ -67,6 +67,20 @@ class PredictionFiles:
             gold.append(select_rows(self._targets(task, part), rows))
         return scorer(task, metric, joined(gold), joined(predictions), labels)
 
+    def confidences(self, folder: str, split: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the probabilities of a run [N, C] and the gold [N]; None where its predictions have none.
+
+        Args: folder of the run below results.
+        """
+        task, path = self._task(folder), self.results / folder / "predictions.parquet"
+        if not path.is_file() or "probabilities" not in columns_of(path):
+            return None
+        rows = self._rows(folder, split)
+        asked = self._corpus(task["corpus"]).frame(split)["row"].to_numpy()[rows]
+        with wrap_corruption(path, f"{path.parent}/metrics.json"):
+            shares = np.stack(_column(path, "probabilities", split, asked).to_numpy())
+        return shares.astype(np.float64), np.asarray(select_rows(self._targets(task, split), rows))
+
     def resampled(self, terms: list[tuple[float, Any]], metric: str, split: str) -> Resampled:
         """Return the mean over seeds of a weighted sum of scores, and its draws.
 
@@ -178,6 +192,14 @@ class PredictionFiles:
         if name not in self._corpora:
             self._corpora[name] = Corpus(self.results / layout.folder("prepare", {"corpus": name}))
         return self._corpora[name]
+
+
+def columns_of(path: Path) -> list[str]:
+    """Return the names of the columns of predictions.parquet; a damaged file is a UserError."""
+    from pyarrow.parquet import ParquetFile
+
+    with wrap_corruption(path, f"{path.parent}/metrics.json"):
+        return ParquetFile(path).schema_arrow.names
 
 
 def rows_of_split(path: Path, split: str, columns: list[str] | None = None):

@@ -18,6 +18,7 @@ from thaw.decision.record import (
     CurvePoints,
     TaskAnswer,
 )
+from thaw.evaluation.calibration import Calibration
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
@@ -72,6 +73,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
         tuple(of.left_out),
         of.single_class,
         of.curve,
+        of.calibration(columns[0].split),
     )
 
 
@@ -119,6 +121,20 @@ class TaskArms:
             return None
         ci = self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
         return Difference(ci.value, ci.low, ci.high)
+
+    def calibration(self, split: str) -> dict[str, Calibration]:
+        """Return by arm how far its probabilities are true, of those that have some. Args: a test split."""
+        return {arm.name: made for arm in self.arms if (made := self._calibrated(arm.name, split))}
+
+    def _calibrated(self, name: str, split: str) -> Calibration | None:
+        rows = self._of_baseline(name) if name in BASELINES else self._of(self.rows[name], self.runs)
+        tested, validated = rows[rows["split"] == split], rows[rows["role"] == "validation"]
+        seeds = tested["folder"][tested["folder"].isin(validated["folder"])]
+        of_split = dict(zip(validated["folder"], validated["split"], strict=True))
+        pairs = [(self.predictions.confidences(f, split), self.predictions.confidences(f, of_split[f])) for f in seeds]
+        if not pairs or any(side is None for pair in pairs for side in pair):
+            return None
+        return Calibration.of(*zip(*pairs, strict=True))
 
     def leave_out_unselected(self, group) -> None:
         """Note what other tasks have and this one could have. Args: all rows of the summary of this group of runs."""

@@ -1,6 +1,9 @@
 """The recommendation of an experiment: by task its arms from cheap to dear, and the one to take."""
 
+from dataclasses import fields
+
 from thaw.decision.record import TaskAnswer
+from thaw.evaluation.calibration import Calibration
 from thaw.outputs.frame import price
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.frame.task_arms import answers
@@ -9,6 +12,7 @@ from thaw.words import answer_text as words
 
 # Where chances came as printed in the replay: with more strategies or fewer rows those above one half are too high.
 MOST_JUDGED, LEAST_ROWS = 8, 100
+CALIBRATION = [field.name for field in fields(Calibration)]  # columns of the CSV
 TITLES = ("Score", "Difference", "Best", "Expected loss", "Price")
 NOTES = [
     "From cheap to dear; bold: what to take. Scores × 100.",
@@ -53,7 +57,7 @@ def _row(answer: TaskAnswer, arm) -> Row:
 
 def line(answer: TaskAnswer, arm) -> dict:
     """Return what an answer says of an arm, as its line of CSV."""
-    decision, away = answer.decision, arm.difference
+    decision, away, calibration = answer.decision, arm.difference, answer.calibration.get(arm.name)
     strategy, variant = answer.points.get(arm.name, ("", ""))
     return {
         "task": answer.task,
@@ -81,4 +85,4 @@ def line(answer: TaskAnswer, arm) -> dict:
         "rows": decision.rows,
         "seeds": decision.seeds,
         "resolution": decision.resolution,
-    }
+    } | {name: getattr(calibration, name, "") for name in CALIBRATION}
