@@ -46,22 +46,22 @@ START = (
 import os, sys
 from thaw.core import fork_server
 
-fork_server.start(sys.argv[1], 2, ("outputs",))  # which has one thread
+fork_server.start(sys.argv[1], 2, (sys.argv[2],))  # that of outputs has one thread
 print(os.environ["THAW_FORK_SERVER"], flush=True)
 sys.stdin.read()
 """
 )
 
 
-def started(folder: Path, **further: str):
-    """Yield what `server` is. Args: a folder for the module of its jobs; what else its environment has."""
+def started(folder: Path, kind: str = "outputs", **further: str):
+    """Yield what `server` is. Args: a folder for the module of its jobs; which one; what else its environment has."""
     (folder / "some_job.py").write_text(JOB)
     path = f"{folder}{os.pathsep}{HOME / 'scripts'}"
     names = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes", "VECLIB_MAXIMUM_THREADS": "1"}
     environment |= {f"{name}_NUM_THREADS": "1" for name in names} | further
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    starter = subprocess.Popen([sys.executable, "-c", START, path], env=environment, **pipes)
+    starter = subprocess.Popen([sys.executable, "-c", START, path, kind], env=environment, **pipes)
     yield environment | {"THAW_FORK_SERVER": starter.stdout.readline().strip()}, starter
     starter.kill()
     starter.wait()

@@ -170,6 +170,14 @@ def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):
 
 
 ASK_OR_RUN = "import sys; from thaw.core.fork_client import ask_or_run; ask_or_run(sys.argv[1], ['facts'], 'prepare')"
+# A module whose import lets the driver answer as it does once CUDA is initialised. No such driver is here.
+CUDA_IS_OPEN = """
+import os, sys
+sys.modules["__main__"].driver_answer = lambda: 0
+
+def main():
+    print(os.getpid())
+"""
 # A module whose import lets the next fork fail, as where a machine has no room for another process. The server imports
 # it, as any job's; root, as whom tests may run, has no limit on processes that could be set instead.
 NO_ROOM = """
@@ -185,6 +193,44 @@ os.fork = no_room
 def main():
     print(os.getppid())
 """
+
+
+@pytest.mark.parametrize(
+    ("answer", "have"),
+    [
+        (None, True),  # no driver: nothing could have initialised it
+        (3, True),  # CUDA_ERROR_NOT_INITIALIZED
+        (0, False),  # there is an answer, so CUDA is initialised
+        (4, False),  # CUDA_ERROR_DEINITIALIZED
+        (100, False),  # CUDA_ERROR_NO_DEVICE
+    ],
+)
+def test_forks_have_cuda_while_nothing_has_initialised_it(answer, have):
+    assert fork_server.forks_have_cuda(answer) == have
+
+
+def test_the_driver_is_asked_where_there_is_one():
+    code = "from thaw.core.fork_server import driver_answer; print(driver_answer())"
+    environment = {"PYTHONPATH": str(HOME / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() in ("None", "3"), done.stderr
+
+
+def test_a_step_for_a_card_is_not_forked_from_a_server_in_which_cuda_is_open(tmp_path):
+    """Others are: `fetch` reads an encoder on the processor."""
+    (tmp_path / "cuda_is_open_job.py").write_text(CUDA_IS_OPEN)
+    found, pipes = {}, {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    for environment, _ in started(tmp_path, "models"):
+        for step in ("fit_heads", "fetch"):
+            command = [sys.executable, "-c", ASK_OR_RUN.replace("prepare", step), "cuda_is_open_job"]
+            client = subprocess.Popen(command, env=environment, text=True, **pipes)
+            out, err = client.communicate(timeout=120)
+            found[step] = int(out) == client.pid, err
+    said = (
+        "a library has opened CUDA in the fork server, whose forks have none, so this job imports its libraries itself"
+    )
+    assert found["fit_heads"][0] and found["fit_heads"][1].startswith(said)
+    assert found["fetch"] == (False, "")
 
 
 @pytest.mark.parametrize(

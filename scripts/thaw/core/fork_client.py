@@ -14,6 +14,7 @@ from thaw.core.steps import STEPS
 
 ADDRESS = "THAW_FORK_SERVER"  # the folder of the servers' sockets, in the environment of jobs
 REFUSED, STARTED = b"r", b"s"
+MOST_SAID = 500  # bytes of why a server refuses a job
 
 
 def ask_or_run(module: str, arguments: list[str], step: str) -> None:
@@ -57,18 +58,14 @@ def ask(module: str, arguments: list[str], step: str) -> int | None:
         except OSError:
             return None
         sent, before = _pass_signals_on(connection)
-        answer = _received(connection, 200)
+        answer = _received(connection, 1 + MOST_SAID)
         if answer[:1] == STARTED:
             status = answer[1:] or _received(connection, 1)
             if sentence := _why_it_ended(status, sent):
                 print(f"error: {sentence}", file=sys.stderr)
             return status[0] if status else 1
-        if name := answer[1:].decode(errors="replace"):
-            print(
-                f"{name} is not what it was where the workflow was started, so this job imports its libraries itself, "
-                "which takes some seconds",
-                file=sys.stderr,
-            )
+        if reason := answer[1:].decode(errors="replace"):
+            print(f"{reason}, so this job imports its libraries itself, which takes some seconds", file=sys.stderr)
     for number, handler in before.items():
         signal.signal(number, handler)
     for number in sent:  # of which no job heard

@@ -5,12 +5,13 @@ two servers (`start`), one of them for steps with models, which `thaw run` start
 them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs. A job has its own
 process group, working directory, environment and files, as one that a shell starts; signals reach it, Ctrl-Z and `fg`
 among them, and it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it
-lacks what it needs (Linux 5.3), where it cannot fork, or in another environment, a step imports for itself:
-`thaw.steps.__main__`.
+lacks what it needs (Linux 5.3), where it cannot fork, in another environment, or for a card where a library has
+initialised CUDA in the server, a step imports for itself: `thaw.steps.__main__`.
 """
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -24,7 +25,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from thaw.core.fork_client import ADDRESS, REFUSED, STARTED, run
+from thaw.core.fork_client import ADDRESS, MOST_SAID, REFUSED, STARTED, run
 from thaw.core.processes import die_with_parent
 from thaw.core.steps import STEPS, Step
 
@@ -63,6 +64,8 @@ TEMPLATES = "thaw.outputs.templates:compile_all"
 LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS, TEMPLATES, "thaw.core.home:release")}
 # What a step waits for before it starts, by its `libraries`.
 NEEDED = {"encoders": ENCODERS, "models": MODELS, "plots": PLOTS, "tables": TABLES}
+
+NOT_INITIALIZED = 3  # what NVIDIA's driver answers before a process has called cuInit: CUDA_ERROR_NOT_INITIALIZED
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
@@ -150,13 +153,19 @@ class Server:
             connection.close()
             return None
         step = STEPS[request["step"]]
+        reason = ""
         if name := other_variable(step, request["environment"], self.environment):
+            reason = f"{name} is not what it was where the workflow was started"
+        else:
+            for name in (request["module"], *NEEDED[step.libraries]):
+                _import(name)
+            if step.libraries == "models" and not forks_have_cuda(driver_answer()):  # no other step takes a card
+                reason = "a library has opened CUDA in the fork server, whose forks have none"
+        if reason:
             with contextlib.suppress(OSError):  # who asked has gone
-                connection.send(REFUSED + name.encode(errors="replace")[:199])
+                connection.send(REFUSED + reason.encode(errors="replace")[:MOST_SAID])
             _close(connection, *files)
             return None
-        for name in (request["module"], *NEEDED[step.libraries]):
-            _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         try:
             process = os.fork()
@@ -230,6 +239,26 @@ def other_variable(step: Step, environment: dict[str, str], own: dict[str, str])
     names = {*environment, *own} - {*OF_A_JOB, *(OF_CORES if step.own_threads else ())}
     ordered = sorted(names, key=lambda name: (name != OF_CORES[0], name))
     return next((name for name in ordered if environment.get(name) != own.get(name)), None)
+
+
+def driver_answer() -> int | None:
+    """Return what NVIDIA's driver answers where this process asks how many cards there are; None without a driver.
+
+    To ask initialises nothing.
+    """
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    return library.cuDeviceGetCount(ctypes.byref(ctypes.c_int()))
+
+
+def forks_have_cuda(answer: int | None) -> bool:
+    """Return whether CUDA works in a fork of a process: not once that process has initialised it.
+
+    Args: what `driver_answer` returns there. Source: CUDA C++ Programming Guide, which leaves such forks undefined.
+    """
+    return answer in (None, NOT_INITIALIZED)
 
 
 def _close(*those) -> None:
