@@ -157,10 +157,13 @@ def test_a_balanced_loss_weighs_each_text_by_how_rare_its_class_is():
     assert "class_weight" not in balanced.state_dict()
 
 
-def test_scores_begin_at_the_mean_of_train():
+def test_scores_begin_at_the_mean_of_train_or_at_0():
     scorer = build(HeadConfig(kind="linear"), WIDTH, 1, "regression")
     scorer.init_from_targets(np.array([1.0, 2.0, 6.0]))
     assert scorer.output.bias.item() == 3.0
+    papers = build(HeadConfig(kind="linear", score_start="zero"), WIDTH, 1, "regression")
+    papers.init_from_targets(np.array([1.0, 2.0, 6.0]))
+    assert papers.output.bias.item() == 0.0 and 0.01 < papers.output.weight.std() < 0.03
     classes = build(HeadConfig(kind="linear"), WIDTH, 2, "classification")
     classes.init_from_targets(np.array([1, 1, 0]))
     assert classes.output.bias.tolist() == [0.0, 0.0]
@@ -188,6 +191,14 @@ def test_values_equal_to_the_default_leave_a_spec_as_it_was():
     assert spec_of(HeadConfig(kind="bilstm", options={"size": 200, "layers": 2}, initialisation="bert")) == bare
     assert spec_of(HeadConfig(kind="bilstm", options={"size": 200, "layers": 1})) == bare | {"options": {"layers": 1}}
     assert HeadConfig.model_validate(bare).kind_options.size == 200
+
+
+def test_where_a_score_starts_is_in_the_specs_of_scores_alone():
+    head = HeadConfig(kind="linear", score_start="zero")
+    assert head.spec_for("pair_regression") == {"kind": "linear", "score_start": "zero"}
+    assert head.spec_for("classification") == {"kind": "linear"}
+    with pytest.raises(ValueError, match="score_start has no meaning for kind crf"):
+        HeadConfig(kind="crf", score_start="zero")
 
 
 def test_options_of_a_head_of_ones_own_stay_as_they_are():

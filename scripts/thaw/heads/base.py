@@ -152,8 +152,8 @@ class VectorHead(Head):
         nn.init.zeros_(self.output.bias)
 
     def init_from_targets(self, targets) -> None:
-        """For scores, start at their mean over train, which saves the first updates."""
-        if self.scores:
+        """For scores, start at their mean over train, which saves the first updates; at 0 with `score_start: zero`."""
+        if self.scores and self.entry.score_start == "mean":
             nn.init.constant_(self.output.bias, float(np.mean(targets)))
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:

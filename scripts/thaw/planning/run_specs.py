@@ -42,7 +42,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         "version": STEPS[run.step].version,
         "task": task_spec(run.task, task),
         "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
-        "head": spec_of(head),
+        "head": head.spec_for(task.type),
         **kind_version("head_version", HEAD_KINDS[head.kind].version if head.kind in HEAD_KINDS else 1),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),

@@ -7,8 +7,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, POOLING_KINDS, HeadOptions, options_of
-from thaw.declarations.task_types import TASK_TYPES
-from thaw.schema.entry import CatalogueEntry, Id, plugin_or
+from thaw.declarations.task_types import SCORE_TYPES, TASK_TYPES
+from thaw.schema.entry import CatalogueEntry, Id, plugin_or, spec_of
 from thaw.schema.keys import Key
 from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig
 
@@ -41,14 +41,21 @@ class HeadConfig(CatalogueEntry):
         description="bert: the last matrix normal with standard deviation 0.02, biases 0, the rest as in PyTorch; "
         "kaiming: every matrix normal with standard deviation sqrt(2 / inputs)",
     )
+    score_start: Literal["mean", "zero"] = Field(
+        "mean", description="bias of a score's output before training: the mean of the training scores, or 0"
+    )
     options: dict[Id, int | float | str] = Field(
         {}, description="options of its kind, or what a head of your own reads"
     )
 
     def meaningful(self) -> set[str]:
         """Return the keys that the kind reads."""
-        pools = self.kind not in HEAD_KINDS or HEAD_KINDS[self.kind].pools
-        return set(type(self).model_fields) - (set() if pools else {"pooling", "separate_pooling"})
+        known, absent = HEAD_KINDS.get(self.kind), set()
+        if known and not known.pools:
+            absent |= {"pooling", "separate_pooling"}
+        if known and not set(known.task_types) & set(SCORE_TYPES):
+            absent.add("score_start")
+        return set(type(self).model_fields) - absent
 
     def refused_with(self, name: str) -> str:
         """Return the setting under which a key has no meaning."""
@@ -99,6 +106,10 @@ class HeadConfig(CatalogueEntry):
             return "words"
         pooled = self.layers.reads_pooled or "max" not in self.poolings
         return "pooled" if pooled and self.poolings <= {"first", "mean", "max"} else None
+
+    def spec_for(self, task_type: str) -> dict:
+        """Return the head as the spec of a run on a task of this type has it."""
+        return spec_of(self, frozenset() if task_type in SCORE_TYPES else frozenset({"score_start"}))
 
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""
