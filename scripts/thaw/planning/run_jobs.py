@@ -43,7 +43,7 @@ def auxiliary_tasks(planner: RunPlanner, upstream: UpstreamJobs, run: RunPlan) -
         if head.layers != planner.head_under(run).layers:
             raise UserError(f"{place}: head {of_type[0]} of {name} reads other layers than that of {run.task}")
         key = upstream.store(run.weights, other.corpus, view)
-        entry = {"task": task_spec(name, other), "head": head.spec_for(other.type)}
+        entry: dict = {"task": task_spec(name, other), "head": head.spec_for(other.type)}
         entry["data"] = upstream.data(other.corpus)[0]
         entries.append(entry | {"features": [upstream.table.job("features", key).digest]})
         stores.append(key)
