@@ -155,12 +155,17 @@ def test_a_dataset(tmp_path, home, hub):
         frames[split].to_parquet(file)
     shutil.copytree(tmp_path / "hub/datasets/us/moods", tmp_path / "hub/datasets/us/gated")
 
-    def prepare(id: str, out: str, **environment) -> str:
-        source = {"id": id, "revision": CONVERTED, "splits": {split: split for split in rows}}
-        source |= {"columns": {"text": "content"}, "rename": {"label": {"0": "bad", "1": "good"}}}
-        entry = {"texts": ["text"], "targets": {"label": "label"}, "labels": {"label": ["bad", "good"]}, "hub": source}
+    def source(id: str) -> dict:
+        columns = {"columns": {"text": "content"}, "rename": {"label": {"0": "bad", "1": "good"}}}
+        return {"id": id, "revision": CONVERTED, "splits": {split: split for split in rows}, **columns}
+
+    def prepare(id: str, out: str, *copies: str, **environment) -> str:
+        entry = {"texts": ["text"], "targets": {"label": "label"}, "labels": {"label": ["bad", "good"]}}
+        entry |= {"hub": [source(one) for one in (id, *copies)]}
         spec, asked = spec_for(entry, tmp_path, ["hub"]), hub.environment | environment
-        return step("prepare", spec, tmp_path / out, home, asked, "--data-dir", str(tmp_path))
+        others = canonical({"mine": [source(one) for one in copies]})
+        assert spec == spec_for(entry | {"hub": source(id)}, tmp_path, ["hub"])  # a further copy reruns nothing
+        return step("prepare", spec, tmp_path / out, home, asked, "--data-dir", str(tmp_path), "--copies", others)
 
     assert prepare("us/none", "none").startswith("hub: data set 'us/none' not found or private; check the id")
     assert prepare("us/gated", "gated").startswith("hub: data set 'us/gated' is gated; accept its terms at https://")
@@ -170,6 +175,10 @@ def test_a_dataset(tmp_path, home, hub):
     hub.broken = False
     assert prepare("us/moods", "moods") == ""
     assert read_json(tmp_path / "moods/card.json")["source"]["revision"] == COMMIT
+    none, gated = "hub: data set 'us/none' not found or private", "hub: data set 'us/gated' is gated"
+    assert prepare("us/none", "lost", "us/gated").startswith(none) and gated in prepare("us/none", "lost", "us/gated")
+    assert prepare("us/none", "copied", "us/gated", "us/moods") == ""
+    assert read_json(tmp_path / "copied/card.json")["source"]["id"] == "us/moods"
     for split, frame in frames.items():
         made = Corpus(tmp_path / "moods").frame(split)
         assert made["text"].tolist() == frame["content"].tolist()

@@ -202,6 +202,26 @@ def test_the_hub_path_on_a_local_folder(tmp_path, monkeypatch):
         prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
 
 
+def test_a_treebank_of_the_hub_has_ranges_and_empty_nodes_that_are_no_words():
+    import datasets
+
+    rows = {"tokens": [["don't", "do", "n't", "go", "it"]], "upos": [["_", "AUX", "PART", "VERB", "PRON"]]}
+    rows |= {
+        "head": [["None", "3", "3", "0", "_"]],
+        "deprel": [["_", "aux", "advmod", "root", "_"]],
+        "text": ["don't go"],
+    }
+    hub = HubConfig(id="any", splits={"train": "train"}, columns={"words": "tokens"})
+    table = convert(datasets.Dataset.from_dict(rows), "train", hub, ["words", "upos", "arcs", "text"])
+    assert table.columns["words"] == [["do", "n't", "go"]] and table.columns["upos"] == [["AUX", "PART", "VERB"]]
+    assert [edge["span2"] for edge in table.columns["arcs"][0]] == [[2, 3], [2, 3], [2, 3]]
+    assert table.columns["text"] == ["don't go"]
+    for wrong in ("above", "4"):
+        rows["head"][0][1] = wrong
+        with pytest.raises(UserError, match=f"row 1: column 'head': '{wrong}' is no word; the sentence has 1 to 3"):
+            convert(datasets.Dataset.from_dict(rows), "train", hub, ["words", "arcs"])
+
+
 def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
     import datasets
 

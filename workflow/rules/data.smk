@@ -31,7 +31,7 @@ rule prepare:
         "prepare: reading corpus {wildcards.corpus}"
     shell:
         "python -m thaw.steps prepare --spec {params.given:q}"
-        f" --data-dir {ASK.data_dir} --out $(dirname {{output.card:q}}) 2>&1 | tee {{log:q}}"
+        f" --data-dir {ASK.data_dir} --copies {ASK.copies} --out $(dirname {{output.card:q}}) 2>&1 | tee {{log:q}}"
 
 
 rule fetch:

@@ -126,7 +126,7 @@ def rows_of(name: str, corpus: CorpusConfig, data_dir: Path) -> int:
     """
     assert corpus.files
     sums = {file: file_sha256(data_dir / file) for file in corpus.files.splits.values() if (data_dir / file).is_file()}
-    tables, _ = load(name, corpus, "files", sums, data_dir)
+    tables, _, _ = load(name, corpus, "files", sums, data_dir)
     cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
     label_names(cleaned, tables, corpus)
     return sum(len(part.rows) for part in cleaned.values())

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from thaw.data.carving import sentences
 from thaw.data.checks import Cleaned, clean, is_empty, label_names
 from thaw.data.edges import labels_of
 from thaw.data.sources import load
-from thaw.schema.corpora import GROUPINGS, CorpusConfig, SourceConfig
+from thaw.schema.corpora import GROUPINGS, CorpusConfig
 
 NAMED = 5  # so many row numbers are named where rows repeat
 
@@ -90,16 +91,16 @@ def _rows_are_no_garbage():
 
 
 @_rows_are_no_garbage()
-def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
+def prepare(spec: dict, data_dir: Path, out: Path, copies: Sequence[dict] = ()) -> dict:
     """Prepare one corpus: write `<split>.parquet` for each split and, last, `card.json`; return the card.
 
-    Args: spec with corpus (its id), entry, source, files, version; folder of file sources; folder to write.
+    Args: spec with corpus (its id), entry, source, files, version; folder of file sources; folder to write; other
+    copies on the Hub, in order.
     Raises UserError for whatever is wrong with the data, before anything is written.
     """
-    name, corpus = spec["corpus"], CorpusConfig.model_validate(spec["entry"])
+    name, corpus = spec["corpus"], CorpusConfig.model_validate(spec["entry"] | {"copies": copies})
     log(f"reading from {spec['source']}")
-    tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
-    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else SourceConfig(splits={})
+    tables, record, source = load(name, corpus, spec["source"], spec["files"], data_dir)
     cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)
     sizes = {split: len(table) for split, table in tables.items()}

@@ -5,10 +5,12 @@
 
 import functools
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.runtime import log
 from thaw.data.edges import ARCS, arcs
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, parts
 from thaw.data.spans import WORD
@@ -17,6 +19,7 @@ from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig,
 PIECES = 1.07  # tokens of BERT's uncased vocabulary for each of them: 1.03 to 1.12 on ten published datasets
 MOST_BYTES = 100 * 2**20  # of files that the plan reads, which takes a second for each 20 MB or so
 SCRIPT_BRANCH = "refs/convert/parquet"
+NO_HEAD = ("_", "None", "")  # what CoNLL-U, and what the Hub has of it, writes where something has none
 
 
 def find_source(name: str, corpus: CorpusConfig, sources: Sequence[str], data_dir) -> tuple[str, dict[str, str]]:
@@ -129,14 +132,15 @@ def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[st
 
 def load(
     name: str, corpus: CorpusConfig, source: str, files: dict[str, str], data_dir
-) -> tuple[dict[str, RowsTable], dict]:
-    """Load all splits of a corpus from one source; return them with a record of the source for the card.
+) -> tuple[dict[str, RowsTable], dict, SourceConfig]:
+    """Load all splits of a corpus; return them, a record of the source for the card, and its entry.
 
     `files` are the sha256 that the plan saw: a file that changed since raises UserError.
     """
     if source == "synthetic":
         assert corpus.synthetic
-        return _load_synthetic(corpus, corpus.synthetic), {"kind": "synthetic", "grammar": corpus.synthetic}
+        record = {"kind": "synthetic", "grammar": corpus.synthetic}
+        return _load_synthetic(corpus, corpus.synthetic), record, SourceConfig(splits={})
     if source == "hub":
         return _load_hub(corpus)
     assert corpus.files
@@ -150,7 +154,7 @@ def load(
     tables = {
         split: read(Path(data_dir) / path, of_split(corpus.files, split), wanted) for split, path in paths.items()
     }
-    return tables, {"kind": "files", "files": files}
+    return tables, {"kind": "files", "files": files}, corpus.files
 
 
 def _load_synthetic(corpus: CorpusConfig, name: str) -> dict[str, RowsTable]:
@@ -166,17 +170,25 @@ def _load_synthetic(corpus: CorpusConfig, name: str) -> dict[str, RowsTable]:
     return tables
 
 
-def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
-    """Load a Hub data set by `datasets`, at the commit that its revision names now.
+def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict, HubConfig]:
+    """Load a Hub data set by `datasets`, at the commit that its revision names now; the first copy that can be had.
 
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
     """
-    hub = corpus.hub
-    assert hub
-    commit = _resolve(hub)
-    tables = {split: _load_split(hub, theirs, commit, corpus) for split, theirs in hub.splits.items()}
-    record = {"kind": "hub", "id": hub.id, "config": hub.config, "asked": hub.revision, "revision": commit}
-    return tables, record
+    assert corpus.hub
+    mistakes = []
+    for hub in (corpus.hub, *corpus.copies):
+        try:
+            commit = _resolve(hub)
+            tables = {split: _load_split(hub, theirs, commit, corpus) for split, theirs in hub.splits.items()}
+        except UserError as error:
+            mistakes.append(str(error))
+            continue
+        for mistake in mistakes:
+            log(f"{mistake}; {hub.id} was taken instead")
+        record = {"kind": "hub", "id": hub.id, "config": hub.config, "asked": hub.revision, "revision": commit}
+        return tables, record, hub
+    raise UserError("; ".join(mistakes))
 
 
 def _resolve(hub: HubConfig) -> str | None:
@@ -213,19 +225,41 @@ def _load_split(hub: HubConfig, theirs: str, commit: str | None, corpus: CorpusC
 def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
     """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None.
 
-    A column `arcs` that it lacks is made of `head` and `deprel`, as CoNLL-U has them.
+    A column `arcs` that it lacks is made of `head` and `deprel`, as CoNLL-U has them. What CoNLL-U counts as no word,
+    multiword ranges (1-2) and empty nodes (1.1), has no head and is passed over in all columns.
     """
     names, columns, values = data.column_names, columns_of(hub, wanted), {}
+    is_tree = {"head", "deprel"} <= set(names) and hasattr(data.features["head"], "feature")
+    kept = [[str(head) not in NO_HEAD for head in heads] for heads in data["head"]] if is_tree else []
+
+    def values_of(theirs, ours: str) -> list:
+        source = names[find_position(theirs, names, f"hub: {name}", ours)]
+        found = named_values(data[source], data.features[source])
+        return [_of_words(value, words) for value, words in zip(found, kept, strict=True)] if is_tree else found
+
     for ours, theirs in parts(columns).items():
         if theirs == ARCS and theirs not in names:
-            for column in ("head", "deprel"):
-                find_position(column, data.column_names, f"hub: {name}", ARCS)
-            trees = zip(data["head"], data["deprel"], strict=True)
-            values[ours] = [arcs([int(head) - 1 for head in heads], list(relations)) for heads, relations in trees]
-            continue
-        source = names[find_position(theirs, names, f"hub: {name}", ours)]
-        values[ours] = named_values(data[source], data.features[source])
+            trees = zip(values_of("head", ARCS), values_of("deprel", ARCS), strict=True)
+            values[ours] = [
+                arcs(_heads(heads, f"hub: {name}: row {row}"), relations)
+                for row, (heads, relations) in enumerate(trees, 1)
+            ]
+        else:
+            values[ours] = values_of(theirs, ours)
     return RowsTable(f"hub: {name}", join(values, columns, hub.indicators), list(range(1, len(data) + 1)), "row")
+
+
+def _of_words(value, kept: list[bool]):
+    """Return a row's list without what belongs to no word; what is no list of its words stays as it is."""
+    return list(compress(value, kept)) if isinstance(value, list) and len(value) == len(kept) else value
+
+
+def _heads(heads: list, place: str) -> list[int]:
+    """Return the position of each word's head, from 0; -1 for the root's. Raises UserError for one that is no word."""
+    for head in heads:
+        if not str(head).isdecimal() or int(head) > len(heads):
+            raise UserError(f"{place}: column 'head': {head!r} is no word; the sentence has 1 to {len(heads)}, and 0")
+    return [int(head) - 1 for head in heads]
 
 
 def named_values(values, feature) -> list:

@@ -12,6 +12,7 @@ from thaw.core.failed_outputs import failures
 from thaw.core.files import write_text
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import selections
+from thaw.schema.entry import spec_of
 
 
 class Questions:
@@ -55,6 +56,13 @@ class Questions:
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
         return quoted(self.plan.experiment.data_dir)
+
+    @property
+    def copies(self) -> str:
+        """The copies of data sets on the Hub, quoted for a shell line; no spec holds them, for their rows are equal."""
+        corpora = {name: self.plan.catalogue.get("corpora", name, "corpora") for name in self.plan.jobs["prepare"]}
+        copies = {name: [spec_of(copy) for copy in corpus.copies] for name, corpus in corpora.items() if corpus.copies}
+        return quoted(canonical(copies))
 
     @property
     def catalogues(self) -> str:

@@ -159,7 +159,12 @@ class CorpusConfig(CatalogueEntry):
     keep: list[Id] = Field([], description="further columns to keep")
     synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")  # type: ignore[valid-type]
     files: FilesConfig | None = Field(None, description="local files, as published")
-    hub: HubConfig | None = Field(None, description="a data set on the Hugging Face Hub")
+    hub: HubConfig | None = Field(
+        None,
+        description="a data set on the Hugging Face Hub, or a list of copies that are tried in this order",
+        json_schema_extra=lambda schema: schema["anyOf"].append({"type": "array", "items": schema["anyOf"][0]}),
+    )
+    copies: list[HubConfig] = Field([], description="what a list at hub has after the first; never part of a spec")
     empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
     only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; default: all rows")
     group_by: Id = Field(
@@ -174,6 +179,18 @@ class CorpusConfig(CatalogueEntry):
     licence: Text = Field("unknown", description="its licence, as its authors state it; never part of a spec")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _first_of_the_hub(cls, values):
+        """Keep the first of a list at `hub` apart: it alone is in the spec, so that a further copy reruns nothing."""
+        if isinstance(values, dict) and isinstance(hub := values.get("hub"), list) and hub:
+            return values | {"hub": hub[0], "copies": hub[1:]}
+        return values
+
+    @property
+    def described_sources(self) -> list[FilesConfig | HubConfig]:
+        return [source for source in (self.files, self.hub, *self.copies) if source]
+
     @model_validator(mode="after")
     def _one_kind_of_text(self):
         if bool(self.texts) == bool(self.words):
@@ -184,7 +201,7 @@ class CorpusConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _train_is_left(self):
-        for source in filter(None, (self.files, self.hub)):
+        for source in self.described_sources:
             if "train" not in source.splits:
                 raise ValueError(f"splits: name no train; there are {', '.join(source.splits)}")
         if (shares := sum(self.carve.values())) >= 1:
@@ -193,7 +210,7 @@ class CorpusConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _label_sets_are_of_one_text(self):
-        for source in filter(None, (self.files, self.hub)):
+        for source in self.described_sources:
             for key in ("separators", "indicators"):
                 for column in getattr(source, key):
                     if self.targets.get(column) not in ("label_set", *(["label"] if key == "indicators" else [])):
@@ -211,7 +228,7 @@ class CorpusConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _offsets_are_of_one_target(self):
-        for source in filter(None, (self.files, self.hub)):
+        for source in self.described_sources:
             if source.offsets and (not self.words or [*self.targets.values()] != ["tags"]):
                 raise ValueError("offsets: expected words and one target, of kind tags")
         return self

@@ -58,7 +58,7 @@ def free_id(name: str, taken) -> str:
     return free
 
 
-DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite", "published"}
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite", "published", "copies"}
 
 
 Cite = Annotated[
