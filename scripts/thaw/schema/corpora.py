@@ -1,6 +1,6 @@
 """Texts and tasks: views, sources, corpora, tasks, subsets."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -147,6 +147,10 @@ class SizeConfig(BaseModel):
     tokens: int = Field(gt=0, description="word pieces of BERT's uncased vocabulary, special tokens included")
 
 
+def _or_a_list(schema: Any) -> None:
+    schema["anyOf"].append({"type": "array", "items": schema["anyOf"][0]})
+
+
 class CorpusConfig(CatalogueEntry):
     """Texts with their columns and splits, as `prepare` writes them."""
 
@@ -162,7 +166,7 @@ class CorpusConfig(CatalogueEntry):
     hub: HubConfig | None = Field(
         None,
         description="a data set on the Hugging Face Hub, or a list of copies that are tried in this order",
-        json_schema_extra=lambda schema: schema["anyOf"].append({"type": "array", "items": schema["anyOf"][0]}),
+        json_schema_extra=_or_a_list,
     )
     copies: list[HubConfig] = Field([], description="what a list at hub has after the first; never part of a spec")
     empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
