@@ -8,4 +8,8 @@ def __getattr__(name: str):
         from thaw.api.advised import advise
 
         return advise
+    if name == "resume":
+        from thaw.api.resumed import resume
+
+        return resume
     raise AttributeError(f"module 'thaw' has no attribute '{name}'")

@@ -38,7 +38,7 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
 def locate(entry: EncoderConfig) -> WeightSource:
     """Return the place of a catalogue entry's model, downloading it where the entry names a Hub id."""
     if entry.hub:
-        return _hub(entry.hub, entry.revision)
+        return from_hub(entry.hub, entry.revision)
     if entry.package:
         return _package(entry.package, entry.path)
     if entry.file:
@@ -68,7 +68,7 @@ def _package(name: str, path: str) -> WeightSource:
     return WeightSource(folder, f"package {name}", revision)
 
 
-def _hub(name: str, revision: str | None) -> WeightSource:
+def from_hub(name: str, revision: str | None) -> WeightSource:
     """Download a model's config, tokenizer and weights, safetensors if there are any, into the Hub's own cache.
 
     The cache's folder is named after the commit of the revision; without network, a cached model is used.

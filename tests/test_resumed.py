@@ -1,0 +1,123 @@
+"""`thaw.resume`: a training loop of one's own from stored states is the same loop from text."""
+
+import copy
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
+
+import thaw
+from thaw.api import resumed
+from thaw.core.errors import UserError
+from tiny import WORDS, tiny_encoder
+
+NOTEBOOK = Path(__file__).parents[1] / "docs/howto/notebook.md"
+TEXTS = [" ".join(WORDS[(n + step) % len(WORDS)] for step in range(2 + n % 7)) for n in range(40)]
+LABELS = [n % 2 for n in range(40)]
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def encoder(request, tmp_path_factory):
+    """A small encoder without dropout: from text its random numbers would be others."""
+    folder = tiny_encoder(request.param, tmp_path_factory.mktemp(request.param))
+    config = json.loads((folder / "config.json").read_text())
+    off = {name: 0.0 for name in config if "dropout" in name and isinstance(config[name], float)}
+    (folder / "config.json").write_text(json.dumps(config | off))
+    return folder
+
+
+class Classifier(nn.Module):
+    """A linear head on the first token of the last hidden state."""
+
+    def __init__(self, encoder: nn.Module, width: int):
+        super().__init__()
+        self.encoder, self.head = encoder, nn.Linear(width, 2)
+        nn.init.constant_(self.head.weight, 0.1)
+
+    def forward(self, states, input_ids, attention_mask, labels):
+        logits = self.head(self.encoder(states, input_ids, attention_mask)[:, 0])
+        return {"loss": functional.cross_entropy(logits, labels), "logits": logits}
+
+
+class FromText(Classifier):
+    """The same on a whole model of transformers."""
+
+    def forward(self, labels, **inputs):
+        logits = self.head(self.encoder(**inputs)[0][:, 0])
+        return {"loss": functional.cross_entropy(logits, labels), "logits": logits}
+
+
+def losses(model, data, collate, out) -> list[float]:
+    """Return the loss of each of twelve updates of the Trainer."""
+    options = {"max_steps": 12, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1}
+    arguments = TrainingArguments(out, save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, **options)
+    trainer = Trainer(model, arguments, train_dataset=data, data_collator=collate)
+    trainer.train()
+    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+
+def test_the_trainer_has_the_same_losses_from_states_as_from_text(encoder, tmp_path):
+    model, states = thaw.resume(encoder, TEXTS, layer=1, labels=LABELS, folder=tmp_path / "states")
+    cached = Classifier(model, model.width)
+    whole, tokenizer = AutoModel.from_pretrained(encoder), AutoTokenizer.from_pretrained(encoder)
+    plain = FromText(whole, model.width)
+    plain.head.load_state_dict(cached.head.state_dict())
+    above = {name for named in model.encoder.components(model.trained).values() for name, _ in named}
+    for name, parameter in whole.named_parameters():
+        parameter.requires_grad_(name in above)
+    start = copy.deepcopy(whole.state_dict())
+
+    def from_text(items):
+        batch = tokenizer([text for text, _ in items], padding=True, return_tensors="pt")
+        return {**batch, "labels": torch.tensor([label for _, label in items])}
+
+    due = losses(plain, list(zip(TEXTS, LABELS, strict=True)), from_text, tmp_path / "plain")
+    assert losses(cached, states, states.collate, tmp_path / "cached") == pytest.approx(due, abs=1e-5)
+    assert max(due) - min(due) > 1e-3, "nothing was learnt"
+    ours, theirs = model.whole().state_dict(), whole.state_dict()
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
+    assert any(not torch.equal(start[name], ours[name]) for name in above)
+
+
+def test_states_are_computed_once_and_a_layer_more_is_added(encoder, tmp_path):
+    options = {"folder": tmp_path / "states", "dtype": "bf16"}
+    _, first = thaw.resume(encoder, TEXTS, 1, **options)
+    payload = first.store.payload_path(1)
+    before = os.stat(payload).st_mtime_ns
+    _, again = thaw.resume(str(encoder), TEXTS, 1, **options)
+    assert again.store.folder == first.store.folder and os.stat(payload).st_mtime_ns == before
+    _, more = thaw.resume(encoder, TEXTS, 2, **options)
+    assert more.store.boundaries() == [1, 2] and "labels" not in more[0] and len(more) == 40
+    _, other = thaw.resume(encoder, TEXTS[1:], 1, **options)
+    assert other.store.folder != first.store.folder
+
+
+def test_pairs_are_read_in_one_sequence(encoder, tmp_path):
+    _, states = thaw.resume(encoder, [(text, "river") for text in TEXTS], 1, folder=tmp_path)
+    _, single = thaw.resume(encoder, TEXTS, 1, folder=tmp_path)
+    assert len(states[3]["input_ids"]) > len(single[3]["input_ids"])
+
+
+@pytest.mark.parametrize(
+    ("layer", "labels", "said"),
+    [(3, None, "has 3 layers, so that a loop resumes at 0 to 2"), (1, [1], "40 texts but 1 labels; give one label")],
+)
+def test_what_cannot_be_is_a_sentence(encoder, tmp_path, layer, labels, said):
+    with pytest.raises(UserError, match=said):
+        resumed.resume(encoder, TEXTS, layer, labels, folder=tmp_path)
+
+
+def test_the_page_of_notebooks_trains_and_gives_a_whole_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder = tiny_encoder("bert", tmp_path / "encoder", layers=6)
+    (code,) = [part for part in NOTEBOOK.read_text().split("```") if "thaw.resume(encoder" in part]
+    names = {"encoder": encoder, "texts": TEXTS, "labels": LABELS}
+    exec(compile(code.removeprefix("python").replace("max_steps=200", "max_steps=3"), NOTEBOOK.name, "exec"), names)
+    start, trained = AutoModel.from_pretrained(encoder).state_dict(), names["model"].state_dict()
+    moved = {name.split(".")[2] for name in start if not torch.equal(start[name], trained[name])}
+    assert moved == {"4", "5"}
