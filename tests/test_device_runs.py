@@ -56,7 +56,7 @@ WAYS = {
     "l2_to_start": {"train": ["all"], "l2_to_start": 0.01, "layer_decay": 0.9},
     "slanted": {"train": ["all"], "schedule": "slanted_triangular"},
     "stop, with a layer": {"train": ["head", {"top": "k"}], "stop": {"gap": 0.02}, "patience": 1, "pick": "best"},
-    "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine"},
+    "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine", "batches": "random"},
     "clip_over": {"train": ["head", {"top": "k"}], "frozen_dropout": True, "clip_over": "all"},
     "insert_size": {"train": ["head"], "insert": {"kind": "adapters"}, "insert_size": 2},
     "bf16": {"train": ["head", {"top": "k"}], "precision": "bf16"},

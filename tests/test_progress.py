@@ -25,6 +25,7 @@ WAYS = {
     "best": [{"train": ["head", {"top": "k"}], "epochs": 4, "patience": 2, "pick": "best"}],
     "best_is_first": [{"train": ["head", {"top": "k"}], "epochs": 3, "pick": "best", "rate": 1.0, "head_rate": 1.0}],
     "gradual": [{"train": ["all"], "epochs": 1, "unfreeze": {"layers": 1, "epochs": 1}, "pick": "best"}],
+    "random_batches": [{"train": ["all"], "epochs": 2, "batches": "random"}],
     "updates": [{"train": ["head", {"top": "k"}], "updates": 20, "judge": 4, "pick": "best"}],
     "updates_in_stages": [{"train": ["all"], "updates": 26, "judge": 3, "unfreeze": {}, "schedule": "plateau"}],
     "chain_thaw": [{"train": ["all"], "epochs": 1, "one_by_one": True}],

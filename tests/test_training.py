@@ -30,19 +30,21 @@ FULL = {"train": ["all"]}
 bench = pytest.fixture(scope="module")(small_bert)
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=300), st.integers(1, 9), st.integers(0, 5))
-def test_batches_hold_every_row_once(lengths, size, seed):
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=300), st.integers(1, 9), st.integers(0, 5), st.booleans())
+def test_batches_hold_every_row_once(lengths, size, seed, by_length):
     lengths = np.array(lengths)
-    found = shuffled_batches(lengths, size, seed)
+    found = shuffled_batches(lengths, size, seed, by_length)
     assert sorted(np.concatenate(found)) == list(range(len(lengths)))
     assert len(found) == math.ceil(len(lengths) / size)
     assert sorted({len(batch) for batch in found} - {size}) in ([], [len(lengths) % size])
 
 
-def test_batches_hold_rows_of_like_length():
+def test_batches_hold_rows_of_like_length_or_random_ones():
     lengths = np.random.default_rng(0).integers(1, 100, 6400)
     spread = [np.ptp(lengths[batch]) for batch in shuffled_batches(lengths, 32, 0)]
     assert np.mean(spread) < 4
+    spread = [np.ptp(lengths[batch]) for batch in shuffled_batches(lengths, 32, 0, by_length=False)]
+    assert np.mean(spread) == pytest.approx(98 * 31 / 33, abs=2), "the mean range of 32 draws among 1 to 99"
     assert list(shuffled_batches(lengths, 32, 0)[0]) != list(shuffled_batches(lengths, 32, 1)[0])
 
 
@@ -131,9 +133,9 @@ def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(bench):
     assert stored.history == computed.history
 
 
-@pytest.mark.parametrize("k", [0, 1, 3])
-def test_cached_is_uncached_within_1e_5_in_the_training_batches(bench, k):
-    phase = TOP | {"k": k, "rate": 1e-4, "head_rate": 1e-3}
+@pytest.mark.parametrize(("k", "way"), [(0, "by_length"), (1, "by_length"), (3, "by_length"), (1, "random")])
+def test_cached_is_uncached_within_1e_5_in_the_training_batches(bench, k, way):
+    phase = TOP | {"k": k, "rate": 1e-4, "head_rate": 1e-3, "batches": way}
     _, stored = bench.train(bench.spec(phase))
     _, computed = bench.train(bench.spec(phase | {"boundary": None}))
     assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)

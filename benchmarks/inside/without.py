@@ -14,11 +14,11 @@ from thaw.encoders import dropout, fast_attention
 from thaw.encoders.transformers import Encoder
 from thaw.steps.train import execute
 from thaw.training import model_trainer, phase_loop
+from thaw.training.model_trainer import shuffled_batches
 
 
-def _random_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
-    order = np.random.default_rng(seed).permutation(len(lengths))
-    return [order[start : start + size] for start in range(0, len(order), size)]
+def _random_batches(lengths: np.ndarray, size: int, seed: int, by_length: bool) -> list[np.ndarray]:
+    return shuffled_batches(lengths, size, seed, by_length=False)
 
 
 def _plain_optimizer(_name: str, groups: list[dict]) -> torch.optim.Optimizer:

@@ -291,6 +291,11 @@ class PhaseConfig(ObjectiveKeys):
     order: Annotated[int | None, Key(aliases=("data_seed",))] = Field(
         None, ge=0, description="seed of the order of the training examples; null: the seed of the run"
     )
+    batches: Literal["by_length", "random"] = Field(
+        "by_length",
+        description="by_length: the examples of a batch have similar lengths, which saves padding; random: they are "
+        "drawn at random, as in the code of most papers. A head alone on vectors that stay the same has random ones",
+    )
     patience: Annotated[int | None, Key(aliases=("patience", "early_stopping_patience"), unit="epochs")] = Field(
         None,
         ge=1,

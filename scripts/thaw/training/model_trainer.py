@@ -17,14 +17,16 @@ from thaw.training.task_model import BatchLoader, TaskModel
 POOL = 50  # batches whose rows are sorted among themselves: little padding, and still a random order
 
 
-def shuffled_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
+def shuffled_batches(lengths: np.ndarray, size: int, seed: int, by_length: bool = True) -> list[np.ndarray]:
     """Return one epoch's batches: positions into `lengths` [N], each once, `size` a batch but for the last.
 
-    Rows are shuffled, sorted by length within pools of 50 batches, cut into batches, and the batches shuffled, so
-    that the rows of a batch have similar lengths.
+    Rows are shuffled and cut into batches. With by_length they are sorted by length before, within pools of 50
+    batches, so that the rows of a batch have similar lengths, and the batches are shuffled.
     """
     random = np.random.default_rng(seed)
     order = random.permutation(len(lengths))
+    if not by_length:
+        return [order[start : start + size] for start in range(0, len(order), size)]
     batches = []
     for start in range(0, len(order), POOL * size):
         pool = order[start : start + POOL * size]
@@ -44,15 +46,17 @@ class ModelTrainer:
         objective: Objective,
         frozen_dropout: bool = False,
         clip_over_all: bool = False,
+        by_length: bool = True,
     ):
         """Keep model and data.
 
         Args: loader of the model; rows of train; objective; whether frozen layers drop out; whether frozen parameters
-        have gradients too, which no optimizer sees but which count in the norm that is clipped.
+        have gradients too, which no optimizer sees but which count in the norm that is clipped; whether the rows of a
+        batch have similar lengths.
         """
         self.model: Any = model  # a MaskedModel predicts nothing
         self.loader, self.rows, self.objective = loader, rows, objective
-        self.frozen_dropout, self.clip_over_all = frozen_dropout, clip_over_all
+        self.frozen_dropout, self.clip_over_all, self.by_length = frozen_dropout, clip_over_all, by_length
 
     @property
     def encoder(self) -> Encoder | None:
@@ -74,8 +78,9 @@ class ModelTrainer:
         return seeded(*streams[0])
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[np.ndarray]:
-        """Return an epoch's batches, each the positions of its rows; a batch has rows of similar length."""
-        return shuffled_batches(self.loader.store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
+        """Return an epoch's batches, each the positions of its rows."""
+        lengths = self.loader.store.sizes("train")[self.rows]
+        return shuffled_batches(lengths, size, derive_seed(*streams[0]), by_length=self.by_length)
 
     def begin(self, batches: list[np.ndarray]) -> None:
         """Begin a round of some batches: count their tokens, and let modules drop out."""

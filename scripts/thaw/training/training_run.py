@@ -178,8 +178,8 @@ class TrainingRun:
         model = TaskModel(encoder, self.head, precision)
         objective.join(model, self)
         loader = BatchLoader(store, cached_layers_read([stage]), self.device)
-        over_all = phase.clip_over == "all"
-        return ModelTrainer(model, loader, self.rows, objective, phase.frozen_dropout, over_all)
+        ways = phase.frozen_dropout, phase.clip_over == "all", phase.batches == "by_length"
+        return ModelTrainer(model, loader, self.rows, objective, *ways)
 
     def end_stage(self, stage: dict) -> None:
         """Keep the tensors that a stage trained, and count its parameters and operations."""
