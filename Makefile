@@ -51,6 +51,7 @@ PAPERS := peters2019 peters2019_layers peters2019_domains lee2019 lee2019_robert
 
 papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"
 	@failed=0; for name in $(PAPERS); do \
+	    thaw fetch config/experiments/$$name.yaml $(ARGS) || true; \
 	    thaw run config/experiments/$$name.yaml $(ARGS) --cores $(CORES) || failed=1; done; exit $$failed
 
 test: $(INSTALLED)  ## style and all unmarked tests

@@ -35,6 +35,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
     folder: Path
     gated = "datasets/us/gated"
     broken = False
+    asked: list = []  # files of own addresses that were asked for, and from which byte on
 
     def do_GET(self):  # noqa: N802
         """Answer with what is known of a repository, a listing or a file."""
@@ -42,6 +43,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if path.startswith("api/"):
             kind, *name, what = (*path.removeprefix("api/").split("/", 3), "")[:4]
             return self._about(("datasets/" if kind == "datasets" else "") + "/".join(name), what)
+        if path.startswith("files/"):
+            return self._from_where_it_ended(
+                (self.folder / path).read_bytes() if (self.folder / path).is_file() else None
+            )
         if path.startswith("cdn/"):
             return self._send(200, (self.folder / path.removeprefix("cdn/")).read_bytes())
         repository, _, rest = path.partition("/resolve/")
@@ -57,6 +62,14 @@ class Hub(http.server.BaseHTTPRequestHandler):
         return self._send(302, Location=f"http://{other}/cdn/{file}", **headers)
 
     do_HEAD = do_GET  # noqa: N815
+
+    def _from_where_it_ended(self, content: bytes | None) -> None:
+        """Answer with a file that has an address of its own, or with the rest of it, as `files` notes."""
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        self.asked.append((Path(self.path).name, start))
+        if content is None or start >= len(content) > 0:
+            return self._send(404 if content is None else 416)
+        return self._send(206 if start else 200, content[start:])
 
     def log_message(self, *arguments):
         """Keep quiet."""
@@ -88,7 +101,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         if self.command == "GET":
-            half = self.broken and self.path.startswith("/cdn/")
+            half = self.broken and self.path.startswith(("/cdn/", "/files/"))
             self.wfile.write(content[: len(content) // 2] if half else content)
             self.close_connection = True
 
@@ -101,7 +114,7 @@ def _name(path: Path) -> str:
 @pytest.fixture
 def hub(tmp_path):
     """The server's handler, with an empty folder, and the environment of a process that asks it."""
-    handler = type("Handler", (Hub,), {"folder": tmp_path / "hub"})
+    handler = type("Handler", (Hub,), {"folder": tmp_path / "hub", "asked": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     handler.environment = {

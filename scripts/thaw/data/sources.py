@@ -40,7 +40,8 @@ def find_source(name: str, corpus: CorpusConfig, sources: Sequence[str], data_di
         else:
             return source, {}
     what = tried[0] if tried else f"it has none of sources: [{', '.join(sources)}]"
-    right = "say --config data_dir=<their folder>, or add another of its sources to the experiment's `sources:`"
+    right = "`thaw fetch` downloads it; or " if corpus.url and tried else ""
+    right += "say --config data_dir=<their folder>, or add another of its sources to the experiment's `sources:`"
     raise UserError(f"corpora.{name}: no data here, {what}; {right}")
 
 

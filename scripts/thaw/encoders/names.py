@@ -22,18 +22,18 @@ PICKLED = "pytorch_model.bin"
 MODULES = ("modules.json", "sentence_bert_config.json", "*/config.json")  # of sentence-transformers
 
 
-def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
+def published(folder: Path, pattern: str, place: str, has_address: bool = False) -> Path:
     """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
     files = sorted(folder.glob(pattern))
     if len(files) != 1:
         count = "no file" if not files else f"{len(files)} files"
-        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{where_to_put(supply)}")
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{where_to_put(has_address)}")
     return files[0]
 
 
-def where_to_put(instruction: str | None) -> str:
-    """Return where files are to be had, as the end of a sentence."""
-    return f"; it must be put there: {instruction}" if instruction else "; it must be put there"
+def where_to_put(has_address: bool) -> str:
+    """Return how missing files are to be had, as the end of a sentence. Args: whether their entry has a `url:`."""
+    return f"; {'`thaw fetch` downloads it' if has_address else 'it must be put there'}"
 
 
 def check_sum(path: Path, expected: str | None) -> None:

@@ -27,11 +27,11 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
     if entry.file:
         files = [Path(entry.file)]
     elif entry.folder and (patterns := ENCODER_KINDS[entry.kind].files):
-        files = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in patterns]
+        files = [published(Path(entry.folder), pattern, place, bool(entry.url)) for pattern in patterns]
     else:
         return {}
     if not files[0].is_file():
-        raise UserError(f"{place}: there is no file {files[0]}{where_to_put(entry.supply)}")
+        raise UserError(f"{place}: there is no file {files[0]}{where_to_put(bool(entry.url))}")
     return {str(path): file_sha256(path) for path in files}
 
 

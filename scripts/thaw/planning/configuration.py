@@ -34,6 +34,19 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     results = results or str((isinstance(named, dict) and named.get("results")) or "results")
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
+    experiment, catalogue = chosen(config, home, files)
+    experiment, idle = _without_idle_parts(experiment, catalogue)
+    check_heads(catalogue, experiment)
+    experiment, absent = drop_unavailable(experiment, catalogue)
+    experiment, left_out = scaled_down(experiment, catalogue)
+    return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
+
+
+def chosen(config: dict, home: Path, files=()) -> tuple[ExperimentConfig, Catalogue]:
+    """Return the experiment of a merged configuration, and its catalogue; nothing is left out of it yet.
+
+    Args: as of `load_plan`.
+    """
     experiment = _experiment(config, list(files))
     for folder in experiment.catalogues:
         if not Path(folder).is_dir():
@@ -46,11 +59,7 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
         raise UserError(f"{experiment.place('encoders')}: {error}") from error
     experiment = experiment.with_ids(catalogue)
     _check_ids(experiment, catalogue)
-    experiment, idle = _without_idle_parts(experiment, catalogue)
-    check_heads(catalogue, experiment)
-    experiment, absent = drop_unavailable(experiment, catalogue)
-    experiment, left_out = scaled_down(experiment, catalogue)
-    return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
+    return experiment, catalogue
 
 
 def _experiment(config: dict, files: list) -> ExperimentConfig:

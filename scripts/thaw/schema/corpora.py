@@ -13,7 +13,7 @@ from thaw.declarations.task_types import (
     TARGET_OF_TYPE,
     TASK_TYPES,
 )
-from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
+from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, Url, plugin_or
 from thaw.schema.keys import Key
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "conll", "conllu", "label_text", "squad")
@@ -169,6 +169,7 @@ class CorpusConfig(CatalogueEntry):
         json_schema_extra=_or_a_list,
     )
     copies: list[HubConfig] = Field([], description="what a list at hub has after the first; never part of a spec")
+    url: Url = []
     empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
     only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; default: all rows")
     group_by: Id = Field(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.declarations.encoders import ENCODER_KINDS
-from thaw.schema.entry import CatalogueEntry, Cite, Text
+from thaw.schema.entry import CatalogueEntry, Cite, Text, Url
 
 # How an experiment names an encoder: by its id, the Hub id of its model or the last part of that, or a folder.
 EncoderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]+$")]
@@ -25,7 +25,7 @@ class EncoderConfig(CatalogueEntry):
     path: str = Field("", description="folder of the model inside the package")
     published: Text | None = Field(None, description="Hub id of the model in a package; never part of a spec")
     file: Text | None = Field(None, description="local file of vectors, for word_vectors and sentence")
-    supply: Text | None = Field(None, description="where to download local files; shown if they are missing")
+    url: Url = []
     vocabulary: int | None = Field(
         None, ge=1, description="word_vectors: use only this many words from the top of the file"
     )

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from thaw.core.errors import suggestion
 from thaw.declarations.value_types import Id as Id
@@ -58,8 +58,31 @@ def free_id(name: str, taken) -> str:
     return free
 
 
-DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite", "published", "copies"}
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "licence", "cite", "published", "copies", "url"}
 
+
+def _inside(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"{path} leads out of the folder; write a path below it")
+    return path
+
+
+class UrlConfig(BaseModel):
+    """A public address of local files, from which `thaw fetch` downloads them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    address: Annotated[str, Field(pattern=r"^https?://", description="of a file, or of a zip or tar archive")]
+    to: Annotated[str, AfterValidator(_inside)] | dict[Annotated[str, AfterValidator(_inside)], Text] = Field(
+        description="where the file belongs, as `files` or the encoder names it; of an archive {place: member}"
+    )
+    sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="of what the address has; thaw fetch prints it where it is left out",
+    )
+
+
+Url = Annotated[list[UrlConfig], Field(description="addresses of local files, for `thaw fetch`; never part of a spec")]
 
 Cite = Annotated[
     list[Text], Field(description="what to cite for it: keys of config/references.bib; never part of a spec")
