@@ -39,7 +39,7 @@ def test_make_papers_runs_them_all(home):
 def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(home, tmp_path):
     plan = planned(home, "peters2019", tmp_path)
     assert {run.encoder for run in plan.runs} == {"bert_base_uncased", "bert_base_cased"}
-    assert "named in https://github.com/allenai/bilm-tf" in plan.left_out[0]
+    assert "`thaw fetch` downloads it" in plan.left_out[0]
 
 
 def test_the_page_of_papers_has_the_counts_of_addresses():
