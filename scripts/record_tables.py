@@ -368,7 +368,19 @@ def draw_sizes(path: Path) -> pd.DataFrame:
     return points
 
 
+def encoders() -> list[list[str]]:
+    """Return the encoders of transformers in the catalogue, and what they were trained to do."""
+    made = [["id", "encoder", "layers", "width", "trained to do", "licence"]]
+    for name in catalogue().ids("encoders"):
+        entry = catalogue().get("encoders", name, "encoders")
+        if entry.kind == "transformers" and not entry.truncated:
+            sizes = [str(entry.layers), f"{entry.width:,}"]
+            made.append([f"`{name}`", entry.label, *sizes, entry.objective.split(" (")[0], entry.licence])
+    return made
+
+
 OTHERS = {
+    "encoders": encoders,
     "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
     "grid": grid,
     "curve": curve,

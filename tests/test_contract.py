@@ -19,7 +19,7 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.yaml_files import read_yaml
 from thaw.steps.train import start, taught
 from thaw.training.checkpoints import write_run
-from tiny import DECODERS, FAMILIES
+from tiny import CAUSAL, FAMILIES
 from tiny_corpus import Bench, quick, tiny_corpus
 from tiny_students import teach, with_parts, with_transfer_set
 from trained import TRAINS, check_training
@@ -66,7 +66,7 @@ def earlier(bert, tmp_path_factory) -> Callable[[str, bool], tuple]:
 
 @pytest.mark.parametrize("name", TRAINS)
 def test_every_family(family, name):
-    head = {"pooling": "last"} if family.family in DECODERS else None
+    head = {"pooling": "last"} if family.family in CAUSAL else None
     check_training(family, family.spec({"train": TRAINS[name], "k": 1}, head=head))
 
 

@@ -32,6 +32,8 @@ FAMILIES = {
         "max_position_embeddings": 64,
     },
     "modernbert": SIZES | {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2},
+    "eurobert": SIZES | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "mask_token_id": 3},
+    "modernbert-decoder": SIZES | {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2},
     "gpt2": {"vocab_size": 50, "n_embd": 32, "n_layer": LAYERS, "n_head": 2, "n_positions": 64},
     "openai-gpt": {"vocab_size": 50, "n_embd": 32, "n_layer": LAYERS, "n_head": 2, "n_positions": 64},
     "llama": SIZES | {"num_key_value_heads": 1},

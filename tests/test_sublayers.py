@@ -42,7 +42,8 @@ LLAMA = {  # keys and values of half the width, a gated inner part, no biases
 
 
 def sizes(family: str) -> dict[str, int]:
-    return {"modernbert": MODERNBERT, "llama": LLAMA, "openai_gpt": OPENAI_GPT}.get(family, SIZES)
+    gated = dict.fromkeys(("modernbert", "eurobert", "modernbert_decoder"), MODERNBERT)
+    return (gated | {"llama": LLAMA, "openai_gpt": OPENAI_GPT}).get(family, SIZES)
 
 
 def moved(encoder: Encoder, component: str) -> tuple[dict, dict]:

@@ -40,13 +40,16 @@ KEYS = {
     "deberta_v2": ("deberta-v2", DEBERTA),
     "deberta_v2_conv": ("deberta-v2", DEBERTA | {"conv_kernel_size": 3, "conv_act": "gelu"}),
     "modernbert": ("modernbert", PATTERNS),
+    "eurobert": ("eurobert", {"num_key_value_heads": 4}),
+    "modernbert_decoder": ("modernbert-decoder", PATTERNS),
     "gpt2": ("gpt2", {"n_inner": 48, "bos_token_id": 0, "eos_token_id": 2}),
     "openai_gpt": ("openai-gpt", {}),
     "llama": ("llama", {"num_key_value_heads": 2, "bos_token_id": 0, "eos_token_id": 2}),
 }
 FAMILIES = list(KEYS)
 DECODERS = ("gpt2", "openai_gpt", "llama")
-BYTE_LEVEL = ("roberta", "xlm_roberta", "mpnet", "modernbert")
+CAUSAL = (*DECODERS, "modernbert_decoder")  # which has the tokenizer of ModernBERT
+BYTE_LEVEL = ("roberta", "xlm_roberta", "mpnet", "modernbert", "eurobert", "modernbert_decoder")
 
 
 def tiny_encoder(family: str, folder, layers: int = 3) -> Path:

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from thaw.core.errors import UserError
 
-GATED = {"modernbert", "llama", "mistral", "qwen2", "gemma"}  # two matrices d x f on the way in
+GATED = {
+    "modernbert",
+    "modernbert-decoder",
+    "eurobert",
+    "llama",
+    "mistral",
+    "qwen2",
+    "gemma",
+}  # two matrices d x f on the way in
 
 
 @dataclass(frozen=True)
