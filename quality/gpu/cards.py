@@ -6,9 +6,12 @@ import pytest
 import torch
 
 from pretended import pretended
+from thaw.core.home import PACKAGE
 from thaw.core.runtime import set_threads
 
 DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: the tests are tried there, as far as it makes sense
+# Of processes that import Thaw: libraries may lie where PYTHONPATH says, as on a machine where nothing is installed.
+PATH = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
 if not DRY and not torch.cuda.is_available():
     pytest.skip("no CUDA device here", allow_module_level=True)
 

@@ -11,10 +11,9 @@ import time
 
 import pytest
 import torch
-from cards import card, device
+from cards import PATH, card, device
 
 from test_device_runs import finished
-from test_house import PACKAGE
 from tiny_corpus import Bench, rows, tiny_corpus
 
 pytestmark = pytest.mark.gpu
@@ -40,8 +39,9 @@ print(json.dumps({"pid": os.getpid(), "begin": begin, "end": end, "device": devi
 
 
 def python(code: str, **environment) -> subprocess.Popen:
-    """Start a Python of its own."""
-    known = {"PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    """Start a Python of its own, with what this one has but for words of which cards there are."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_VISIBLE", "SLURM_"))}
+    known["PYTHONPATH"] = PATH
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, "-c", code], env=known | environment, **pipes)
 

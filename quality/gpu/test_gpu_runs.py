@@ -4,13 +4,14 @@ The numbers in the names are those of the list of smoke tests.
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 import torch
-from cards import card, device
+from cards import PATH, card, device
 
 from test_device_runs import (
     SHIPPED,
@@ -24,7 +25,6 @@ from test_device_runs import (
     stopped,
     trained_by,
 )
-from test_house import PACKAGE
 from test_progress import WAYS as STOPPED
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
@@ -177,7 +177,7 @@ def test_20_what_a_card_left_is_read_on_a_cpu(bench, tmp_path, card):
     command = [sys.executable, "-m", "thaw.steps.features_adapted", "--spec", canonical(read)]
     command += ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
     command += ["--run", run / "metrics.json", "--out", tmp_path / "adapted"]
-    hidden = {"PYTHONPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
+    hidden = os.environ | {"PYTHONPATH": PATH, "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(list(map(str, command)), env=hidden, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "adapted" / "card.json").is_file()
