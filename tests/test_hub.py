@@ -17,23 +17,27 @@ from safetensors.torch import load_file
 
 from corpora import spec_for
 from thaw.core.digests import canonical
-from thaw.core.files import read_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.core.hub import NEW_REVISION
 from thaw.data.corpus import Corpus
+from thaw.planning.configuration import load_plan, read_config
 from tiny import tiny_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+EARLIER = "76543210" * 5
 CONVERTED = "refs/convert/parquet"  # the branch with the Parquet files that the Hub makes of a dataset
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
     """A server that answers as the Hub does, for the repositories below a folder: models and datasets, as owner/name.
 
-    Files are sent by a redirect to another address, as large ones are. gated: a repository that asks for consent.
+    Files are sent by a redirect to another address, as large ones are. gated: repositories that ask for consent.
     broken: whether files end half-way.
     """
 
     folder: Path
-    gated = "datasets/us/gated"
+    gated = ("datasets/us/gated", "us/gated")
     broken = False
     asked: list = []  # files of own addresses that were asked for, and from which byte on
 
@@ -50,7 +54,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if path.startswith("cdn/"):
             return self._send(200, (self.folder / path.removeprefix("cdn/")).read_bytes())
         repository, _, rest = path.partition("/resolve/")
-        if repository == self.gated:
+        if repository in self.gated:
             return self._send(403, X_Error_Code="GatedRepo", X_Error_Message="Access to this repository is restricted.")
         file = Path(repository, rest.removeprefix(CONVERTED).removeprefix(COMMIT).strip("/"))
         if not (self.folder / file).is_file():
@@ -78,9 +82,13 @@ class Hub(http.server.BaseHTTPRequestHandler):
         root = self.folder / repository
         if not root.is_dir():
             return self._send(404, X_Error_Code="RepoNotFound")
+        revision = what.removeprefix("revision/").removeprefix("tree/") or COMMIT
+        if not revision.startswith((COMMIT, EARLIER, CONVERTED, "main")):
+            return self._send(404, X_Error_Code="RevisionNotFound")
         if not what.startswith("tree/"):
             files = [self._entry(root, file) for file in sorted(root.rglob("*")) if file.is_file()]
-            answer = {"id": repository.removeprefix("datasets/"), "sha": COMMIT, "siblings": files}
+            answer = {"id": repository.removeprefix("datasets/"), "sha": revision if revision == EARLIER else COMMIT}
+            answer |= {"siblings": files}
             return self._send(200, json.dumps(answer).encode())
         below = root / what.removeprefix("tree/").removeprefix(COMMIT).strip("/")
         if not below.is_dir():
@@ -154,6 +162,10 @@ def test_an_encoder(tmp_path, home, hub):
     converted = load_file(tmp_path / "out" / "model.safetensors")
     assert all(torch.equal(converted[name], tensors[name]) for name in tensors)
     assert download("us/other", "other").startswith("us/other could not be downloaded from the Hub")
+    shutil.copytree(model, tmp_path / "hub/us/gated")
+    assert download("us/gated", "gated").startswith(
+        "us/gated is gated; accept its terms at https://huggingface.co/us/ga"
+    )
 
 
 def test_a_dataset(tmp_path, home, hub):
@@ -196,3 +208,82 @@ def test_a_dataset(tmp_path, home, hub):
         made = Corpus(tmp_path / "moods").frame(split)
         assert made["text"].tolist() == frame["content"].tolist()
         assert made["label"].tolist() == [("bad", "good")[value] for value in frame["label"]]
+
+
+EXPERIMENT = """
+experiment: mine
+title: Mine
+tasks: [moods]
+encoders: [tiny, tiny_random]
+strategies: [linear_probe]
+seeds: [1]
+outputs: [main_table]
+catalogues: [own]
+"""
+ENTRIES = """
+corpora:
+  moods:
+    texts: [text]
+    targets: {label: label}
+    hub:
+      - {id: us/none, splits: &splits {train: train, validation: validation, test: test}}
+      - {id: us/moods, splits: *splits, revision: refs/convert/parquet}
+tasks: {moods: {corpus: moods, target: label, type: classification, metrics: [accuracy]}}
+"""
+NOW = f"corpora:\n  moods: us/moods@{COMMIT}\nencoders:\n  tiny: us/tiny@{COMMIT}\n"
+
+
+def test_pins(tmp_path, home, hub, monkeypatch):
+    """`thaw pin` writes commits; specs have these and no others; what is gone is a sentence with what to type."""
+    for folder in ("own", "hub/us/tiny", "hub/datasets/us/moods"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "own/tasks.yaml").write_text(ENTRIES)
+    entry = "{hub: us/tiny, layers: 3, width: 32, cased: false}"
+    (tmp_path / "own/encoders.yaml").write_text(f"encoders:\n  tiny: {entry}\n")
+    (tmp_path / "mine.yaml").write_text(EXPERIMENT)
+    monkeypatch.chdir(tmp_path)
+    pins = tmp_path / "mine.pins.yaml"
+
+    def pin(**environment) -> str:
+        command = [sys.executable, "-m", "thaw.cli.main", "pin", "mine.yaml"]
+        environment = hub.environment | {"PYTHONPATH": str(home / "scripts")} | environment
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+    def specs() -> dict:
+        plan = load_plan(read_config(["mine.yaml"]), home, files=["mine.yaml"])
+        return {key: job.spec for step in ("prepare", "fetch") for key, job in plan.jobs[step].items()}
+
+    before = specs()
+    assert "nothing was pinned, run it again" in pin(HF_HUB_OFFLINE="1") and not pins.exists()
+    said = pin()
+    assert "moods: the Hub has no us/none at its newest revision" in said and "written to mine.pins.yaml" in said
+    assert pins.read_text().endswith(NOW)
+    pinned = specs()
+    assert pinned["moods"]["entry"]["hub"] | {"splits": 0} == {"id": "us/moods", "revision": COMMIT, "splits": 0}
+    assert pinned["tiny"]["entry"]["revision"] == pinned["tiny_random"]["entry"]["revision"] == COMMIT
+    pins.unlink()
+    assert specs() == before and "revision" not in before["tiny"]["entry"]
+
+    card = {"source": {"id": "us/moods", "revision": EARLIER}}
+    write_json(tmp_path / "results/data/moods/card.json", card)
+    pin()
+    assert pins.read_text().endswith(NOW.replace(COMMIT, EARLIER, 1))
+    card["source"]["revision"] = "0" * 40
+    write_json(tmp_path / "results/data/moods/card.json", card)
+    assert f"the Hub has no us/moods at {'0' * 40}" in pin() and pins.read_text().endswith(NOW)
+
+    pins.write_text(NOW.replace(COMMIT, "0" * 40))
+    gone = specs()
+    error = step("prepare", gone["moods"], tmp_path / "a", home, hub.environment, "--data-dir", str(tmp_path))
+    assert error == f"hub: data set 'us/moods' has no revision {'0' * 40}; {NEW_REVISION}"
+    error = step("fetch", gone["tiny"], tmp_path / "b", home, hub.environment)
+    assert error == f"us/tiny has no revision {'0' * 40} on the Hub; {NEW_REVISION}"
+    for line, said in (
+        (f"  tiny: us/other@{COMMIT}", "no entry names us/other"),
+        ("  tin: us/tiny@main", "no entry names us/tiny"),
+    ):
+        pins.write_text(f"encoders:\n{line}\n")
+        with pytest.raises(UserError, match=f"mine.pins.yaml:2: encoders.*: {said}.*thaw pin"):
+            specs()

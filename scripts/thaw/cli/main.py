@@ -13,6 +13,7 @@ COMMANDS = {
     "run": "run an experiment: thaw run my.yaml [options of Snakemake]",
     "plan": "print runs, jobs, disk space and time; start nothing",
     "fetch": "download files of data sets and encoders that have a public address",
+    "pin": "pin what an experiment reads from the Hub to revisions",
     "doctor": "check whether this machine can run an experiment",
     "list": "list tasks, encoders, strategies, subsets, heads, probes or outputs",
     "new": "write the catalogue entry of your data or encoder, and an experiment",

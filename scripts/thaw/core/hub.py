@@ -7,6 +7,7 @@ import urllib.request
 
 OFFLINE = "HF_HUB_OFFLINE"  # the variable by which its libraries ask it for nothing
 WAIT = 5  # seconds for its answer
+NEW_REVISION = "run `thaw pin` to pin the newest, or correct `revision:`"  # where one is gone
 
 
 def silence() -> str:

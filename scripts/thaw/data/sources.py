@@ -10,6 +10,7 @@ from pathlib import Path
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.hub import NEW_REVISION
 from thaw.core.runtime import log
 from thaw.data.edges import ARCS, arcs
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, parts
@@ -176,9 +177,8 @@ def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict, HubConf
 
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
     """
-    assert corpus.hub
     mistakes = []
-    for hub in (corpus.hub, *corpus.copies):
+    for hub in corpus.on_hub:
         try:
             commit = _resolve(hub)
             tables = {split: _load_split(hub, theirs, commit, corpus) for split, theirs in hub.splits.items()}
@@ -194,12 +194,14 @@ def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict, HubConf
 
 def _resolve(hub: HubConfig) -> str | None:
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
         return HfApi().dataset_info(hub.id, revision=hub.revision, timeout=20).sha
     except RepositoryNotFoundError as error:
         raise UserError(f"hub: data set '{hub.id}' not found or private; check the id, or set HF_TOKEN") from error
+    except RevisionNotFoundError as error:
+        raise UserError(f"hub: data set '{hub.id}' has no revision {hub.revision}; {NEW_REVISION}") from error
     except Exception:  # no network, offline mode, a local folder: loading says what is wrong, if anything is
         return None
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
+from thaw.core.hub import NEW_REVISION
 from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.encoders.names import MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS, published, where_to_put
 from thaw.schema.encoder import EncoderConfig
@@ -74,10 +75,16 @@ def from_hub(name: str, revision: str | None) -> WeightSource:
     The cache's folder is named after the commit of the revision; without network, a cached model is used.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError, RevisionNotFoundError
 
     def download(*patterns: str) -> Path:
         try:
             return Path(snapshot_download(name, revision=revision, allow_patterns=list(patterns)))
+        except RevisionNotFoundError as error:
+            raise UserError(f"{name} has no revision {revision} on the Hub; {NEW_REVISION}") from error
+        except GatedRepoError as error:
+            terms = f"accept its terms at https://huggingface.co/{name}, then set HF_TOKEN"
+            raise UserError(f"{name} is gated; {terms}") from error
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise UserError(

@@ -23,18 +23,19 @@ BLOCK_OF_KEY |= {"probe_tasks": "tasks"}
 KINDS_OF_PARTS = ("tasks", "encoders", "heads", "strategies")  # of which `only` speaks
 
 
-def load_plan(config: dict, home: Path, results: str | None = None, files=()) -> "Plan":
+def load_plan(config: dict, home: Path, results: str | None = None, files=(), pinned: bool = True) -> "Plan":
     """Build the plan of an experiment from a merged configuration.
 
     Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
     the shipped catalogues; results, the folder of all results, in the place of that which config names; files, from
-    which config was merged, to say where a mistake is. Raises UserError for any mistake in them.
+    which config was merged, to say where a mistake is; whether the pins beside them hold. Raises UserError for any
+    mistake in them.
     """
     named = config.get("pathvars")  # of Snakemake
     results = results or str((isinstance(named, dict) and named.get("results")) or "results")
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
-    experiment, catalogue = chosen(config, home, files)
+    experiment, catalogue = chosen(config, home, files, pinned)
     experiment, idle = _without_idle_parts(experiment, catalogue)
     check_heads(catalogue, experiment)
     experiment, absent = drop_unavailable(experiment, catalogue)
@@ -42,7 +43,7 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=()) ->
     return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
 
 
-def chosen(config: dict, home: Path, files=()) -> tuple[ExperimentConfig, Catalogue]:
+def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[ExperimentConfig, Catalogue]:
     """Return the experiment of a merged configuration, and its catalogue; nothing is left out of it yet.
 
     Args: as of `load_plan`.
@@ -57,6 +58,9 @@ def chosen(config: dict, home: Path, files=()) -> tuple[ExperimentConfig, Catalo
         drafted(experiment.encoders, catalogue)
     except UserError as error:
         raise UserError(f"{experiment.place('encoders')}: {error}") from error
+    for pins in (pins_beside(file) for file in files if pinned):
+        if pins.is_file():
+            catalogue.pin(read_yaml(pins))
     experiment = experiment.with_ids(catalogue)
     _check_ids(experiment, catalogue)
     return experiment, catalogue
@@ -134,6 +138,11 @@ def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> t
     kept["optional"] = [name for name in experiment.optional if name not in idle]
     fewer, more = _without_idle_parts(experiment.model_copy(update=kept), catalogue)  # whose own parts may be idle now
     return fewer, notes + more
+
+
+def pins_beside(file) -> Path:
+    """Return the file in which `thaw pin` keeps the revisions of an experiment's file."""
+    return Path(file).with_suffix(".pins.yaml")
 
 
 SUFFIXES = (".yaml", ".yml", ".json")

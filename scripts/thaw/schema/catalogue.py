@@ -211,6 +211,23 @@ class Catalogue:
             return PROBE_CONFIGS.model_validate({"kind": name})
         return None
 
+    def pin(self, pins: Document) -> None:
+        """Have entries with the revisions of a file of `thaw pin`: {block: {id: <id on the Hub>@<revision>}}."""
+        pinned = [(block, name) for block in ("corpora", "encoders") for name in pins.content.get(block) or {}]
+        for block, name in pinned:
+            id, _, revision = str(pins.content[block][name]).rpartition("@")
+            entry: Any = self._entry(block, name)
+            changes: dict = {}
+            if isinstance(entry, EncoderConfig) and entry.hub == id:
+                changes = {"revision": revision}
+            for source in entry.on_hub if isinstance(entry, CorpusConfig) else []:
+                if source.id == id:
+                    changes = {"hub": source.model_copy(update={"revision": revision}), "copies": []}
+            if entry is None or not changes:
+                place = f"{pins.place([block, name])}: {block}.{name}"
+                raise UserError(f"{place}: no entry names {id or name}; delete the line, or run `thaw pin` again")
+            self._entries[block, name] = entry.model_copy(update=changes)
+
     def _untrained(self, name: str) -> EncoderConfig:
         """Return the twin of an encoder that has its architecture and tokenizer, and random weights."""
         entry = self.get("encoders", name, "encoders")

@@ -193,8 +193,12 @@ class CorpusConfig(CatalogueEntry):
         return values
 
     @property
+    def on_hub(self) -> list[HubConfig]:
+        return [self.hub, *self.copies] if self.hub else []
+
+    @property
     def described_sources(self) -> list[FilesConfig | HubConfig]:
-        return [source for source in (self.files, self.hub, *self.copies) if source]
+        return [*([self.files] if self.files else []), *self.on_hub]
 
     @model_validator(mode="after")
     def _one_kind_of_text(self):
