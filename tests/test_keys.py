@@ -74,6 +74,7 @@ AROUND = {
 OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
     (PhaseConfig, "betas"): (0.7, 0.99),
+    (PhaseConfig, "contrastive"): {"balance": False},
     (PhaseConfig, "coral"): {"to": "mnli", "weight": 0.5},
     (PhaseConfig, "auxiliary"): {"tasks": ["mnli"], "weight": 0.5},
     (WAYS["ladder"], "width"): 64,

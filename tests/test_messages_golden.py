@@ -137,6 +137,7 @@ mine: {phases: [{train: [all], auxiliary: {tasks: [sentimental]}}]}
 mine: {phases: [{train: [head], auxiliary: {tasks: [acceptability]}}]}
 mine: {phases: [{train: [all], coral: {to: other}, auxiliary: {tasks: [acceptability]}}]}
 mine: {phases: [{train: [head], coral: {to: other}}]}
+mine: {phases: [{train: [all], contrastive: {}}]}
 mine: {phases: [{train: [all], coral: {to: other}}]}
 mine: {phases: [{train: [head, {top: 1}], coral: {to: other}, distil: {logits: {}}}]}
 mine: {phases: [{train: [all]}], after: {strategy: other}}, other: {phases: [{train: [all]}], keep: false}
