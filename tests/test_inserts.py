@@ -109,6 +109,35 @@ def test_merged_into_the_weights_it_computes_the_same(folders, family, kind):
     assert list(encoder.model.state_dict()) == names
 
 
+VARIANTS = {"dora": 2 * WIDTH, "rslora": 0}  # parameters of a layer beside LoRA's
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_of_lora_begins_at_the_pretrained_numbers_and_merges(folders, variant):
+    """Its tensors, put into a second encoder, give the same numbers as merged into the first."""
+    encoders = [Encoder.load(folders["bert"]) for _ in range(2)]
+    before, inserts = encoders[0](batch()), Inserts(InsertConfig(**KINDS["lora"], variant=variant), (1, 3), seed=1)
+    for encoder in encoders:
+        inserts.into(encoder)
+    assert torch.allclose(encoders[0](batch()), before, atol=1e-5)
+    own = dict(encoders[0].inserted())
+    assert sum(parameter.numel() for parameter in own.values()) == 2 * (PARAMETERS["lora"] + VARIANTS[variant])
+    with torch.no_grad():
+        for parameter in own.values():
+            parameter.add_(torch.randn_like(parameter) / 10)
+        for name, parameter in encoders[1].inserted():
+            parameter.copy_(own[name])
+        due = encoders[1](batch())
+        merge(encoders[0].model)
+        assert torch.allclose(encoders[0](batch()), due, atol=1e-5) and not torch.allclose(due, before, atol=1e-2)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_of_lora_keeps_the_contract_of_every_training(bench, variant):
+    entry = KINDS["lora"] | {"top": 2, "variant": variant}
+    check_training(bench, bench.spec({"train": ["head"], "insert": entry, "rate": 1e-3}))
+
+
 def test_lora_by_hand_is_a_published_model_with_other_matrices(folders):
     """W + alpha / r B A in the place of W (Hu et al. 2021, equation 3), in transformers' own model."""
     from transformers import AutoModel

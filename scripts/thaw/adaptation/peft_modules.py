@@ -163,7 +163,14 @@ def _inject(model: nn.Module, entry: InsertConfig, paths: list[str], outer: list
     transposed = any(type(model.get_submodule(path)).__name__ == "Conv1D" for path in paths)
     if entry.kind == "lora":
         scale: Any = entry.alpha  # peft divides it by the rank, and takes any number
-        config: Any = LoraConfig(r=entry.rank, lora_alpha=scale, target_modules=paths, fan_in_fan_out=transposed)
+        config: Any = LoraConfig(
+            r=entry.rank,
+            lora_alpha=scale,
+            target_modules=paths,
+            fan_in_fan_out=transposed,
+            use_dora=entry.variant == "dora",
+            use_rslora=entry.variant == "rslora",
+        )
     else:
         config = IA3Config(target_modules=paths, feedforward_modules=outer, fan_in_fan_out=transposed)
     inject_adapter_in_model(config, model)

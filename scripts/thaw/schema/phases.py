@@ -142,7 +142,7 @@ def check_length(updates: int | None, judge: int | None, unfreeze: UnfreezeConfi
 
 
 KEYS = {
-    "lora": {"rank", "alpha", "targets"},
+    "lora": {"rank", "alpha", "targets", "variant"},
     "ia3": set(),
     "adapters": {"size", "std", "place"},
 }  # the keys that each kind reads
@@ -164,6 +164,11 @@ class InsertConfig(ConfigModel):
     )
     targets: Literal["query_value", "attention", "feed_forward", "all"] = Field(
         "query_value", description="lora: the matrices that it is added to"
+    )
+    variant: Literal["plain", "dora", "rslora"] = Field(
+        "plain",
+        description="lora: as Hu et al. 2022; dora: with a trained norm of each row of the matrix (Liu et al. 2024); "
+        "rslora: scaled by alpha / sqrt(rank) (Kalajdzievski 2023)",
     )
     size: Annotated[int, Key(unit="units")] = Field(64, ge=1, description="adapters: width of the bottleneck")
     std: float = Field(  # that of Houlsby et al.'s code, where the paper says 1e-2
