@@ -26,7 +26,7 @@ TESTS = {  # module: the files of tests that try it, quickest first
     "thaw.evaluation.metrics": ["metrics"],
     "thaw.features.payload": ["store"],
     "thaw.features.store": ["store", "features", "pairs"],
-    "thaw.api.stored_features": ["reading"],
+    "thaw.api.resumed": ["resumed"],
     "thaw.encoders.resume": ["resume"],
     "thaw.training.progress": ["progress"],
 }

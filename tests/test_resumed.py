@@ -97,6 +97,15 @@ def test_states_are_computed_once_and_a_layer_more_is_added(encoder, tmp_path):
     assert other.store.folder != first.store.folder
 
 
+def test_at_the_last_layer_nothing_is_computed_any_more(encoder, tmp_path):
+    top, states = thaw.resume(encoder, TEXTS, 3, folder=tmp_path)
+    batch = states.collate([states[0], states[5]])
+    assert torch.equal(top(**batch), batch["states"]) and not [p for p in top.parameters() if p.requires_grad]
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    whole, length = AutoModel.from_pretrained(encoder)(**inputs)[0], len(states[5]["states"])
+    assert torch.allclose(states[5]["states"], whole[1, :length], atol=1e-5)
+
+
 def test_pairs_are_read_in_one_sequence(encoder, tmp_path):
     _, states = thaw.resume(encoder, [(text, "river") for text in TEXTS], 1, folder=tmp_path)
     _, single = thaw.resume(encoder, TEXTS, 1, folder=tmp_path)
@@ -105,7 +114,10 @@ def test_pairs_are_read_in_one_sequence(encoder, tmp_path):
 
 @pytest.mark.parametrize(
     ("layer", "labels", "said"),
-    [(3, None, "has 3 layers, so that a loop resumes at 0 to 2"), (1, [1], "40 texts but 1 labels; give one label")],
+    [
+        (4, None, "layer 4: .* has layers 1 to 3, and 0, its embeddings"),
+        (1, [1], "40 texts but 1 labels; give one label"),
+    ],
 )
 def test_what_cannot_be_is_a_sentence(encoder, tmp_path, layer, labels, said):
     with pytest.raises(UserError, match=said):

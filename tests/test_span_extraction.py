@@ -326,17 +326,3 @@ def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
     from_files = {job.spec["source"] for job in plan.jobs["prepare"].values()}
     assert (from_hub, from_files) == ({"hub"}, {"files"}) and len(plan.jobs["train"]) == 24
     assert {job.spec["view"]["stride"] for job in plan.jobs["features"].values()} == {128}
-
-
-def test_states_of_windows_are_read_in_a_notebook(benches):
-    from types import SimpleNamespace
-
-    from thaw.api.stored_features import StoredStates
-
-    bench = benches["2.0"]
-    states = StoredStates(SimpleNamespace(corpus=bench.corpus, store=bench.store), 2, "test")
-    counts, row = bench.store.counts("test"), int(bench.store.counts("test").argmax())
-    assert len(states[row]) == counts[row] > 1
-    assert [len(window) for window in states[row]] == bench.store.sequences("test", [row]).tolist()
-    stored = bench.store.states(2, "test").gather([row], bench.store.batch("test", [row]))
-    assert (states[row][1] == stored[1, : len(states[row][1])].numpy()).all()

@@ -34,14 +34,17 @@ class Resumed(nn.Module):
 
     def __init__(self, folder: Path, layer: int):
         super().__init__()
-        self.encoder, self.folder = Encoder.load(folder).resume_at(layer), folder
+        self.encoder, self.folder = Encoder.load(folder), folder
         self.width = self.encoder.width
         self.trained = [f"layer.{n}" for n in range(layer + 1, self.encoder.layers + 1)]
-        self.encoder.thaw(self.trained)
+        if self.trained:
+            self.encoder.resume_at(layer).thaw(self.trained)
         self.train()
 
     def forward(self, states: torch.Tensor, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """Return the last hidden state [B, T, d]. Args: the states below [B, T, d]; ids and mask [B, T]."""
+        if not self.trained:
+            return states
         rows = torch.arange(len(input_ids), device=input_ids.device)
         pieces = input_ids.new_empty(len(input_ids), 0)
         return self.encoder(Batch(input_ids, attention_mask.bool(), None, pieces, rows), states)
@@ -97,18 +100,17 @@ def resume(
     """Return the layers above a boundary, and the states of texts at it, which are computed once and kept on disk.
 
     Args: owner/name of the Hub, or a folder of transformers; texts, or pairs of two texts; the boundary, 0 (what the
-    embeddings give) to L - 1; as many labels, for the batches; the most tokens of a sequence; "fp32", or "bf16" for
+    embeddings give) to L; as many labels, for the batches; the most tokens of a sequence; "fp32", or "bf16" for
     half the disk; where all of it is kept. A second call with the same texts reads what is there. Raises UserError
-    for a layer that the encoder does not have, or has nothing above.
+    for a layer that the encoder does not have.
     """
     folder, texts = Path(folder), list(texts)
     if labels is not None and len(labels) != len(texts):
         raise UserError(f"{len(texts)} texts but {len(labels)} labels; give one label for each text")
     home = _fetched(encoder, folder)
     card = read_json(home / "card.json")
-    if not 0 <= layer < card["layers"]:
-        most = card["layers"] - 1
-        raise UserError(f"layer {layer}: {encoder} has {card['layers']} layers, so that a loop resumes at 0 to {most}")
+    if not 0 <= layer <= card["layers"]:
+        raise UserError(f"layer {layer}: {encoder} has layers 1 to {card['layers']}, and 0, its embeddings")
     return Resumed(home, layer), States(_stored(texts, home, card, layer, max_length, dtype, folder), layer, labels)
 
 
