@@ -300,6 +300,7 @@ OF_AN_EXPERIMENT = """
 {tasks: [acceptability], probes: [edge]}
 {tasks: [acceptability], subsets: [n100_d1], strategies: [full, linear_probe], outputs: [main_table], probes: [cka]}
 {tasks: [acceptability], adapted: [full], probes: [linear]}
+{tasks: [acceptability], strategies: [linear_probe], outputs: [main_table], compute: {precision: bf16}}
 {tasks: [paraphrase], strategies: [full_separate], adapted: [full_separate], probes: [linear]}
 {encoders: [elmo]}
 {encoders: [glove]}

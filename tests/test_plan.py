@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from snakemake.cli import parse_config
 
 import forked
-from plans import plan_of
+from plans import plan_of, plan_with
 from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
@@ -74,6 +74,27 @@ def test_nothing_is_stored_without_room():
 def test_dropout_in_the_frozen_part_turns_caching_off():
     plan = plan_of(strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
     assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs)
+
+
+def test_the_precision_of_an_experiment_is_that_of_phases_which_state_none(tmp_path):
+    entries = """
+  plain: {base: full, label: P, from: task_text, phases: [{train: [head]}, {train: [all], epochs: 1}]}
+  own: {label: O, phases: [{train: [all], precision: fp32}]}
+"""
+    wish = {"strategies": ["plain", "own", "frozen_sgd", "linear_probe"], "outputs": ["main_table"]}
+    usual, asked = (
+        plan_with(tmp_path / "own", entries, **wish, compute={"threads": 1} | precision)
+        for precision in ({}, {"precision": "bf16"})
+    )
+    specs = {run.strategy: asked.job(run.step, run.key).spec for run in asked.runs}
+    assert [phase["precision"] for phase in specs["plain"]["phases"]] == ["bf16"] * 2
+    (pretrained,) = asked.jobs["pretrain"].values()
+    assert pretrained.spec["settings"]["phase"]["precision"] == "bf16"
+    for run in (run for run in usual.runs if run.strategy != "plain"):
+        same = usual.job(run.step, run.key).digest == asked.job(run.step, run.key).digest
+        assert same, f"{run.strategy} states its precision, or is fitted on vectors"
+    said = asked.job("report", "demo").spec["strategies"]
+    assert said["plain"]["phases"][1]["precision"] == "bf16" and "precision" not in said["linear_probe"]["phases"][0]
 
 
 def test_a_start_is_the_other_strategys_own_run():

@@ -85,6 +85,13 @@ def test_the_plan_passes_on_what_was_scaled_down(home):
         assert next(iter(table.values())).spec.get("scaled") == expected
 
 
+def test_a_protocol_says_the_precision_of_the_experiment(home):
+    config = read_config([str(home / "config/experiments/lee2019.yaml")], {"compute": {"precision": "bf16"}})
+    plan = load_plan(config | {"tasks": ["sst2"], "outputs": ["lee2019_protocol"], "baselines": []}, home)
+    *_, line = plan.job("table", "lee2019/lee2019_protocol").spec["protocol"]
+    assert line[:3] == ["precision of what trains", "not stated", "bf16"]
+
+
 def test_numbers_of_other_numbers_are_counted_by_their_parts(home):
     reference, _ = printed_tables.read(shipped(home), "peters2019")
     table = reference.tables["table_2"]

@@ -62,6 +62,7 @@ def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[Exp
         if pins.is_file():
             catalogue.pin(read_yaml(pins))
     experiment = experiment.with_ids(catalogue)
+    catalogue.compute_in(experiment.compute.precision)
     _check_ids(experiment, catalogue)
     return experiment, catalogue
 

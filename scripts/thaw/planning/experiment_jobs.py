@@ -57,7 +57,19 @@ class ExperimentJobs:
             self._add_ensemble(key, name, members)
         self.merges = [result for merge in merges for result in self._add_merge(merge)]
         self.probes = list(self._add_probes())
+        self._check_precision()
         self._add_outputs(left_out)
+
+    def _check_precision(self) -> None:
+        """Find out whether a phase here has the precision of the experiment, where it names one."""
+        phases = [entry for job in self.table.jobs["train"].values() for entry in job.spec["phases"]]
+        phases += [job.spec["settings"]["phase"] for job in self.table.jobs["pretrain"].values()]
+        precision = self.catalogue.precision
+        if precision != "fp32" and not any(entry.get("precision") == precision for entry in phases):
+            raise UserError(
+                f"{self.experiment.place('compute', 'precision')}: no phase here can be computed in {precision}, since "
+                "heads on cached vectors are fitted in fp32 and a phase may state its own; leave it out"
+            )
 
     def _add_task(self, name: str) -> None:
         """Add a task's corpus, those of its transfer sets, and the baselines that need no encoder."""

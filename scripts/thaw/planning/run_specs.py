@@ -35,6 +35,9 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     # The teacher's scores alone, from which the head of a regression must then begin.
     unlabelled = task.type in SCORE_TYPES and all(distil and not distil.hard for distil in of_teacher)
     phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
+    if run.step == "fit_heads":
+        for entry in phases:
+            entry.pop("precision", None)  # heads on cached vectors are computed in fp32
     trained = [item for phase in planner.strategy(run).phases for item in phase.train]
     words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
     words += planner.catalogue.get("tasks", run.task, "tasks").metrics

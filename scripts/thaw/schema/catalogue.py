@@ -87,6 +87,7 @@ class Catalogue:
         self._aliases: dict[str, dict[str, str]] = {block: {} for block in BLOCKS}
         self._entries: dict[tuple[str, str], BaseModel] = {}
         self._places: dict[tuple, str] = {}
+        self.precision = "fp32"
         for folder in folders:
             self._read(Path(folder))
         self._check_aliases()
@@ -190,6 +191,10 @@ class Catalogue:
         model = model_of_kind(BLOCKS[block][1], inherited | own)
         return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
+    def compute_in(self, precision: str) -> None:
+        """Have phases that state no precision computed in that of an experiment."""
+        self.precision, self._entries = precision, {}
+
     def _entry(self, block: str, name: str) -> BaseModel | None:
         """Return an entry, which is built when it is first asked for; None where there is none."""
         if (block, name) not in self._entries:
@@ -200,7 +205,9 @@ class Catalogue:
         if name in self._raw[block]:
             values = self._values(block, name)
             values = self.with_ids(values) if block in NAMING_BLOCKS else values
-            return validate(BLOCKS[block][1], values, self._raw[block][name][0], (block, name))
+            entry: Any = validate(BLOCKS[block][1], values, self._raw[block][name][0], (block, name))
+            own = self.precision == "fp32" or block not in ("strategies", "further_pretraining")
+            return entry if own else entry.in_precision(self.precision)
         if (
             block == "encoders"
             and name.endswith(RANDOM_TWIN)

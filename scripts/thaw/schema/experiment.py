@@ -12,7 +12,7 @@ from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig, EncoderName
 from thaw.schema.entry import CatalogueEntry, Count, Id, Text
 from thaw.schema.keys import OF_AN_EXPERIMENT, ConfigModel, Inner
-from thaw.schema.phases import PhaseConfig
+from thaw.schema.phases import PhaseConfig, Precision
 from thaw.schema.yaml_files import Document, read_yaml
 
 
@@ -152,6 +152,11 @@ class ComputeConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     threads: int = Field(2, ge=1, le=256, description="CPU threads of one job")
+    precision: Precision = Field(
+        "fp32",
+        exclude=True,  # a spec has it in the phases
+        description="precision of the phases that state none of their own, but for lbfgs",
+    )
 
 
 def threads_of(spec: dict) -> int:

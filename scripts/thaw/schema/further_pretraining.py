@@ -55,6 +55,10 @@ class FurtherPretrainingConfig(CatalogueEntry):
             )
         return self
 
+    def in_precision(self, precision: str) -> "FurtherPretrainingConfig":
+        """Return it in the precision of its experiment, where its phase states none."""
+        return self.model_copy(update={"phase": self.phase.in_precision(precision)})
+
     def kept(self, layers: int) -> tuple[list[int], dict[int, int | str]] | None:
         """Return the layers that are kept of L, and whose weights they start from; None where all train."""
         return self.student.shape(layers, {}) if self.student else None

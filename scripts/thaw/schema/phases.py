@@ -197,6 +197,7 @@ class InsertConfig(ConfigModel):
 PLANNED = set("components boundary reads stages vectors pairs attended".split())
 FITTED = {"l2", "folds", "select"}  # keys of lbfgs alone
 OF_EPOCHS = {"epochs", "warmup_of"}  # keys that a phase with updates lacks
+Precision = Literal["fp32", "tf32", "bf16"]
 SCHEDULE = Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"]
 RatesByWidth = Annotated[dict[Annotated[int, Field(ge=1)], Rate], Field(min_length=1)]
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
@@ -336,7 +337,7 @@ class PhaseConfig(ObjectiveKeys):
     distil: DistilConfig | None = Field(
         None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
     )
-    precision: Literal["fp32", "tf32", "bf16"] = Field(
+    precision: Precision = Field(
         "fp32",
         description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
         "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
@@ -426,6 +427,11 @@ class PhaseConfig(ObjectiveKeys):
             return self
         widest = max((one for one in self.rate if one <= width), default=min(self.rate))
         return self.changed({"rate": self.rate[widest]})
+
+    def in_precision(self, precision: str) -> "PhaseConfig":
+        """Return the phase in the precision of its experiment, where it states none of its own."""
+        own = self.fits_to_convergence or "precision" in self.model_fields_set
+        return self if own else self.changed({"precision": precision})
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":
