@@ -18,6 +18,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.probe_frame import Names
+from thaw.outputs.frame.runs_frame import in_role
 from thaw.outputs.frame.sanity_flags import notes_of
 from thaw.words import wording
 
@@ -56,7 +57,7 @@ def curves(data):
     import pandas
 
     runs, rows = data.runs, []
-    shown = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == "validation")]
+    shown = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & in_role(runs, "validation")]
     for run in shown[shown["missing"] == ""].to_dict("records"):
         points = validation_curve(data.folder(run), run["metric"])
         if len(points) > 1:

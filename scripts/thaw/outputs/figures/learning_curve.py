@@ -11,6 +11,7 @@ from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.price import price
 from thaw.outputs.frame.probe_frame import Names
+from thaw.outputs.frame.runs_frame import in_role
 from thaw.words import wording
 
 TRAINED = {"linewidth": 0.7, "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 7}  # of training scores
@@ -70,7 +71,7 @@ def _prices(axis, rows, lines: dict, ticks: list) -> None:
 def sizes(runs, spec: dict):
     """Return one row per line and number of training rows: mean, low and high of the score x 100, median price."""
     runs = runs.assign(price=price(runs))
-    chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec["split"]) & (runs["missing"] == "")]
+    chosen = runs[runs["main"].astype(bool) & in_role(runs, spec["split"]) & (runs["missing"] == "")]
     chosen = chosen[chosen["kind"] != "ensemble"]
     chosen = chosen.assign(value=100 * chosen["value"])
     return (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from thaw.core.errors import UserError
 from thaw.outputs.frame.price import FITTED, price
+from thaw.outputs.frame.runs_frame import in_role
 from thaw.words import wording
 
 GROUP = ["subset", "encoder", "head"]
@@ -42,7 +43,7 @@ def summarise(runs, shown: str, order: dict):
     `price.price`. Rows are in the order given.
     """
     runs = runs.assign(price=price(runs))
-    chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
+    chosen = runs[runs["main"].astype(bool) & in_role(runs, shown)]
     if chosen.empty and shown == "transfer":
         raise UserError("no run is scored on another task: give a task `transfer_sets:`, or leave the table out")
     if chosen.empty:
@@ -88,7 +89,7 @@ def summarise(runs, shown: str, order: dict):
 
 def validation_means(runs) -> dict[tuple, float]:
     """Return the mean over seeds on validation, x 100, by task and `ROW`, where there is a score."""
-    rows = runs[runs["main"].astype(bool) & (runs["role"] == "validation") & runs["value"].notna()]
+    rows = runs[runs["main"].astype(bool) & in_role(runs, "validation") & runs["value"].notna()]
     return (100 * rows.groupby(["task", *ROW], dropna=False)["value"].mean()).to_dict()
 
 

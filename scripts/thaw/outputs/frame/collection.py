@@ -99,9 +99,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
             reason = OTHERWISE if result.folder in stale else _why_missing(result, task, logs)
             bare = {"metric": task["metrics"][0], "main": True, "n": 0}
             splits = dict.fromkeys([task["validation"], *task["test"]])
-            made += [
-                {**common | {"missing": reason}, **bare, "split": split, "role": role(split, task)} for split in splits
-            ]
+            made += [{**common | {"missing": reason}, **bare, **_split_facts(split, task)} for split in splits]
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
             if result.stores:
@@ -202,11 +200,20 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
     common["flags"] = ";".join(flags)
     rows, main = [], value(record, path, "spec", "task", "metrics")[0]
     for split, scores in value(record, path, "scores").items():
-        split_facts = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        split_facts = _split_facts(split, task) | {"n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}
             rows.append({**common, **split_facts, **measured, "truncated": cut.get(split, "")})
     return rows
+
+
+def _split_facts(split: str, task: dict) -> dict:
+    own = role(split, task)
+    return {
+        "split": split,
+        "role": own,
+        "also_validation": own == "test" and split == task.get("validation", "validation"),
+    }
 
 
 def joined(phases: list[dict], key: str, default: str) -> str:

@@ -11,6 +11,7 @@ One row per result, split and metric.
     main                True for the task's main metric
     role                train, validation, test, reserved (rows of train that a subset reserves), unseen (test rows that
                         share no sentence with train), or transfer (a split `<task>/<split>` of another task)
+    also_validation     True for a test split on which everything is chosen too (protocol: paper)
     optimizer           of the run's phases; lbfgs means that all seeds share one convex fit
     precision           in which the run's phases were computed
     pairs               how pairs of texts were read: joint or separate; empty where the task has none
@@ -43,13 +44,13 @@ TEXT = (
 ).split()
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
-    "split role metric main value n train_rows truncated train_seconds after_seconds search_seconds total_seconds "
-    "processor_seconds extraction_seconds extraction_whole_seconds price_seconds flops after_flops search_flops "
-    "extraction_flops trained_parameters peak_memory_mb inference_layers inference_flops updates flags missing "
-    "synthetic carved protocol device digest folder"
+    "split role also_validation metric main value n train_rows truncated train_seconds after_seconds search_seconds "
+    "total_seconds processor_seconds extraction_seconds extraction_whole_seconds price_seconds flops after_flops "
+    "search_flops extraction_flops trained_parameters peak_memory_mb inference_layers inference_flops updates flags "
+    "missing synthetic carved protocol device digest folder"
 ).split()
 # columns that a table of runs from before them lacks
-LATER = ("inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")
+LATER = ("also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 
@@ -78,6 +79,11 @@ def of_cell(frame, cell):
     for name, value in zip(CELL, cell, strict=True):
         inside &= (frame[name] == value).to_numpy(dtype=bool)
     return frame[inside]
+
+
+def in_role(frame, role: str):
+    """Return which rows have a role; a test split on which everything is chosen is validation too."""
+    return (frame["role"] == role) | ((role == "validation") & frame["also_validation"].eq(True))
 
 
 def head_alone(frame):

@@ -23,7 +23,7 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.price import FITTED
-from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.frame.runs_frame import CELL, in_role, of_cell
 from thaw.words import wording
 
 BASELINES = ("majority", "bag_of_words", "cosine")
@@ -128,7 +128,7 @@ class TaskArms:
 
     def _calibrated(self, name: str, split: str) -> Calibration | None:
         rows = self._of_baseline(name) if name in BASELINES else self._of(self.rows[name], self.runs)
-        tested, validated = rows[rows["split"] == split], rows[rows["role"] == "validation"]
+        tested, validated = rows[rows["split"] == split], rows[in_role(rows, "validation")]
         seeds = tested["folder"][tested["folder"].isin(validated["folder"])]
         of_split = dict(zip(validated["folder"], validated["split"], strict=True))
         pairs = [(self.predictions.confidences(f, split), self.predictions.confidences(f, of_split[f])) for f in seeds]
@@ -149,7 +149,7 @@ class TaskArms:
         return of_cell(runs, [getattr(row, name) for name in CELL])
 
     def _validated(self, row):
-        mine = self._of(row, self.runs[(self.runs["kind"] == "run") & (self.runs["role"] == "validation")])
+        mine = self._of(row, self.runs[(self.runs["kind"] == "run") & in_role(self.runs, "validation")])
         return mine.sort_values("seed")
 
     def _of_baseline(self, name: str):
@@ -214,7 +214,7 @@ class TaskArms:
 
     def _validated_baseline(self, name: str):
         mine = self._of_baseline(name)
-        return mine[mine["role"] == "validation"]
+        return mine[in_role(mine, "validation")]
 
     def _baselines(self) -> list[Arm]:
         arms = []

@@ -25,8 +25,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     lines = [*short, *shared_fits(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_cosine(summary), *_empty(summary, spec), *_undefined(summary)]
-    paper = shown.loc[shown["protocol"] == "paper", "task"]
-    lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
+    lines += same_split(shown, labels)
     lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
     warned = [f"{mark} Warning: {flag_label(flag)}." for flag, mark in warning_marks(summary).items()]
     lines, short = [*lines, *warned], [*short, *warned]
@@ -34,6 +33,12 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
         summary["missing"].any()
     )
     return lines + absent, short + absent
+
+
+def same_split(runs, labels: dict) -> list[str]:
+    """Return the sentence about tasks that are reported on the split that everything was chosen on."""
+    tasks = runs.loc[runs["protocol"] == "paper", "task"]
+    return [f"Selected and reported on the same split: {_tasks(tasks, labels)}."] if len(tasks) else []
 
 
 def warning_marks(summary) -> dict[str, str]:

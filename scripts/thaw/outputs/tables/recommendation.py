@@ -8,6 +8,7 @@ from thaw.outputs.frame import price
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said
+from thaw.outputs.tables import footnotes
 from thaw.words import answer_text as words
 
 # Where chances came as printed in the replay: with more strategies or fewer rows those above one half are too high.
@@ -37,7 +38,8 @@ def build(data, spec: dict) -> Table:
         for answer in made
     ]
     lines = [f"{answer.title}: {line}" for answer in made for line in [*words.reasons(answer), words.scale(answer)]]
-    return Table.of_spec(spec, TITLES, groups, [*lines, *NOTES, *price.note(data.runs)], of="Arm", answers=made)
+    lines += [*NOTES, *footnotes.same_split(data.runs, spec["labels"]), *price.note(data.runs)]
+    return Table.of_spec(spec, TITLES, groups, lines, of="Arm", answers=made)
 
 
 def _row(answer: TaskAnswer, arm) -> Row:
