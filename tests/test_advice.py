@@ -197,3 +197,13 @@ def test_the_sentences_of_an_answer(drawn):
     assert cheaper.startswith("Top k (k = 1) is expected to lose ") and cheaper.endswith(
         " for 20\u202fs instead of 1.5\u202fmin."
     )
+
+
+def test_a_task_that_is_chosen_on_its_test_split_has_the_same_answer_and_says_so(tmp_path, drawn):
+    frame = with_baselines(tmp_path, runs_of(tmp_path, RATES), majority=0.5, bag_of_words=0.55)
+    both = frame[frame["role"] == "test"].assign(also_validation=True, protocol="paper")
+    table = table_of(tmp_path, both)
+    (answer,), (usual,) = table.answers, drawn.answers
+    assert answer.decision.taken == usual.decision.taken and len(answer.decision.arms) == len(usual.decision.arms)
+    assert "Selected and reported on the same split: R&D_50%." in table.notes
+    assert not answer.calibration, "no temperature is fitted on the rows that it is judged on"

@@ -8,12 +8,13 @@ import numpy as np
 from thaw.decision.arms import COLLAPSED, UNDERTRAINED
 from thaw.decision.contrasts import Difference, simultaneous
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import CELL
+from thaw.outputs.frame.runs_frame import CELL, in_role
 from thaw.statistics.bootstrap import Interval, Resampled
 from thaw.words import wording
 
 # Rows of few columns are chosen faster.
-COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings", "flags"]
+COMPARED = [*CELL, "seed", "role", "also_validation", "split", "metric", "value", "folder", "flags"]
+COMPARED += ["thawed", "embeddings"]
 FLAGS = {
     UNDERTRAINED: "Undertrained: on training rows half of the runs of a strategy, or more, are over a point below the "
     "linear probe of the same head; or they have less than 99 there and still improved when they ended. The "
@@ -29,7 +30,7 @@ class Contrasts:
     def __init__(self, runs, role: str, predictions: PredictionFiles):
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
         main = runs.loc[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna(), COMPARED]
-        self.shown = main[main["role"] == role]
+        self.shown = main[in_role(main, role)]
         self._places = self.shown.groupby([*CELL, "split"], sort=False).indices
         self.predictions = predictions
 

@@ -131,6 +131,8 @@ class TaskArms:
         tested, validated = rows[rows["split"] == split], rows[in_role(rows, "validation")]
         seeds = tested["folder"][tested["folder"].isin(validated["folder"])]
         of_split = dict(zip(validated["folder"], validated["split"], strict=True))
+        if split in of_split.values():
+            return None  # a temperature is not fitted on the rows that it is judged on
         pairs = [(self.predictions.confidences(f, split), self.predictions.confidences(f, of_split[f])) for f in seeds]
         if not pairs or any(side is None for pair in pairs for side in pair):
             return None

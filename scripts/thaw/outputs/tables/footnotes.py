@@ -4,7 +4,7 @@ from thaw.declarations.flags import flag_label
 from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs.frame import aggregate, output_data, price
-from thaw.outputs.frame.runs_frame import RUN
+from thaw.outputs.frame.runs_frame import RUN, in_role
 from thaw.words import wording
 
 
@@ -15,7 +15,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     role of the scores; what brackets mean and what marks do, [] where only bold is used.
     """
     labels, fitted = spec["labels"], summary[summary["fitted"]]
-    shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
+    shown = runs[runs["main"].astype(bool) & in_role(runs, role)]
     groups = summary.loc[summary["fitted"], aggregate.GROUP].drop_duplicates()
     within = ", within its group" if len(groups) > 1 else ""
     bold = [f"Bold: the highest mean on validation of each column{within}."]
