@@ -111,6 +111,24 @@ def test_what_is_at_hand_already_stays_as_it_is(large):
     assert plan.left_out == [] and "left_out" not in plan.job("report", "large_scaled").spec
 
 
+def test_optional_tasks_without_data_are_left_out_with_what_is_run_on_them_alone(large):
+    optional = {"optional_tasks": ["mrpc", "far", "near_and_far"], "probes": ["linear"]}
+    changes = optional | {"outputs": ["main_table"], "strategies": ["linear_probe", "frozen_separate"]}
+    changes |= {"only": {"frozen_separate": ["mrpc"]}, "data_dir": "none", "sources": ["synthetic", "hub"]}
+    plan = large(overlay=False, **changes | {"sources": ["synthetic", "files"]})
+    assert {run.task for run in plan.runs} == {"acceptability"}
+    said = "Task {} was left out: corpus {} has no source here."
+    gone = {"mrpc": "mrpc", "far": "far", "near_and_far": "far"}
+    idle = "frozen_separate was left out: it is run with mrpc alone, not selected here."
+    assert plan.left_out == [*(said.format(*one) for one in gone.items()), idle]
+    with_hub = large(overlay=False, **changes | {"tasks": ["acceptability", "mrpc"], "optional_tasks": ["mrpc"]})
+    assert {run.task for run in with_hub.runs} == {"acceptability", "mrpc"} and with_hub.left_out == []
+    with pytest.raises(UserError, match="tasks: none is left. Task far was left out: corpus far has"):
+        large(overlay=False, tasks=["far"], sources=["files"], optional_tasks=["far"])
+    with pytest.raises(UserError, match="optional_tasks: acceptabilty is none of the tasks; did you mean"):
+        large(overlay=False, optional_tasks=["acceptabilty"])
+
+
 def test_a_small_share_of_the_layers_still_thaws_one(large):
     plan = large(encoders=["bert_large_uncased"], strategies=[{"top_k": [0, 1, 24]}])
     assert [run.value for run in plan.runs] == [0, 1, 6]

@@ -76,8 +76,8 @@ def recorded() -> dict:
     }
 
 
-# Experiments whose data no Hub has: EWT by genre, licensed corpora, and datasets that are published elsewhere.
-LOCAL = {"domains_ewt", "domains_ewt_tuned", "tenney2019", "unseen", "word_vectors"}
+# Experiments whose data no Hub has: EWT by genre, and datasets that are published elsewhere.
+LOCAL = {"domains_ewt", "domains_ewt_tuned", "unseen", "word_vectors"}
 
 
 def test_all_others_plan_on_a_machine_without_data():

@@ -36,11 +36,11 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=(), pi
     if Path(results).exists() and not Path(results).is_dir():
         raise UserError(f"{results}: is a file, and results are written to a folder of this name; move it away")
     experiment, catalogue = chosen(config, home, files, pinned)
+    experiment, absent = drop_unavailable(experiment, catalogue)
     experiment, idle = _without_idle_parts(experiment, catalogue)
     check_heads(catalogue, experiment)
-    experiment, absent = drop_unavailable(experiment, catalogue)
     experiment, left_out = scaled_down(experiment, catalogue)
-    return Plan(experiment, catalogue, results, list(dict.fromkeys(idle + absent + left_out)))
+    return Plan(experiment, catalogue, results, list(dict.fromkeys(absent + idle + left_out)))
 
 
 def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[ExperimentConfig, Catalogue]:
@@ -136,7 +136,6 @@ def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> t
             raise UserError(f"{experiment.place('only')}: no {kind} are left; {notes[-1]}")
     if not notes:
         return experiment, []
-    kept["optional"] = [name for name in experiment.optional if name not in idle]
     fewer, more = _without_idle_parts(experiment.model_copy(update=kept), catalogue)  # whose own parts may be idle now
     return fewer, notes + more
 

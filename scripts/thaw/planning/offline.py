@@ -1,11 +1,11 @@
 """An experiment reduced to what is available offline, and sentences that say what was replaced and left out.
 
-Optional encoders whose files are missing are left out of any experiment; the overlay config/experiments/offline.yaml
-asks for more. The outcome is an experiment like any other: its runs have the specs that they would have, had the
-selection been written by hand.
+Optional encoders and tasks whose files are missing are left out of any experiment; the overlay
+config/experiments/offline.yaml asks for more. The outcome is an experiment like any other: its runs have the specs that
+they would have, had the selection been written by hand.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import floor
 
 from thaw.adaptation.selectors import components
@@ -25,24 +25,45 @@ LOCAL = ("synthetic", "files")
 
 
 def drop_unavailable(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
-    """Return an experiment without the optional encoders whose local files are missing, and what was left out.
+    """Return an experiment without the optional encoders and tasks whose files are missing, and what was left out.
 
-    `optional` of what is returned names those that were left out. Raises UserError where no encoder is left, and for an
-    optional one that is not among the encoders.
+    `optional` and `optional_tasks` of what is returned name those that were left out. Raises UserError where nothing is
+    left, and for an optional one that is not among the others.
     """
-    notes = []
+    notes, tasks = {}, [*experiment.tasks, *experiment.probe_tasks]
+    for key, kind, known in (("optional", "encoders", experiment.encoders), ("optional_tasks", "tasks", tasks)):
+        for name in getattr(experiment, key):
+            if name not in known:
+                place = experiment.place(key, item=name)
+                raise UserError(f"{place}: {name} is none of the {kind}{suggestion(name, known)}")
     for name in experiment.optional:
-        if name not in experiment.encoders:
-            place = experiment.place("optional", item=name)
-            raise UserError(f"{place}: {name} is none of the encoders{suggestion(name, experiment.encoders)}")
         try:
             local_files(catalogue.get("encoders", name, "encoders"), f"encoders.{name}")
         except UserError as error:
-            notes.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
-    kept = [name for name in experiment.encoders if name not in dict(notes)]
-    if not kept:
-        raise UserError(f"{experiment.place('encoders')}: none is left. {' '.join(dict(notes).values())}")
-    return experiment.model_copy(update={"encoders": kept, "optional": list(dict(notes))}), list(dict(notes).values())
+            notes[name] = f"Encoder {name} was left out: {str(error).partition(': ')[2]}."
+    for name in experiment.optional_tasks:
+        if corpus := corpus_without_source(name, experiment, catalogue, experiment.sources):
+            notes[name] = f"Task {name} was left out: corpus {corpus} has no source here."
+    changes = {}
+    for key in ("encoders", "tasks", "probe_tasks", "optional", "optional_tasks"):
+        changes[key] = [name for name in getattr(experiment, key) if (name in notes) == key.startswith("optional")]
+    for key in ("encoders", "tasks"):
+        if not changes[key]:
+            raise UserError(f"{experiment.place(key)}: none is left. {' '.join(notes.values())}")
+    return experiment.model_copy(update=changes), list(notes.values())
+
+
+def corpus_without_source(
+    name: str, experiment: ExperimentConfig, catalogue: Catalogue, sources: Sequence[str]
+) -> str | None:
+    """Return the corpus of a task, or of a transfer set of it, that has none of these sources on this machine."""
+    task = catalogue.get("tasks", name, "tasks")
+    for one in (task, *(catalogue.get("tasks", transfer.task, "transfer_sets") for transfer in task.also)):
+        try:
+            find_source(one.corpus, catalogue.get("corpora", one.corpus, "corpus"), sources, experiment.data_dir)
+        except UserError:  # the folder of the users' files is in no spec, so not in a sentence about them either
+            return one.corpus
+    return None
 
 
 def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
@@ -104,16 +125,10 @@ class Scaling:
 
     def _is_available(self, name: str, sources: list[str]) -> bool:
         """Return whether a task's corpora have a source on this machine; say which has not."""
-        task = self.catalogue.get("tasks", name, "tasks")
-        for one in (task, *(self.catalogue.get("tasks", transfer.task, "transfer_sets") for transfer in task.also)):
-            corpus = self.catalogue.get("corpora", one.corpus, "corpus")
-            try:
-                find_source(one.corpus, corpus, sources, self.experiment.data_dir)
-            except UserError:  # the folder of the users' files is in no spec, so not in this sentence either
-                reason = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
-                self.notes.append(f"Task {name} was left out: {reason}.")
-                return False
-        return True
+        if corpus := corpus_without_source(name, self.experiment, self.catalogue, sources):
+            reason = f"corpus {corpus} has neither its files in data_dir nor a grammar"
+            self.notes.append(f"Task {name} was left out: {reason}.")
+        return not corpus
 
     def encoders(self) -> dict:
         """Replace all encoders by one, and those with random weights by its twin."""

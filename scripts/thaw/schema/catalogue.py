@@ -24,7 +24,7 @@ from thaw.schema.yaml_files import Document, read_yaml
 # key of an experiment or an entry -> the block whose ids it has; `only` has those of several
 NAMING = {
     **dict.fromkeys("strategies strategy after teacher rates_from adapted reference start among".split(), "strategies"),
-    **dict.fromkeys("tasks task probe_tasks".split(), "tasks"),
+    **dict.fromkeys("tasks task probe_tasks optional_tasks".split(), "tasks"),
     **dict.fromkeys("encoders encoder optional stand_in".split(), "encoders"),
     **{"heads": "heads", "head": "heads", "subsets": "subsets", "subset": "subsets"},
     **{"probes": "probes", "outputs": "outputs", "only": "only"},

@@ -220,6 +220,9 @@ class ExperimentConfig(ConfigModel):
     optional: list[EncoderName] = Field(
         [], description="encoders that are left out, with a note, if their files are missing"
     )
+    optional_tasks: list[Id] = Field(
+        [], description="tasks that are left out, with a note, if their data have no source here"
+    )
     heads: list[Id] = Field(["linear"], min_length=1, description="heads and sets of heads of config/heads.yaml")
     subsets: list[Id] = Field(["all"], min_length=1, description="training subsets of config/tasks.yaml")
     only: dict[EncoderName, list[EncoderName]] = Field(
