@@ -62,10 +62,12 @@ class ExperimentJobs:
 
     def _check_precision(self) -> None:
         """Find out whether a phase here has the precision of the experiment, where it names one."""
-        phases = [entry for job in self.table.jobs["train"].values() for entry in job.spec["phases"]]
-        phases += [job.spec["settings"]["phase"] for job in self.table.jobs["pretrain"].values()]
-        precision = self.catalogue.precision
-        if precision != "fp32" and not any(entry.get("precision") == precision for entry in phases):
+        if (precision := self.catalogue.precision) == "fp32":
+            return
+        phases = [phase for run in self.runs if run.step == "train" for phase, _ in self.planner.phases(run)]
+        further = {run.weights.further for run in self.runs if run.weights.further}
+        phases += [self.catalogue.get("further_pretraining", name, "from").phase for name in further]
+        if not any(phase.precision == precision for phase in phases):
             raise UserError(
                 f"{self.experiment.place('compute', 'precision')}: no phase here can be computed in {precision}, since "
                 "heads on cached vectors are fitted in fp32 and a phase may state its own; leave it out"
