@@ -167,6 +167,7 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
         "adapted": ["short_full", "short_adapters"],
     }
     probes += ["mutual_information", "by_genre", "head_importance", "head_removal", "adapter_removal", "masked_loss"]
+    probes.append("early_exit")
     chosen |= {"probes": probes, "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
     chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}, "latency": {"tasks": [1, 2]}}
@@ -322,7 +323,16 @@ def _without_adapters(layer: int, seed: int, main: str) -> dict:
     return _scores(layer, seed, main) | {"spans": spans, "whole": 0.9}
 
 
+def _exits(layer: int, seed: int, main: str) -> dict:
+    numbers = dict.fromkeys(("score", "low", "high", "lost", "lost_low", "lost_high"), 100 * _value(layer, seed))
+    rules = [(split, rule) for split in ("validation", "test") for rule in ("0", "never", "chosen")]
+    shown = [{"split": split, "rule": rule} | numbers for split, rule in rules]
+    at = {"executed": layer, "threshold": 0.8}
+    return _scores(layer, seed, main) | {"exits": [row | at for row in shown] if layer == LAYERS else []}
+
+
 FORMS = {
+    "early_exit": _exits,
     "masked_loss": _one_split,
     "head_removal": _removed,
     "adapter_removal": _without_adapters,

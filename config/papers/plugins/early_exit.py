@@ -1,0 +1,178 @@
+"""Early exit: each text leaves at the first layer whose linear probe is sure enough of it, and runs no layer above.
+
+Schuster et al. 2022 (CALM) and Xin et al. 2020 (DeeBERT) train exits with the encoder. Here a linear probe of each
+layer is an exit, and nothing else is trained. A probe is sure where its largest probability reaches a threshold. The
+last exit is the layer that scores highest on validation: layers above it would cost and not gain.
+
+K layers that are read, N texts, C labels.
+"""
+
+from pydantic import Field
+
+from thaw.declarations.output_kind import OF_PROBES, OutputKind
+from thaw.declarations.probes import VECTORS, LinearOptions, ProbeKind
+from thaw.declarations.task_types import TARGET_OF_TYPE
+
+
+class ExitOptions(LinearOptions):
+    """Linear probes, and what leaving early may cost."""
+
+    within: float = Field(1.0, ge=0, description="points that the chosen threshold may lose on validation")
+
+
+PROBES = {
+    "early_exit": ProbeKind(
+        "thaw.papers.early_exit:early_exit",
+        ExitOptions,
+        VECTORS,
+        ("exit_table",),
+        types=tuple(name for name, target in TARGET_OF_TYPE.items() if target == "label"),
+        serves="labels of texts",
+    )
+}
+TABLES = {
+    "exit_table": OutputKind(
+        "thaw.papers.early_exit:build",
+        "score and mean executed layers where texts leave early, by threshold; the threshold that loses little on "
+        "validation, with the 95 % CI of its test score, and the one layer that does",
+        **OF_PROBES,
+    )
+}
+
+
+import numpy as np
+
+from thaw.evaluation.metrics import score
+from thaw.evaluation.weighted_metrics import scorer
+from thaw.heads.convex import Solution
+from thaw.outputs.frame.probe_frame import Names, run_names
+from thaw.outputs.render.typed_table import Cell, Group, Row, Table
+from thaw.probes.reading import Reading
+from thaw.statistics.bootstrap import RowDraws, resampled
+from thaw.training.head_candidates import best_strength
+from thaw.words import wording
+
+NEVER = 1.01  # no probability reaches it
+THRESHOLDS = [*np.linspace(0, 1, 101).round(2).tolist(), NEVER]
+SHOWN = {"0": 0.0, "0.5": 0.5, "0.6": 0.6, "0.7": 0.7, "0.8": 0.8, "0.9": 0.9, "0.95": 0.95, "never": NEVER}
+
+
+def fitted_probes(reading: Reading, seed: int) -> list[Solution]:
+    """Return the probe of each layer."""
+    fitted, held = reading.divided(seed)
+    probes = []
+    for layer, solutions in enumerate(reading.fit(fitted)):
+        choice = [reading.main(held, layer, solution) for solution in solutions]
+        probes.append(solutions[best_strength(choice, reading.entry.l2)])
+    return probes
+
+
+def early_exit(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each split and threshold; and each layer's scores, the last exit with what the table shows."""
+    probes, ends, metric = fitted_probes(reading, seed), [], reading.main_metric
+    for layer, (number, probe) in enumerate(zip(reading.numbers, probes, strict=True)):
+        scores = {name: reading.scores(reading.splits[name], layer, probe) for name in reading.scored}
+        ends.append({"layer": number, "seed": seed, "scores": scores})
+    by_layer = {layer: end["scores"][reading.validation][metric] for layer, end in enumerate(ends)}
+    last = max(by_layer, key=lambda layer: (-np.inf if by_layer[layer] is None else by_layer[layer], -layer))
+    exits, rows, place = {}, [], {"layer": reading.numbers[last], "seed": seed}
+    for name in reading.scored:
+        exits[name] = Exits.of(reading, name, probes[: last + 1])
+        for threshold in THRESHOLDS:
+            executed, answers = exits[name].leave(threshold)
+            value = score(reading.task, reading.splits[name].gold, answers, reading.labels)[metric]
+            point = {"threshold": threshold, "score": value, "executed": float(executed.mean())}
+            rows.append(place | {"split": name} | point)
+    curve = {row["threshold"]: row["score"] for row in rows if row["split"] == reading.validation}
+    within = reading.entry.within
+    rules = SHOWN | {"chosen": lowest(curve, curve[NEVER], within)}
+    one = min(layer for layer, value in by_layer.items() if layer == last or not loses(value, by_layer[last], within))
+    ends[last]["exits"] = [row for name in reading.scored for row in _shown(reading, name, exits[name], rules, one)]
+    return rows, ends
+
+
+class Exits:
+    """The answers of texts that leave early. Args: probabilities [K, N, C] of the exits; the layers of these."""
+
+    def __init__(self, probabilities: np.ndarray, layers: list[int]):
+        self.sure, self.best, self.layers = probabilities.max(2), probabilities.argmax(2), np.array(layers)
+
+    @classmethod
+    def of(cls, reading: Reading, split: str, probes: list[Solution]) -> "Exits":
+        """Return those of a split's texts, with the probes of the lowest layers that are read."""
+        pairs = zip(probes, reading.splits[split].layers, strict=False)
+        found = [probe.logits(vectors.values).softmax(1).cpu().numpy() for probe, vectors in pairs]
+        return cls(np.stack(found), reading.numbers)
+
+    def leave(self, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many layers each text executes, and its answer, both [N]; the last exit takes all that is left."""
+        reached = self.sure >= threshold
+        reached[-1] = True
+        exits = reached.argmax(0)
+        return self.layers[exits], self.best[exits, np.arange(len(exits))]
+
+
+def loses(value: float | None, whole: float | None, within: float) -> bool:
+    """Return whether a score is more than some points below another; an undefined one is."""
+    return value is None or whole is None or value < whole - within / 100
+
+
+def lowest(curve: dict[float, float | None], whole: float | None, within: float) -> float:
+    """Return the lowest threshold from which on none loses more than some points.
+
+    The lowest that passes by itself would more often be one that chance favours.
+    """
+    failing = [threshold for threshold, value in curve.items() if loses(value, whole, within)]
+    return min((threshold for threshold in curve if threshold > max(failing, default=-1.0)), default=NEVER)
+
+
+def _shown(reading: Reading, name: str, exits: Exits, rules: dict[str, float], one: int) -> list[dict]:
+    """Return what a split's texts score and execute by each rule, and lose to never leaving early, with 95 % CIs."""
+    split = reading.splits[name]
+    left = {rule: exits.leave(threshold) for rule, threshold in rules.items()}
+    left["one layer"] = np.full(len(split.rows), reading.numbers[one]), exits.best[one]
+    draws = RowDraws(reading.corpus.frame(name)["group"].to_numpy()[split.rows])
+    scorers = [scorer(reading.task, reading.main_metric, split.gold, best, reading.labels) for _, best in left.values()]
+    drawn = dict(zip(left, 100 * draws.scores(scorers), strict=True))
+    values = {rule: 100 * of(np.ones((1, len(split.rows)))) for rule, of in zip(left, scorers, strict=True)}
+    shown = []
+    for rule, (executed, _) in left.items():
+        score_ci = resampled(values[rule], drawn[rule][None], len(split.rows)).ci
+        away, by_row = values["never"] - values[rule], (drawn["never"] - drawn[rule])[None]
+        lost_ci = resampled(away, by_row, len(split.rows), paired=True).ci
+        row = {"executed": executed.mean(), "threshold": rules.get(rule, np.nan)}
+        row |= {"score": score_ci.value, "low": score_ci.low, "high": score_ci.high}
+        row |= {"lost": lost_ci.value, "lost_low": lost_ci.low, "lost_high": lost_ci.high}
+        numbers = {key: float(value) if np.isfinite(value) else None for key, value in row.items()}
+        shown.append({"split": name, "rule": rule} | numbers)
+    return shown
+
+
+def build(data, spec: dict) -> Table:
+    """Return by task, encoder and probe a row for each threshold, the chosen one, and one layer for all texts."""
+    import pandas
+
+    names = Names(spec, pandas.DataFrame([one.cell for one in data.probes]), run_names(data.probes, spec["labels"]))
+    groups = []
+    for record in data.probes:
+        exits = pandas.DataFrame([row for end in record.value("layers") for row in end.get("exits", [])])
+        means = exits.set_index(["split", "rule"]).astype(float).groupby(level=[0, 1], sort=False).mean()
+        words = names.title_words(record.cell, "subset", "encoder", "run", "probe")
+        rows = []
+        for rule, test in means.loc[record.split("test")].iterrows():
+            held = means.loc[record.split("validation"), rule]
+            scores = [Cell(held["score"]), Cell(test["score"], low=test["low"], high=test["high"])]
+            lost = None if rule == "never" else Cell(test["lost"], low=test["lost_low"], high=test["lost_high"])
+            name = f"{rule}: {test['threshold']:.2f}" if rule == "chosen" else rule
+            layers = [Cell(one["executed"], digits=2) for one in (held, test)]
+            rows.append(Row(name, [*scores, lost, *layers], [record.cell | {"rule": rule, **test.to_dict()}]))
+        groups.append(Group(f"{', '.join(words)}: {wording.metric_name(spec['labels'], record.value('main'))}", rows))
+    notes = [
+        "Scores × 100, means over seeds; in brackets 95 % CIs over examples. A text leaves at the first layer whose "
+        "linear probe gives a label at least this probability. Layer 0, the embeddings, executes none.",
+        "Never: all texts leave at the last exit, the layer that scores highest on validation. What is lost is lost to "
+        "it. Chosen: the lowest threshold from which on none loses more there than the probe allows. One layer: the "
+        "lowest that loses no more, for all texts.",
+    ]
+    titles = ["Validation", "Test", "Lost on test", "Layers executed, validation", "Layers executed, test"]
+    return Table.of_spec(spec, titles, groups, notes, of="Threshold")
