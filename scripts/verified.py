@@ -38,30 +38,27 @@ def short_of_majority(record, strategies: list[str]) -> list[str]:
     """
     tested = record[record["role"] == "test"]
     constant = tested[tested["strategy"] == "majority"].groupby("task")["value"].mean().dropna()
-    short = []
-    for strategy in strategies:
-        runs = tested[(tested["strategy"] == strategy) & tested["task"].isin(constant.index)]
-        above = runs["value"] > runs["task"].map(constant)
-        if "flags" in runs:
-            above &= runs["flags"].fillna("") == ""
-        means = runs.groupby("task")["value"].mean()
-        if (
-            runs.empty
-            or not (means > constant.reindex(means.index)).all()
-            or not above.groupby(runs["task"]).all().any()
-        ):
-            short.append(strategy)
-    return short
+    return [strategy for strategy in strategies if not _shows(tested[tested["strategy"] == strategy], constant)]
+
+
+def _shows(runs, constant) -> bool:
+    """Return whether runs of a strategy are above the majority class. Args: the score of that class, by task."""
+    runs = runs[runs["task"].isin(constant.index)]
+    if runs.empty:
+        return False
+    above = runs["value"] > runs["task"].map(constant)
+    if "flags" in runs:
+        above &= runs["flags"].fillna("") == ""
+    means = runs.groupby("task")["value"].mean()
+    return bool((means > constant[means.index]).all() and above.groupby(runs["task"]).all().any())
 
 
 def page() -> str:
     """Return the page as Markdown."""
     every = entries()
     rows = "".join(f"| {number} | {' | '.join(_cells(entry))} |\n" for number, entry in enumerate(every, start=1))
-    return (
-        HEAD.format(holding=sum(map(holds, every)), all=len(every), kept=sum("record" in entry for entry in every))
-        + rows
-    )
+    kept = sum("record" in entry for entry in every)
+    return HEAD.format(holding=sum(map(holds, every)), all=len(every), kept=kept) + rows
 
 
 def _cells(entry: dict) -> list[str]:
