@@ -1,5 +1,6 @@
 """Every kind of strategy, every encoder, and what was stopped, on the pretended CUDA device of pretended.py."""
 
+import functools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from thaw.core.files import read_json
 from thaw.core.processes import Processes
 from thaw.encoders.parity import check_resume
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import StatesFormat, extract, remake
+from thaw.features.extract import StatesFormat, extract, meanwhile, remake
 from thaw.features.store import FeatureStore, write_excerpt
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -265,13 +266,35 @@ def test_every_kind_of_ours_is_read_and_has_a_head_trained(kind, bench, tmp_path
 
 
 @pytest.mark.parametrize("dtype, apart", [("fp32", 1e-5), ("bf16", 2e-2)])
-def test_extraction_writes_what_the_cpu_writes(dtype, apart, bench, tmp_path):
-    own = Bench(tmp_path, "bert", bench.corpus, "classification", dtype=dtype)
-    before = load_file(own.store.payload_path(3))
+@pytest.mark.parametrize("kind", ["classification", "spans"])
+def test_extraction_writes_what_the_cpu_writes(kind, dtype, apart, benches, tmp_path):
+    own = Bench(tmp_path, "bert", benches[kind].corpus, kind, dtype=dtype)
+    parts = [0, 3, "pooled", "attention2", *(["words"] if kind == "spans" else [])]
+
+    def written(device) -> dict:
+        store = FeatureStore(own.features)
+        extract(store, Encoder.load(own.encoder), parts, StatesFormat(dtype), device)
+        return {part: load_file(store.payload_path(part)) for part in parts}
+
+    here = written(torch.device("cpu"))
     with pretended() as device:
-        extract(FeatureStore(own.features), Encoder.load(own.encoder), [0, 3], StatesFormat(dtype), device)
-    after = load_file(own.store.payload_path(3))
-    assert set(after) == set(before) and all(torch.allclose(after[n], before[n], atol=apart) for n in after)
+        there = written(device)
+    for part in parts:
+        assert set(here[part]) == set(there[part]) >= {"train", "validation", "test"}
+        assert all(torch.allclose(there[part][split], here[part][split], atol=apart) for split in here[part]), part
+
+
+def test_what_fails_in_the_thread_that_writes_is_raised():
+    def full() -> None:
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"), meanwhile(torch.device("cuda")) as call:
+        call(full)
+    written = []
+    with meanwhile(torch.device("cuda")) as call:
+        for number in range(20):
+            call(functools.partial(written.append, number))
+    assert written == list(range(20))
 
 
 def test_a_store_of_the_cpu_is_made_again_on_the_device(bench, tmp_path):

@@ -286,8 +286,9 @@ def an_extraction(bench, computed: str, device, by_part: bool) -> dict:
     from thaw.features.store import FeatureStore
 
     seconds: dict[str, float] = {}
-    watched = [(extract.Pass, "_states", "compute"), (parts.TokenStates, "values", "copy")]
-    watched += [(payload.Payload, "put", "write"), (extract, "file_sha256", "hash")]
+    watched = [(extract.Pass, "_states", "compute"), (parts.TokenStates, "values", "gather")]
+    watched += [(extract, "tensors_to_host", "copy"), (payload.Payload, "put", "write")]
+    watched += [(extract, "file_sha256", "hash")]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in watched]
     store, encoder = FeatureStore(bench.features), Encoder.load(bench.encoder)
     form = extract.StatesFormat("bf16", computed if device.type == "cuda" else "fp32")

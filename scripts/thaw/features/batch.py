@@ -59,6 +59,16 @@ def tensors_to_device(tensors: list[torch.Tensor], device: torch.device) -> list
     return unpacked(packed(tensors, pin=True).to(device, non_blocking=True), tensors)
 
 
+def tensors_to_host(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors of one type on the CPU; from a GPU by one copy of them all into pinned memory."""
+    if not tensors or tensors[0].device.type != "cuda":
+        return tensors
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    there = torch.empty(flat.shape, dtype=flat.dtype, device="cpu", pin_memory=True).copy_(flat)
+    parts = zip(there.split([tensor.numel() for tensor in tensors]), tensors, strict=True)
+    return [part.view(tensor.shape) for part, tensor in parts]
+
+
 def packed(tensors: list[torch.Tensor], pin: bool = False) -> torch.Tensor:
     """Return the bytes of some tensors of the CPU one after the other, uint8, in pinned memory if asked to."""
     flat = torch.empty(sum(map(_room, tensors)), dtype=torch.uint8, device="cpu", pin_memory=pin)

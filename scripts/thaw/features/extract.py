@@ -6,6 +6,7 @@ S sequences, T tokens of the longest, N tokens of a split, d width.
 import contextlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
-from thaw.features.batch import pieces
+from thaw.features.batch import pieces, tensors_to_host
 from thaw.features.parts import AttentionInputs, Part, part_of
 from thaw.features.payload import Payload, floats
 from thaw.features.row_sets import RowBatch, RowMasks, batches_of
@@ -208,21 +209,33 @@ class Pass:
         shares = min(processes.count, len(batches))
 
         def read(share: int) -> None:
-            for split, batch in progress(batches[share::shares], f"{card['encoder']} reads {card['corpus']}"):
-                self._read(split, batch)
+            with meanwhile(self.device) as call:
+                for split, batch in progress(batches[share::shares], f"{card['encoder']} reads {card['corpus']}"):
+                    call(self._read(split, batch))
 
         processes.run(read, shares)
 
-    def _read(self, split: str, one_batch: RowBatch) -> None:
-        """Run the encoder over a batch and put what each part holds of it into its payload."""
+    def _read(self, split: str, one_batch: RowBatch) -> Callable[[], None]:
+        """Run the encoder over a batch; return a function that puts what each part holds of it into its payload.
+
+        What is stored is chosen and rounded on the device, and one copy brings it to the CPU.
+        """
         rows = one_batch.rows[: one_batch.wanted]
         batch = self.store.batch(split, one_batch.rows, one_batch.length).to(self.device)
         states = self._states(batch, self.listener.reads if self.listener else [])
         if self.listener:
             self.listener.take(rows, batch, states)
-        for one in self.written.values():
-            places = one.part.places(self.store, split, rows)
-            one.payload.put(split, places, one.part.values(states, batch)[: len(places)])
+        written = list(self.written.values())
+        places = [one.part.places(self.store, split, rows) for one in written]
+        pairs = zip(written, places, strict=True)
+        rounded = [one.payload.rounded(one.part.values(states, batch)[: len(where)]) for one, where in pairs]
+        stored = list(zip(written, places, tensors_to_host(rounded), strict=True))
+
+        def write() -> None:
+            for one, where, value in stored:
+                one.payload.put(split, where, value)
+
+        return write
 
     def _states(self, batch, more: list[int]) -> dict[int | str, torch.Tensor]:
         """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
@@ -245,7 +258,7 @@ class Pass:
             for n, one in self.written.items():
                 places = one.part.places(self.store, split, one_batch.rows[: one_batch.wanted])
                 stored = floats(one.payload.take(split, places), one.payload.dtype)
-                recomputed = one.part.values(again, batch)[: len(places)]
+                recomputed = one.part.values(again, batch)[: len(places)].cpu()
                 if stored.numel() and _differ(stored, recomputed, len(one.part.reads)):
                     place = f"at boundary {n}" if isinstance(n, int) else f"in part {n}"
                     raise UserError(
@@ -253,6 +266,27 @@ class Pass:
                         f"gives {place} when it reads the same texts again: states at random, or of another layer; "
                         "nothing was kept"
                     )
+
+
+@contextlib.contextmanager
+def meanwhile(device):
+    """Give a function that calls what it is given: on the CPU at once, else in a thread while the GPU goes on.
+
+    Of the calls in the thread one at most is not over; what it raises is raised here, with the next one or at the end.
+    """
+    if device.type == "cpu":
+        yield lambda write: write()
+        return
+    with ThreadPoolExecutor(1) as thread:
+        last = thread.submit(lambda: None)
+
+        def call(write: Callable[[], None]) -> None:
+            nonlocal last
+            last.result()
+            last = thread.submit(write)
+
+        yield call
+        last.result()
 
 
 def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> bool:

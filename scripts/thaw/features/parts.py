@@ -16,6 +16,7 @@ import torch
 
 from thaw.core.boundaries import ATTENTION
 from thaw.encoders import token_pooling
+from thaw.features.batch import tensors_to_device
 
 # in the order of the file
 POOLED = {"mean": token_pooling.mean, "max": token_pooling.maximum, "first": token_pooling.first_token}
@@ -36,7 +37,7 @@ class Part:
         raise NotImplementedError
 
     def values(self, states: dict, batch) -> torch.Tensor:
-        """Return what is stored at these positions, on the CPU, of the states [S, T, d] by boundary of a batch."""
+        """Return what is stored at these positions, of the states [S, T, d] by boundary of a batch, on their device."""
         raise NotImplementedError
 
 
@@ -51,7 +52,7 @@ class TokenStates(Part):
 
     def values(self, states: dict, batch) -> torch.Tensor:
         (boundary,) = self.reads
-        return states[boundary].cpu()[batch.host.mask]
+        return states[boundary][batch.mask]
 
 
 class AttentionInputs(TokenStates):
@@ -67,7 +68,7 @@ class AttentionInputs(TokenStates):
     def values(self, states: dict, batch) -> torch.Tensor:
         """Return queries, keys and values side by side [tokens, 3 d] of a batch."""
         rows = [x.transpose(1, 2).flatten(2) for x in states[ATTENTION + str(self.layer)]]
-        return torch.cat(rows, -1).cpu()[batch.host.mask]
+        return torch.cat(rows, -1)[batch.mask]
 
 
 class PooledSequences(Part):
@@ -81,9 +82,9 @@ class PooledSequences(Part):
         return store.sequence_places(split, rows)
 
     def values(self, states: dict, batch) -> torch.Tensor:
-        """Return the vectors [S, L + 1, 3, d] of a batch, on the CPU."""
+        """Return the vectors [S, L + 1, 3, d] of a batch."""
         each = [[pool(states[n], batch.mask) for pool in POOLED.values()] for n in self.reads]
-        return torch.stack([torch.stack(pooled, 1) for pooled in each], 1).cpu()
+        return torch.stack([torch.stack(pooled, 1) for pooled in each], 1)
 
 
 class WordStates(Part):
@@ -100,10 +101,10 @@ class WordStates(Part):
         return before[np.concatenate([start + np.flatnonzero(has_token) for start, has_token in seen])]
 
     def values(self, states: dict, batch) -> torch.Tensor:
-        """Return the states [words that have a token, L + 1, d] of a batch, on the CPU."""
+        """Return the states [words that have a token, L + 1, d] of a batch."""
         row, word = (batch.host.first_pieces >= 0).nonzero(as_tuple=True)
-        token = batch.host.first_pieces[row, word]
-        return torch.stack([states[n].cpu()[row, token] for n in self.reads], 1)
+        place = tensors_to_device([row, batch.host.first_pieces[row, word]], batch.mask.device)
+        return torch.stack([states[n][place[0], place[1]] for n in self.reads], 1)
 
 
 VECTOR_PARTS = {"pooled": PooledSequences, "words": WordStates}

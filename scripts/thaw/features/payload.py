@@ -116,10 +116,14 @@ class Payload:
         return cls(_map(path, "r", len(header), dtype, shapes), dtype)
 
     def put(self, split: str, places: np.ndarray, states: torch.Tensor) -> None:
-        """Store states, float32 [n, d], at their places [n] in a split."""
-        values = states.to(torch.bfloat16).view(torch.int16) if self.dtype == "bf16" else states
+        """Store states of the CPU, float32 or rounded [n, d], at their places [n] in a split."""
+        values = self.rounded(states).view(torch.int16) if self.dtype == "bf16" else states
         self.tensors[split][places] = values.numpy()
         self._touch(values.nbytes)
+
+    def rounded(self, states: torch.Tensor) -> torch.Tensor:
+        """Return states, float32 [n, d], in the type of the store, on their device."""
+        return states.to(torch.bfloat16) if self.dtype == "bf16" else states
 
     def take(self, split: str, places: np.ndarray, *inner: list[int]) -> np.ndarray:
         """Return the values at some places [n] of a split, [n, d], as they are stored.
