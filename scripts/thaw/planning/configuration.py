@@ -54,6 +54,7 @@ def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[Exp
             raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
     plugins.set_folders(list(experiment.catalogues))
     catalogue = Catalogue([*shipped(home), *experiment.catalogues])
+    catalogue.compute_in(experiment.compute.precision)
     try:
         drafted(experiment.encoders, catalogue)
     except UserError as error:
@@ -62,7 +63,6 @@ def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[Exp
         if pins.is_file():
             catalogue.pin(read_yaml(pins))
     experiment = experiment.with_ids(catalogue)
-    catalogue.compute_in(experiment.compute.precision)
     _check_ids(experiment, catalogue)
     return experiment, catalogue
 
