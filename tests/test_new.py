@@ -168,7 +168,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     assert "  text: comment\n  label: mood (2 labels: no, yes)\n" in said
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
-    assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 15
+    assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 18
     assert {run.head for run in plan.runs} == {"linear_mean"}
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}

@@ -16,7 +16,7 @@ ALLOWED = {
     r"thaw\.data\.grammar\.\w+\.(SEED|family)": "grammar takes a module of a corpus as an argument",
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
     r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
-    r"thaw\.api\.advised\.advise": "what a notebook calls",
+    r"thaw\.api\.(advised\.advise|resumed\.(resume|Resumed\.whole|States\.collate))": "what a notebook calls",
     r"thaw\.exporting\.modeling_thaw\..*": "what transformers finds by auto_map of an export",
     r"thaw\.papers\.\w+\.[A-Z]+S": "what thaw.core.plugins.shipped looks for",
 }

@@ -8,6 +8,7 @@ What was guessed is marked in the entry and printed. Existing files are added to
 
 import argparse
 import contextlib
+import math
 import os
 import re
 from functools import reduce
@@ -64,6 +65,10 @@ THAWED_PAIRS = """
   - lora_separate            # the same with each text of a pair encoded by itself: a bi-encoder
   - top_k_separate: [2]
   - full_separate"""
+FEW = 100  # rows of texts below which the contrastive phase is tried too, see few_labels.yaml
+CONTRASTIVE = """\
+  - setfit                   # a contrastive phase before the head, for few labels
+"""
 LANGUAGE = "             # trained on English texts; for others: thaw new encoder owner/name"
 
 
@@ -101,11 +106,15 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
         raise
 
 
-def strategies(types: set[str]) -> str:
-    """Return the lines with heads and strategies for tasks of some types; bi-encoders where one is on pairs."""
+def strategies(types: set[str], rows: float = math.inf) -> str:
+    """Return the lines with heads and strategies for tasks of some types; bi-encoders where one is on pairs.
+
+    Args: types; labelled rows.
+    """
     if types.intersection(EXTRACTION_TYPES):
         return STRATEGIES_OF_EXTRACTION + THAWED
-    return STRATEGIES + THAWED + (THAWED_PAIRS if types.intersection(PAIR_TYPES) else "")
+    few = CONTRASTIVE if types == {"classification"} and rows < FEW else ""
+    return STRATEGIES + few + THAWED + (THAWED_PAIRS if types.intersection(PAIR_TYPES) else "")
 
 
 OWN = Path("my")  # the folder of the user's catalogues
@@ -225,7 +234,7 @@ def _task(given: argparse.Namespace) -> list[Path]:
         data_dir = Path() if inside else Path(os.path.commonpath([path.parent for path in paths]))
         draft = draft_of_file(paths[0], taken, wishes, data_dir, paths[1:])
     experiment = _experiment_file(draft.name)
-    chosen = strategies({*draft.types.values()})
+    chosen = strategies({*draft.types.values()}, draft.rows)
     seeds = SEEDS_OF_LONG_TEXTS if "view" in draft.guesses else SEEDS
     of_encoders = {"encoders": "\n".join(draft.blocks["encoders"] for draft in drafts)}
     entries = {OWN / "encoders.yaml": of_encoders} if drafts else {}
