@@ -201,8 +201,9 @@ def test_a_dataset(tmp_path, home, hub):
     assert prepare("us/moods", "moods") == ""
     assert read_json(tmp_path / "moods/card.json")["source"]["revision"] == COMMIT
     none, gated = "hub: data set 'us/none' not found or private", "hub: data set 'us/gated' is gated"
-    assert prepare("us/none", "lost", "us/gated").startswith(none) and gated in prepare("us/none", "lost", "us/gated")
-    assert prepare("us/none", "copied", "us/gated", "us/moods") == ""
+    lost = prepare("us/none", "lost", "us/gated")
+    assert lost.startswith(none) and gated in lost
+    assert prepare("us/none", "copied", "us/moods") == ""
     assert read_json(tmp_path / "copied/card.json")["source"]["id"] == "us/moods"
     for split, frame in frames.items():
         made = Corpus(tmp_path / "moods").frame(split)

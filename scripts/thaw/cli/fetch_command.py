@@ -36,17 +36,14 @@ def main(words: list[str]) -> None:
 
 
 def addresses(experiment: ExperimentConfig, catalogue: Catalogue) -> Iterator[tuple[str, Path, UrlConfig]]:
-    """Yield each address of an experiment once: the place of its entry, the folder of its files, and itself."""
+    """Yield each address of an experiment: the place of its entry, the folder of its files, and itself."""
     tasks = [catalogue.get("tasks", name, "tasks") for name in (*experiment.tasks, *experiment.probe_tasks)]
     tasks += [catalogue.get("tasks", other.task, "transfer_sets") for task in tasks for other in task.also]
     entries = {("corpora", task.corpus): Path(experiment.data_dir) for task in tasks if "files" in experiment.sources}
     entries |= {("encoders", name): Path() for name in experiment.encoders}
-    known = []
     for (block, name), folder in entries.items():
         for url in catalogue.get(block, name, block).url:
-            if url not in known:
-                known.append(url)
-                yield catalogue.place(block, name, "url"), folder, url
+            yield catalogue.place(block, name, "url"), folder, url
 
 
 def bring(place: str, folder: Path, url: UrlConfig) -> None:

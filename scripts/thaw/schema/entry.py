@@ -61,18 +61,12 @@ def free_id(name: str, taken) -> str:
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "licence", "cite", "published", "copies", "url"}
 
 
-def _inside(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/"):
-        raise ValueError(f"{path} leads out of the folder; write a path below it")
-    return path
-
-
 class UrlConfig(BaseModel):
     """A public address of local files, from which `thaw fetch` downloads them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     address: Annotated[str, Field(pattern=r"^https?://", description="of a file, or of a zip or tar archive")]
-    to: Annotated[str, AfterValidator(_inside)] | dict[Annotated[str, AfterValidator(_inside)], Text] = Field(
+    to: Text | dict[Text, Text] = Field(
         description="where the file belongs, as `files` or the encoder names it; of an archive {place: member}"
     )
     sha256: str | None = Field(
