@@ -1,7 +1,6 @@
 """`thaw fetch` against a server on this machine: files, archives, a cut and its rest, and what goes wrong."""
 
 import hashlib
-import os
 import subprocess
 import sys
 import tarfile
@@ -56,7 +55,7 @@ def place(tmp_path, hub, home):  # noqa: F811
         (tmp_path / "mine.yaml").write_text(EXPERIMENT)
 
     def thaw(command: str, **more: str) -> subprocess.CompletedProcess:
-        environment = os.environ | hub.environment | {"PYTHONPATH": str(home / "scripts")} | more
+        environment = hub.environment | {"PYTHONPATH": str(home / "scripts")} | more
         words = [sys.executable, "-m", "thaw.cli.main", command, "mine.yaml"]
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
         assert "Traceback" not in done.stderr, done.stderr

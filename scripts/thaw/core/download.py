@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from thaw.core import hub
 from thaw.core.digests import file_sha256
@@ -74,23 +75,16 @@ def _append(address: str, file) -> None:
 
 def unpack(archive: Path, members: dict[Path, str]) -> None:
     """Write members of a zip or tar archive to paths, each whole or not at all. Args: name of the member by path."""
+    is_zip = zipfile.is_zipfile(archive)
     try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as opened:
-                _write(members, opened.open)
-        else:
-            with tarfile.open(archive) as opened:
-                _write(members, opened.extractfile)
+        with zipfile.ZipFile(archive) if is_zip else tarfile.open(archive) as opened:
+            member: Any = getattr(opened, "open" if is_zip else "extractfile")
+            for path, name in members.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with member(name) as source, atomic_write(path) as temporary, open(temporary, "wb") as target:
+                    shutil.copyfileobj(source, target)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(
-            f"{archive}: is no whole zip or tar archive ({error}); the same command begins it again"
-        ) from error
-    except KeyError as error:
-        raise UserError(f"{archive}: {error.args[0]}; correct `to:`") from error
-
-
-def _write(members: dict[Path, str], member) -> None:
-    for path, name in members.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with member(name) as source, atomic_write(path) as temporary, open(temporary, "wb") as target:
-            shutil.copyfileobj(source, target)
+        again = "the same command begins it again"
+        raise UserError(f"{archive}: is no whole zip or tar archive ({error}); {again}") from error
+    except (KeyError, TypeError) as error:  # a folder of a tar archive is None
+        raise UserError(f"{archive}: has no such file ({error.args[0]}); correct `to:`") from error
