@@ -219,6 +219,7 @@ def test_the_driver_is_asked_where_there_is_one():
 def test_a_step_for_a_card_is_not_forked_from_a_server_in_which_cuda_is_open(tmp_path):
     """Others are: `fetch` reads an encoder on the processor."""
     (tmp_path / "cuda_is_open_job.py").write_text(CUDA_IS_OPEN)
+    (tmp_path / "torch.py").write_text("raise ImportError")  # which takes seconds, and says nothing here
     found, pipes = {}, {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     for environment, _ in started(tmp_path, "models"):
         for step in ("fit_heads", "fetch"):
