@@ -11,7 +11,8 @@ from corpora import prepared
 from test_probes import reading_of, spec_of
 from thaw.encoders.transformers import Encoder, StopForward
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers.early_exit import NEVER, THRESHOLDS, Exits, build, early_exit, fitted_probes, lowest
+from thaw.papers.early_exit import NEVER, THRESHOLDS, Exits, early_exit, fitted_probes, lowest
+from thaw.papers.exit_table import build
 from thaw.training.task_model import BatchLoader
 from tiny_corpus import ENTRIES, Bench, rows
 
