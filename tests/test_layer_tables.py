@@ -62,6 +62,15 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
     assert (first["mean"], first["sd"], first["seeds"], first["baseline"]) == ("60.0", "10.0", "3", "25.0")
 
 
+def test_ranks_of_layers_are_means_over_the_scores_of_an_encoder(tmp_path):
+    words, first = probe_record("pos", {1: [0.5, 0.7, 0.6]}), probe_record("one", {1: [0.9, 0.8, 0.6]})
+    table = by_layer.build(OutputData("", probes=written(tmp_path, [words, first])), SPEC)
+    assert rows(table)["Mean rank"][:3] == ["2.0", "**1.5**", "2.5"]
+    assert rows(table)["Points below the best"][:3] == ["10.0", "**5.0**", "20.0"]
+    lone = by_layer.build(OutputData("", probes=written(tmp_path / "lone", [words])), SPEC)
+    assert "Mean rank" not in rows(lone) and by_layer.RANK_NOTE in table.notes and by_layer.RANK_NOTE not in lone.notes
+
+
 def test_the_baseline_of_sets_of_labels_is_the_majority_of_each(tmp_path):
     said = []
     for kind in ("classification", "multi_label_classification"):

@@ -10,6 +10,7 @@ from thaw.outputs.figures import search_curve
 from thaw.outputs.frame import collection
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.papers import settings_over_tasks
 
 SPEC = invented.shown("trials", "trial_figure")
 MEANS = {("top_k", "k01"): [0.5, 0.7, 0.6], ("full", "base"): [0.8, None, 0.6]}
@@ -51,3 +52,21 @@ def test_the_best_to_expect_by_hand(results):
 def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results):
     with pytest.raises(UserError, match="needs a strategy with a search"):
         search_curve.build(OutputData(invented_results, invented_frame), SPEC)
+
+
+def test_a_setting_is_compared_with_the_best_of_each_task_and_over_tasks(results):
+    for_one = results / "runs/odd/all/tiny/linear/top_k/k01/chosen.json"
+    before = read_json(for_one)
+    better = [trial | {"mean": mean} for trial, mean in zip(before["trials"], (0.5, 0.55, 0.6), strict=True)]
+    write_json(for_one, before | {"trials": better})
+    table = settings_over_tasks.build(OutputData(results, results / "runs.csv"), invented.shown("s", "settings_table"))
+    write_json(for_one, before)
+    top = next(group for group in table.groups if group.name.startswith("Top k"))
+    values = {row.name: [cell.value for cell in row.cells] for row in top.rows}
+    assert sorted(values["learning_rate 0"][:2]) == pytest.approx([10, 20]) and values["learning_rate 0"][
+        2
+    ] == pytest.approx(15)
+    assert sorted(values["learning_rate 1"][:2]) == pytest.approx([0, 5]) and values["learning_rate 1"][
+        2
+    ] == pytest.approx(2.5)
+    assert [row.name for row in top.rows if row.cells[2].best] == ["learning_rate 1"]

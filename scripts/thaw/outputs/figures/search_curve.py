@@ -1,5 +1,6 @@
 """Figure: expected best validation score against the number of search trials."""
 
+from collections.abc import Iterator
 from functools import partial
 
 from thaw.core.errors import UserError
@@ -53,19 +54,24 @@ def expected(data) -> dict[tuple, dict]:
     Trials are drawn with replacement from those that were run, each with its mean over seeds; an undefined score, as of
     a model that always says the same, counts as 0. A cell that uses another strategy's search has none.
     """
-    curves, runs = {}, data.runs
+    curves = {}
+    for cell, made in searches(data):
+        best = expected_maximum([100 * (trial["mean"] or 0.0) for trial in made["trials"]])
+        curves[cell] = {"expected": best, "metric": made["metric"], "seeds": len(made["trials"][0]["seeds"])}
+    return curves
+
+
+def searches(data) -> Iterator[tuple[tuple, dict]]:
+    """Yield by cell the record of its own search, which has trials."""
+    runs = data.runs
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
     for row in present.drop_duplicates(CELL).to_dict("records"):
         run = data.folder(row)
         search = NEEDS["settings"]
         record, digest = run.parent / search.file, search.stated(read_json(run / "metrics.json")["spec"])
         made = read_json(record) if digest and record.exists() else {}
-        trials = made.get("trials", [])
-        if made.get("digest") == digest and trials:
-            best = expected_maximum([100 * (trial["mean"] or 0.0) for trial in trials])
-            seeds = len(trials[0]["seeds"])
-            curves[tuple(row[name] for name in CELL)] = {"expected": best, "metric": made["metric"], "seeds": seeds}
-    return curves
+        if made.get("digest") == digest and made.get("trials"):
+            yield tuple(row[name] for name in CELL), made
 
 
 def _searches(axis, lines: list[tuple], marks: dict, name: str) -> None:

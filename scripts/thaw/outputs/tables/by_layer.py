@@ -1,6 +1,7 @@
 """Tables by layer, a column for each: scores of probes, and mutual information with the labels."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any
@@ -92,13 +93,19 @@ BITS = {
     "with_last": "Last layer, binned",
 }
 NOISE = "†"
+RANK, BELOW = "Mean rank", "Points below the best"
+RANK_NOTE = (
+    "Mean rank: the mean over the rows above, where 1 is a row's highest score. Points below the best: what a layer is "
+    "below a row's highest score, the mean over the rows above. Bold: the lowest."
+)
 LAYER_0 = "Layer 0: the output of the embeddings."
 
 
 def build(data, spec: dict) -> Table:
     """Return a row for each score, in a group for each encoder, pretrained or adapted; the best layer is bold.
 
-    Where there is one score, the encoders are its rows. The last column is the baseline, where there is one.
+    Where there is one score, the encoders are its rows. The last column is the baseline, where there is one. Below
+    several scores of an encoder stand the mean rank of each layer and how far it is below the best.
     """
     frame = scores(data.probes, spec["split"])
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
@@ -122,7 +129,30 @@ def build(data, spec: dict) -> Table:
         several = "of sets of labels each label's majority, " * sets
         notes.append(f"Baseline: the most frequent label, {several}of numbers the mean, of train{chain}.")
     notes += _unscored(data.probes, names)
-    return _table(spec, frame, parts, notes, bold=True, last=last)
+    table = _table(spec, frame, parts, notes, bold=True, last=last)
+    if parts[0][0] == ENCODER:
+        for group, (cell, part) in zip(table.groups, _by(frame, ENCODER), strict=True):
+            for row in _over_scores(part, cell, sorted(frame["layer"].unique())):
+                group.rows.append(replace(row, cells=row.cells + [None] * bool(last)))
+        if any(row.name == RANK for group in table.groups for row in group.rows):
+            table.notes.insert(2, RANK_NOTE)
+    return table
+
+
+def _over_scores(frame, cell: dict, layers: list[int]) -> list[Row]:
+    """Return the mean rank of each layer of an encoder over its scores, and its distance; nothing of one score."""
+    main = frame[~frame["measure"].isin([name for more in MORE.values() for name in more])]
+    wide = main.pivot_table("mean", SCORE, "layer").dropna()
+    if len(wide) < 2:
+        return []
+    below = wide.rsub(wide.max(axis=1), axis=0).mean()
+    rows = []
+    for name, of_layer in ((RANK, wide.rank(axis=1, ascending=False).mean()), (BELOW, below)):
+        record = cell | {"measure": name, "scores": len(wide)}
+        records = [record | {"layer": layer, "mean": round(value, 6)} for layer, value in of_layer.items()]
+        cells = [Cell(of_layer[n], best=of_layer[n] == of_layer.min()) if n in of_layer else None for n in layers]
+        rows.append(Row(name, cells, records))
+    return rows
 
 
 def build_information(data, spec: dict) -> Table:
