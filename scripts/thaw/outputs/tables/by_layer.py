@@ -105,7 +105,7 @@ def build(data, spec: dict) -> Table:
     """Return a row for each score, in a group for each encoder, pretrained or adapted; the best layer is bold.
 
     Where there is one score, the encoders are its rows. The last column is the baseline, where there is one. Below
-    several scores of an encoder stand the mean rank of each layer and how far it is below the best.
+    scores of several tasks stand the mean rank of each layer and how far it is below the best.
     """
     frame = scores(data.probes, spec["split"])
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
@@ -140,10 +140,10 @@ def build(data, spec: dict) -> Table:
 
 
 def _over_scores(frame, cell: dict, layers: list[int]) -> list[Row]:
-    """Return the mean rank of each layer of an encoder over its scores, and its distance; nothing of one score."""
+    """Return the mean rank of each layer of an encoder over its scores, and its distance; nothing of one task."""
     main = frame[~frame["measure"].isin([name for more in MORE.values() for name in more])]
     wide = main.pivot_table("mean", SCORE, "layer").dropna()
-    if len(wide) < 2:
+    if wide.index.get_level_values("task").nunique() < 2:
         return []
     below = wide.rsub(wide.max(axis=1), axis=0).mean()
     rows = []
