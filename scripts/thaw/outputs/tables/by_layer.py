@@ -131,16 +131,18 @@ def build(data, spec: dict) -> Table:
     notes += _unscored(data.probes, names)
     table = _table(spec, frame, parts, notes, bold=True, last=last)
     if parts[0][0] == ENCODER:
-        for group, (cell, part) in zip(table.groups, _by(frame, ENCODER), strict=True):
-            for row in _over_scores(part, cell, sorted(frame["layer"].unique())):
-                group.rows.append(replace(row, cells=row.cells + [None] * bool(last)))
-        if any(row.name == RANK for group in table.groups for row in group.rows):
+        for group, (_, of_encoder) in zip(table.groups, _by(frame, ENCODER), strict=True):
+            for cell, part in _by(of_encoder, [*ENCODER, "probe"]):
+                for row in _over_scores(part, cell, sorted(frame["layer"].unique())):
+                    name = ", ".join([row.name, *names.several(cell, "probe")])
+                    group.rows.append(replace(row, name=name, cells=row.cells + [None] * bool(last)))
+        if any(row.name.startswith(RANK) for group in table.groups for row in group.rows):
             table.notes.insert(2, RANK_NOTE)
     return table
 
 
 def _over_scores(frame, cell: dict, layers: list[int]) -> list[Row]:
-    """Return the mean rank of each layer of an encoder over its scores, and its distance; nothing of one task."""
+    """Return the mean rank of each layer over scores of a probe, and its distance from the best; nothing of one task."""
     main = frame[~frame["measure"].isin([name for more in MORE.values() for name in more])]
     wide = main.pivot_table("mean", SCORE, "layer").dropna()
     if wide.index.get_level_values("task").nunique() < 2:
