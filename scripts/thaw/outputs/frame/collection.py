@@ -208,12 +208,8 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
 
 
 def _split_facts(split: str, task: dict) -> dict:
-    own = role(split, task)
-    return {
-        "split": split,
-        "role": own,
-        "also_validation": own == "test" and split == task.get("validation", "validation"),
-    }
+    own, chosen = role(split, task), task.get("validation", "validation")
+    return {"split": split, "role": own, "also_validation": own == "test" and split == chosen}
 
 
 def joined(phases: list[dict], key: str, default: str) -> str:
