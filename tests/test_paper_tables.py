@@ -126,6 +126,9 @@ def test_the_notes_tell_what_is_not_as_in_the_paper(made):
         assert said in notes, said
     plain = [{"label": "Full", "cells": [{"printed": 90.0, "at": at("full"), "marks": []}]}]
     assert "Encoders, splits and numbers of rows are the paper's." in drawn(made, rows=plain).notes
+    results, runs = made
+    chosen_on_it = drawn((results, runs.assign(protocol="paper")), rows=plain).notes
+    assert "Selected and reported on the same split: R&D_50%." in chosen_on_it
 
 
 def test_the_least_k_and_the_papers_rule(made):

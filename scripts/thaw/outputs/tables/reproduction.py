@@ -9,7 +9,7 @@ from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, behind, said
-from thaw.outputs.tables import protocol_notes
+from thaw.outputs.tables import footnotes, protocol_notes
 from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
 from thaw.statistics.bootstrap import interval, least_interval
 from thaw.words import wording
@@ -58,6 +58,8 @@ def build(data, spec: dict) -> Table:
             for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
         ]
     notes = protocol_notes.notes(comparison, reproduced, spec) + protocol_notes.near_chance(measured.near_chance, spec)
+    tasks = [cell["at"][0] for row in comparison["rows"] for cell in row["cells"] if "at" in cell]
+    notes += footnotes.same_split(runs[runs["task"].isin(tasks)], spec["labels"])
     return Table(spec["id"], spec["caption"], columns, groups, notes)
 
 
