@@ -252,7 +252,9 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
             joined = {split for splits in corpus.join.values() for split in splits}
             assert joined <= {*source.splits}, name
             splits = {*source.splits, *corpus.join, *corpus.carve} - joined
-            assert {"train", tasks[name].validation, *tasks[name].test} == splits, name
+            read = {"train", tasks[name].validation, *tasks[name].test}
+            # a task that chooses and reports on one split leaves the test split of its corpus alone
+            assert read <= splits and (read == splits or tasks[name].protocol == "paper"), name
     local = {name for name in real if not corpora[tasks[name].corpus].hub}
     assert [name for name in sorted(local) if not name.startswith(FILES_ALONE)] == []
     edges = [name for name in real if tasks[name].type == "edges" and name not in local]

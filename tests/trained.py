@@ -68,8 +68,9 @@ def check_training(bench: Bench, spec: dict, start=None, again: bool = True, tau
     assert odd == [], "these tensors of the head did not move, or did so unasked"
     pretrained = Encoder.load(bench.encoder).components()
     encoder = run.evaluator.encoder
-    if encoder is None:
-        assert declared == {"head"}
+    if encoder is None:  # the last phase trains a head on constant vectors
+        before = {name: value for part in declared - {"head"} for name, value in pretrained[part]}
+        assert {name for name, value in trained.encoder.items() if not torch.equal(value, before[name])} == set(before)
     else:
         kept = encoder.tensors(declared - {"head"})
         now = {name: value for named in encoder.components().values() for name, value in named} | kept

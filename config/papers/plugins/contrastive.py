@@ -31,7 +31,7 @@ OBJECTIVES = {
     "contrastive": ObjectiveKind(
         "thaw.papers.contrastive:make",
         ContrastiveConfig,
-        "texts of one label are brought together and others apart, before a head is trained (SetFit)",
+        "texts of one label are brought together and those of two are not, before a head is trained (SetFit)",
         in_strategy=_in_strategy,
         on_task=_on_task,
     )
