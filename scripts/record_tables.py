@@ -368,6 +368,20 @@ def draw_sizes(path: Path) -> pd.DataFrame:
     return points
 
 
+def layers() -> list[list[str]]:
+    """Return the mean rank over tasks of each layer of MiniLM, and what it is below the best layer of a task."""
+    scores = pd.read_csv(RECORDS / "layers_over_tasks.csv").pivot(index="task", columns="layer", values="mean")
+    below = scores.rsub(scores.max(axis=1), axis=0)
+    made = [["layer", *map(str, scores.columns)]]
+    for name, of_layer in (
+        ("mean rank", scores.rank(axis=1, ascending=False).mean()),
+        ("points below the best", below.mean()),
+    ):
+        least = of_layer.min()
+        made.append([name, *(f"**{number(one)}**" if one == least else number(one) for one in of_layer)])
+    return made
+
+
 def encoders() -> list[list[str]]:
     """Return the encoders of transformers in the catalogue, and what they were trained to do."""
     made = [["id", "encoder", "layers", "width", "trained to do", "licence"]]
@@ -381,6 +395,7 @@ def encoders() -> list[list[str]]:
 
 OTHERS = {
     "encoders": encoders,
+    "layers": layers,
     "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
     "grid": grid,
     "curve": curve,

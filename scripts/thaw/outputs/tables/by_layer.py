@@ -144,7 +144,7 @@ def build(data, spec: dict) -> Table:
 def _over_scores(frame, cell: dict, layers: list[int]) -> list[Row]:
     """Return the mean rank of each layer over scores of a probe, and what it is below the best; nothing of one task."""
     main = frame[~frame["measure"].isin([name for more in MORE.values() for name in more])]
-    wide = main.pivot_table("mean", SCORE, "layer").dropna()
+    wide = main.pivot_table("mean", SCORE, "layer").dropna().round(6)  # equal scores share a rank
     if wide.index.get_level_values("task").nunique() < 2:
         return []
     below = wide.rsub(wide.max(axis=1), axis=0).mean()
