@@ -80,7 +80,16 @@ def test_an_answer_says_it_of_what_is_taken(tmp_path, share, bad):
         predicted.assign(probabilities=list(np.stack([1 - yes, yes], 1).astype("float32"))).to_parquet(path)
     answer = test_advice.answer_of(tmp_path, frame)
     assert answer.decision.taken == "full" and set(answer.calibration) == {"frozen", "full"}
-    said = [line for line in answer_text.reasons(answer) if "calibration" in line or "temperature" in line]
+    said = [line for line in answer_text.reasons(answer) if "calibration" in line or "softmax" in line]
     assert len(said) == 2 * bad and answer.calibration["frozen"].bad
     if bad:
         assert answer.calibration["full"].error == pytest.approx(0.1, abs=0.02) and " on test " in said[0]
+
+
+def test_a_temperature_is_told_where_it_helps_and_enough_rows_chose_it():
+    sharp, right = drawn(3.0), np.array([[0.9, 0.1]] * 40)
+    assert calibration.Calibration.of([sharp], [sharp]).mended
+    few = [(part[0][:20], part[1][:20]) for part in (sharp,)]
+    assert not calibration.Calibration.of([sharp], few).mended
+    all_right = calibration.Calibration.of([(right, np.arange(40) % 2)], [(right, np.zeros(40, int))])
+    assert all_right.bad and not all_right.mended, "of rows that are all right the temperature is the limit"

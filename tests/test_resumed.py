@@ -117,6 +117,8 @@ def test_pairs_are_read_in_one_sequence(encoder, tmp_path):
     [
         (4, None, "layer 4: .* has layers 1 to 3, and 0, its embeddings"),
         (1, [1], "40 texts but 1 labels; give one label"),
+        ("1", None, "layer 1: "),
+        (1, ["a"] * 40, "a label is 'a'; give numbers"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(encoder, tmp_path, layer, labels, said):
@@ -133,3 +135,31 @@ def test_the_page_of_notebooks_trains_and_gives_a_whole_model(tmp_path, monkeypa
     start, trained = AutoModel.from_pretrained(encoder).state_dict(), names["model"].state_dict()
     moved = {name.split(".")[2] for name in start if not torch.equal(start[name], trained[name])}
     assert moved == {"4", "5"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([], "give a list with one text or more"),
+        ("abc", "give a list with one text or more"),
+        (["a", 3], r"texts\[1\] is 3; give texts alone"),
+        ([("a", "b"), "c"], r"texts\[1\] is 'c'; give texts alone, or pairs"),
+    ],
+)
+def test_what_is_no_text_is_refused_before_anything_is_written(encoder, tmp_path, texts, said):
+    with pytest.raises(UserError, match=said):
+        thaw.resume(encoder, texts, 1, folder=tmp_path / "states")
+    assert not (tmp_path / "states").exists()
+
+
+def test_an_encoder_that_was_written_again_has_states_of_its_own(tmp_path):
+    folder, states = tiny_encoder("bert", tmp_path / "encoder"), tmp_path / "states"
+    _, before = thaw.resume(folder, TEXTS, 1, folder=states)
+    model = AutoModel.from_pretrained(folder)
+    for parameter in model.parameters():
+        parameter.data *= 1.5
+    model.save_pretrained(folder)
+    _, after = thaw.resume(folder, TEXTS, 1, folder=states)
+    assert not torch.allclose(before[0]["states"], after[0]["states"])
+    with pytest.raises(UserError, match="minilm is no folder, and no owner/name of the Hub"):
+        thaw.resume("minilm", TEXTS, 1, folder=states)

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import itertools
 import json
 import random
 import sys
@@ -119,14 +118,6 @@ def quick(phase: PhaseConfig) -> dict:
     return said | length | {"head_rate": phase.head_rate and 2e-3}
 
 
-def _from_layers_trained_before(entries: list[dict]) -> list[dict]:
-    """Let a head that trains alone read layers that an earlier phase has trained from where that phase starts."""
-    for before, entry in itertools.pairwise(entries):
-        if entry["components"] == ["head"] != before["components"]:
-            entry["boundary"] = before["boundary"]
-    return entries
-
-
 class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 
@@ -177,7 +168,7 @@ class Bench:
             "subset": {},
             "head": {"kind": "linear"} | (head or {}),
             "layers": self.layers,
-            "phases": _from_layers_trained_before([entry for phase in phases for entry in self.phases(**phase)]),
+            "phases": [entry for phase in phases for entry in self.phases(**phase)],
             "after": None,
             "keep": False,
             "seed": 1,

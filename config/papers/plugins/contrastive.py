@@ -20,6 +20,9 @@ class ContrastiveConfig(ConfigModel):
 def _in_strategy(phase, strategy) -> str:
     if "head" in phase.train or "all" in phase.train or not phase.train:
         return "trains the encoder alone, as train: [layers]; a later phase trains the head"
+    later = strategy.phases[list(strategy.phases).index(phase) + 1 :]
+    if not any({"head", "all"} & {part for part in one.train if isinstance(part, str)} for one in later):
+        return "brings texts of one label together; let a later phase train the head, as train: [head]"
     return ""
 
 

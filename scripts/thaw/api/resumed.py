@@ -104,22 +104,39 @@ def resume(
     half the disk; where all of it is kept. A second call with the same texts reads what is there. Raises UserError
     for a layer that the encoder does not have.
     """
-    folder, texts = Path(folder), list(texts)
+    folder, texts = Path(folder), _checked(texts)
     if labels is not None and len(labels) != len(texts):
         raise UserError(f"{len(texts)} texts but {len(labels)} labels; give one label for each text")
+    if wrong := [label for label in labels or () if isinstance(label, str) or label is None]:
+        raise UserError(f"a label is {wrong[0]!r}; give numbers: of classes their positions 0, 1, ...")
     home = _fetched(encoder, folder)
     card = read_json(home / "card.json")
-    if not 0 <= layer <= card["layers"]:
+    if layer not in range(card["layers"] + 1) or isinstance(layer, bool):
         raise UserError(f"layer {layer}: {encoder} has layers 1 to {card['layers']}, and 0, its embeddings")
     return Resumed(home, layer), States(_stored(texts, home, card, layer, max_length, dtype, folder), layer, labels)
+
+
+def _checked(texts: Sequence) -> list:
+    """Return the texts, or pairs. Raises UserError for whatever is neither."""
+    if isinstance(texts, str) or not len(texts):
+        raise UserError("texts: give a list with one text or more, or pairs of two texts")
+    size = 0 if isinstance(texts[0], str) else 2
+    for number, text in enumerate(texts):
+        parts = (text,) if not size else tuple(text) if isinstance(text, tuple | list) else ()
+        if len(parts) != (size or 1) or not all(isinstance(part, str) for part in parts):
+            raise UserError(f"texts[{number}] is {text!r}; give texts alone, or pairs of two texts alone")
+    return list(texts)
 
 
 def _fetched(encoder: str | Path, folder: Path) -> Path:
     """Bring the encoder into a folder of its own, proved to resume exactly; return the folder."""
     source = Path(encoder)
     if not source.is_dir():
+        if len(source.parts) != 2 or source.is_absolute():
+            raise UserError(f"{encoder} is no folder, and no owner/name of the Hub; give one of both")
         source = weight_sources.from_hub(str(encoder), None).folder
-    out = folder / "fetched" / digest({"source": str(source.resolve())})[:16]
+    files = {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in source.glob("*") if path.is_file()}
+    out = folder / "fetched" / digest({"source": str(source.resolve()), "files": files})[:16]
     if not (out / "card.json").is_file():
         with staged(out) as place:
             conversion.assemble(source, place, None)

@@ -89,7 +89,7 @@ def from_hub(name: str, revision: str | None) -> WeightSource:
             reason = " ".join(str(error).split())[:300]
             raise UserError(
                 f"{name} could not be downloaded from the Hub: {reason} Check id, revision and network, or fetch it "
-                "elsewhere and give folder: instead of hub:"
+                "elsewhere and give its folder"
             ) from error
 
     folder = download(*SETTINGS, *MODULES, *TOKENIZER, WEIGHTS, SHARDS, "model-*-of-*.safetensors")

@@ -11,6 +11,7 @@ BINS = 15  # of confidence, of equal width, as in Guo et al. 2017
 LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0
 LIMITS = (1e-2, 1e2)  # of temperatures
 DRAWS = 200  # of labels, for the error that true probabilities would show
+ENOUGH = 30  # rows of validation
 BAD = 0.05  # an expected calibration error below it is not worth a sentence
 
 
@@ -20,7 +21,8 @@ class Calibration:
 
     error: expected calibration error. usual: what it is at most for true probabilities, in 95 % of draws of as many
     rows. brier: sum over classes of squared errors. log_loss in nats. selective_risk: the area under the curve of risk
-    against coverage. temperature: fitted on validation; tempered: the error after it.
+    against coverage. temperature: fitted on so many rows of validation; tempered: the error
+    after it.
     """
 
     error: float
@@ -30,10 +32,17 @@ class Calibration:
     selective_risk: float
     temperature: float
     tempered: float
+    fitted_on: float
 
     @property
     def bad(self) -> bool:
         return self.error > max(BAD, self.usual)
+
+    @property
+    def mended(self) -> bool:
+        """Whether the temperature may be told: it helps, is no limit, and enough rows chose it."""
+        inside = 2 * LIMITS[0] < self.temperature < LIMITS[1] / 2
+        return inside and self.tempered < self.error and self.fitted_on >= ENOUGH
 
     @classmethod
     def of(cls, test: list[tuple], validation: list[tuple]) -> "Calibration":
@@ -43,7 +52,7 @@ class Calibration:
             fitted = temperature(*on_validation)
             measures = [measure(shares, gold) for measure in (expected_error, usual_error, brier, log_loss)]
             tempered = expected_error(at_temperature(shares, fitted), gold)
-            each.append([*measures, selective_risk(shares, gold), fitted, tempered])
+            each.append([*measures, selective_risk(shares, gold), fitted, tempered, len(on_validation[1])])
         return cls(*np.mean(each, axis=0).tolist())
 
 

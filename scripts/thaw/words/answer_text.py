@@ -152,11 +152,13 @@ def _calibrated(answer: TaskAnswer) -> list[str]:
     made = answer.calibration.get(answer.decision.taken)
     if made is None or not made.bad:
         return []
-    off, rest = number(100 * made.error), number(100 * made.tempered)
-    return [
-        f"Its probabilities are off by {off} points on test (expected calibration error).",
-        f"Logits divided by a temperature of {number(made.temperature, 2)}, fitted on validation, are off by {rest}.",
-    ]
+    lines = [f"Its probabilities are off by {number(100 * made.error)} points on test (expected calibration error)."]
+    if made.mended:
+        fitted = f"{number(made.temperature, 2)}, fitted on {count(made.fitted_on)} validation rows"
+        lines.append(
+            f"Logarithms of them divided by {fitted}, and a softmax, are off by {number(100 * made.tempered)}."
+        )
+    return lines
 
 
 def _labels_or_thawing(answer: TaskAnswer) -> list[str]:
