@@ -164,5 +164,10 @@ def thawed_layers(chosen: list[str]) -> int:
     return len({block(component) for component in chosen if component.startswith("layer.")})
 
 
+def most_thawed(phases: list[list[str]]) -> list[str]:
+    """Return the components of the phase that trains most layers, of several the last."""
+    return max(reversed(phases), key=thawed_layers)
+
+
 def trains_embeddings(chosen: list[str]) -> bool:
     return "embeddings" in map(block, chosen)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from thaw.adaptation.selectors import thawed_layers, trains_embeddings
+from thaw.adaptation.selectors import most_thawed, thawed_layers, trains_embeddings
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -77,10 +77,10 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
 def _run(spec: dict, path: Path) -> dict:
     """Return the columns that a run alone has: what it trained and how, and what that took."""
     phases, cost = value(spec, path, "phases"), path.with_name("cost.json")
-    last, record = phases[-1]["components"], read_json(cost)
+    most, record = most_thawed([phase["components"] for phase in phases]), read_json(cost)
     return {
-        "thawed": thawed_layers(last),
-        "embeddings": trains_embeddings(last),
+        "thawed": thawed_layers(most),
+        "embeddings": trains_embeddings(most),
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": record.get("precision") or joined(phases, "precision", "fp32"),
         "train_seconds": value(record, cost, "seconds", "train"),

@@ -55,8 +55,8 @@ class Job:
 
     @property
     def trains_layers(self) -> bool:
-        """Whether its last phase trains layers of the encoder."""
-        return thawed_layers(self._phases[-1]["components"]) > 0
+        """Whether a phase trains layers of the encoder."""
+        return any(thawed_layers(phase["components"]) for phase in self._phases)
 
     @property
     def _phases(self) -> list[dict]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 
-from thaw.adaptation.selectors import components, thawed_layers, trains_embeddings
+from thaw.adaptation.selectors import components, most_thawed, thawed_layers, trains_embeddings
 from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -355,8 +355,8 @@ class RunPlanner:
         return any(chosen != ["head"] for chosen in self.trained_from_start(run))
 
     def thawed(self, run: RunPlan) -> tuple[int, bool]:
-        """Return how many layers a run trains at the end, and whether its embeddings train."""
-        return thawed_layers(last := self.trained(run)[-1]), trains_embeddings(last)
+        """Return how many layers a run trains at most, and whether its embeddings train then."""
+        return thawed_layers(most := most_thawed(self.trained(run))), trains_embeddings(most)
 
 
 def _check_windows(catalogue: Catalogue, name: str, views: tuple[str, ...]) -> None:
