@@ -27,6 +27,7 @@ PARTS = (
     "grid",
     "probes",
     "all_layers",
+    "few_labels",
     "lora",
     "compiled",
     "single",

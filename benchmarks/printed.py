@@ -18,7 +18,7 @@ SIDES = {
     "sentence_vectors": "sentence-transformers with scikit-learn, 24 heads",
     "sklearn_loop": "scikit-learn loop",
     "pipeline": "scikit-learn pipeline",
-    "setfit_few_rows": "SetFit, eight runs of 20 rows",
+    "setfit": "SetFit",
 }
 DRY_RUNS = {
     "dry_run_1000": "1,000 jobs",

@@ -15,6 +15,7 @@ from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark.json"
 NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "memory": ("memory", "sentences")}
+NESTED["few_labels"] = ("few_labels", "labels a class")
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 
 

@@ -63,7 +63,7 @@ PEERS = (
     "pipeline",
 )
 OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled", "single")  # parts that have seconds of strategies
-OF_QUALITY = (*OF_STRATEGIES, "quality")  # parts that have their scores
+OF_QUALITY = (*OF_STRATEGIES, "few_labels", "quality")  # parts that have their scores
 OF_FACTS = ("steps", "steps_fp32", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
 
 

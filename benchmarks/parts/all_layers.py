@@ -1,7 +1,6 @@
-"""The linear probe on all layers over 40 cells, five sizes of eight draws, against a scikit-learn pipeline and SetFit.
+"""The linear probe on all layers over 40 cells, five sizes of eight draws, against a scikit-learn pipeline.
 
-All sides have the same rows, and the pipeline the same vectors and strengths. SetFit trains the cells of the smallest
-size, for which it is made.
+Both sides have the same rows, vectors and strengths.
 """
 
 import statistics
@@ -27,19 +26,14 @@ def measure(options: Options) -> dict:
     subsets = {f"n{size}_d{draw}": {"rows": size, "draw": draw} for size in sizes for draw in range(1, DRAWS + 1)}
     selection = {"subsets": subsets, "heads": ["linear_mean"], "seeds": [1], "store": {}}  # all sides encode in fp32
     place = Place(options.folder("all_layers"), options, [text], work.all_layers(), **selection)
-    told, cells = rivals.told([text], place), _cells(place, text.name, subsets)
-    few = [cell for cell in cells if cell["name"].startswith(f"n{sizes[0]}_")]
+    told, cells = rivals.told([text], place), cells_of(place, text.name, subsets)
 
     def pipeline() -> dict:
         given = {"cells": cells, "strengths": work.STRENGTHS, "fit_threads": options.threads}
         record = rivals.ask("all_layers", place.folder, options, told, **given)
         return record | {"engine": rivals.engine(record)}
 
-    def setfit() -> dict:
-        record = rivals.ask("setfit_loop", place.folder, options, told, cells=few, out=str(place.folder / "setfit"))
-        return record | {"engine": rivals.engine(record)}
-
-    rounds = interleaved({"ours": place.run, "pipeline": pipeline, "setfit_few_rows": setfit}, options.rounds)
+    rounds = interleaved({"ours": place.run, "pipeline": pipeline}, options.rounds)
     seconds = {side: median(records, "wall") for side, records in rounds.items()}
     return {
         "numbers": {},
@@ -55,7 +49,7 @@ def measure(options: Options) -> dict:
     }
 
 
-def _cells(place: Place, task: str, subsets: dict[str, dict]) -> list[dict]:
+def cells_of(place: Place, task: str, subsets: dict[str, dict]) -> list[dict]:
     """Return the cells of the peers: the rows that Thaw's subsets draw, as positions in the file of train."""
     place.thaw("--until", "prepare")
     corpus = Corpus(place.folder / "results/data" / task)
@@ -75,14 +69,10 @@ def _fits(place: Place) -> float:
 
 
 def _quality(rounds: dict[str, list[dict]]) -> dict:
-    """Return the mean accuracies on test over draws, by size, and whether ours differ from each peer's."""
+    """Return the mean accuracies on test over draws, by size, and whether ours differ from the pipeline's."""
     ours = [row | {"size": _size(row["subset"])} for row in rounds["ours"][-1]["scores"]]
-    ours = of_runs(ours, ("size",), "test")
-    found = {}
-    for peer in ("pipeline", "setfit_few_rows"):
-        cells = [cell | {"size": _size(cell["cell"])} for record in rounds[peer] for cell in record["found"]["cells"]]
-        found[peer] = compared(ours, of_cells(cells, ("size",), "test"))
-    return found
+    cells = [cell | {"size": _size(cell["cell"])} for record in rounds["pipeline"] for cell in record["found"]["cells"]]
+    return {"pipeline": compared(of_runs(ours, ("size",), "test"), of_cells(cells, ("size",), "test"))}
 
 
 def _size(subset: str) -> str:

@@ -75,7 +75,7 @@ COLUMNS = {
     "tasks": (("type", "examples", "data"), _task),
     "encoders": (("kind", "layers", "width", "source"), _encoder),
     "strategies": (("phases", "sweep"), lambda _, entry, __: (str(len(entry.phases)), ", ".join(entry.sweep or ()))),
-    "subsets": (("examples", "draw"), lambda _, one, __: (f"{one.rows:,}" if one.rows else "all", str(one.draw))),
+    "subsets": (("examples", "draw"), lambda _, one, __: (one.in_print, str(one.draw))),
     "heads": (("kind",), _kind),
     "probes": (("kind",), _kind),
     "outputs": (("kind",), _kind),

@@ -138,9 +138,9 @@ class Corpus:
 def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     """Return the training rows of a subset (as a spec has it), ascending int64: positions in train's frame.
 
-    They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw are within
-    larger ones; where the target is a label every prefix has the labels in train's proportions. The rows of `held_out`
-    and `reserved` are left out. Raises UserError for more rows than train has, or than are not reserved.
+    They are the first of a permutation seeded by the subset's draw, of all rows or of each label's, so smaller subsets
+    of a draw are within larger ones; where the target is a label every prefix has the labels in train's proportions.
+    The rows of `held_out` and `reserved` are left out. Raises UserError for more rows than are not reserved.
     """
     return _divided(corpus, task, SubsetConfig.model_validate(subset))["train"]
 
@@ -256,6 +256,8 @@ def _divide(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.nd
 
 def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
     order = _draw(corpus, task, subset)
+    if subset.per_label:
+        return np.sort(_of_each_label(corpus, task, order, subset.per_label))
     if subset.rows is not None and subset.rows > len(order):
         total = corpus.size("train")
         kept = f", of which {total - len(order)} are reserved" if subset.reserved else ""
@@ -263,6 +265,21 @@ def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
             f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}{kept}; ask for fewer"
         )
     return np.sort(order[: subset.rows])
+
+
+def _of_each_label(corpus: Corpus, task: dict, order: np.ndarray, count: int) -> np.ndarray:
+    """Return the first rows of each label in an order. Raises UserError for a label with fewer, or no label a row."""
+    if (kind := corpus.card["targets"][task["target"]]) != "label":
+        raise UserError(f"task {task['id']}: per_label draws rows by label, and {task['target']} is a {kind}; say rows")
+    classes = corpus.targets(task, "train")[order]
+    rows = [order[classes == label][:count] for label in range(len(corpus.labels(task["target"])))]
+    for label, drawn in zip(corpus.labels(task["target"]), rows, strict=True):
+        if len(drawn) < count:
+            raise UserError(
+                f"task {task['id']}: subset of {count} rows a label: train of {corpus.card['corpus']} has {len(drawn)} "
+                f"of {label} that are not reserved; ask for fewer"
+            )
+    return np.concatenate(rows)
 
 
 def _draw(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:

@@ -246,9 +246,13 @@ def check_splits(catalogue: Catalogue, experiment: ExperimentConfig, name: str, 
                 raise UserError(f"{catalogue.place('tasks', name, key)}: {has}")
 
 
-def check_labels(catalogue: Catalogue, name: str) -> None:
-    """Raise UserError for metric `f1` of a task whose corpus lists more than two labels."""
+def check_labels(catalogue: Catalogue, experiment: ExperimentConfig, name: str) -> None:
+    """Raise UserError for metric `f1` of a task with more than two labels, and for rows by label of a task without."""
     task = catalogue.get("tasks", name, "tasks")
+    for subset in experiment.subsets:
+        if catalogue.get("subsets", subset, "subsets").per_label and TARGET_OF_TYPE.get(task.type) != "label":
+            place = catalogue.place("subsets", subset, "per_label")
+            raise UserError(f"{place}: rows are drawn by label, and {name} is {task.type}; name a subset with rows")
     labels = catalogue.get("corpora", task.corpus, "corpora").labels.get(task.target, [])
     if "f1" in task.metrics and len(labels) > 2:
         raise UserError(f"{catalogue.place('tasks', name, 'metrics')}: {no_f1(task.target, len(labels))}")

@@ -23,7 +23,7 @@ from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
-from thaw.planning.row_selections import share_of_train
+from thaw.planning.row_selections import planned_rows, share_of_train
 from thaw.schema.corpora import SizeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import boundaries_read
@@ -173,10 +173,10 @@ def seconds_on_gpu(operations: float, jobs: int) -> float:
     return operations / GPU_RATE + OTHER_SECONDS * jobs / max(1, os.cpu_count() or 1)
 
 
-def training_rows(spec: dict, examples: float) -> float:
-    """Return how many of the examples a run trains on: those of its subset, without what it holds out."""
-    subset = spec["subset"]
-    return min(subset.get("rows", examples), examples) * (1 - subset.get("validation", 0))
+def training_rows(plan: Plan, key: str, spec: dict, examples: float) -> float:
+    """Return how many of a store's examples a run trains on: those of its subset, without what it holds out."""
+    rows = planned_rows(plan, key, spec["task"]["target"], spec["subset"], examples)
+    return rows * (1 - spec["subset"].get("validation", 0))
 
 
 def training_operations(plan: Plan, spec: dict, key: str) -> float:
@@ -187,7 +187,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     """
     entry = entry_of(plan, key)
     examples, tokens = training_size(plan, key)
-    share = training_rows(spec, examples) / examples
+    share = training_rows(plan, key, spec, examples) / examples
     layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
     total, read = 0.0, boundaries_read(spec)
     layers = spec.get("student", {}).get("layers", range(1, entry.layers + 1))
@@ -229,7 +229,8 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     key = store_of(plan, job)
     (examples, tokens), (whole, exact) = training_size(plan, key), _tokens(plan, key)
     subset = job.spec["subset"]
-    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec.get("rows") != "none")
+    rows = planned_rows(plan, key, job.spec["task"]["target"], subset, examples)
+    share = rows / examples * (job.spec.get("rows") != "none")
     share = min(1.0, share + subset.get("reserved", 0) / examples)
     left = max(0, round((whole or 0) - tokens * (1 - share)))
     layers = entry_of(plan, key).layers

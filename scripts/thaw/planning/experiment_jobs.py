@@ -85,7 +85,7 @@ class ExperimentJobs:
             if other.type != task.type:
                 raise UserError(f"{place}: {transfer.task} is of type {other.type}; expected {task.type}, as here")
         check_splits(self.catalogue, self.experiment, name, self.table.job("prepare", task.corpus).spec["source"])
-        check_labels(self.catalogue, name)
+        check_labels(self.catalogue, self.experiment, name)
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:

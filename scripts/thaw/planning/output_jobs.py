@@ -124,8 +124,7 @@ def _draws_named(first: dict[str, str], catalogue: Catalogue) -> dict[str, str]:
     named = {}
     for subset in dict.fromkeys(first.values()):
         entry, many = catalogue.get("subsets", subset, "subsets"), list(first.values()).count(subset)
-        rows = "all" if entry.rows is None else f"{entry.rows:,}"
-        named[subset] = entry.label or f"{rows} rows, {many} draws"
+        named[subset] = entry.label or f"{entry.in_print} rows, {many} draws"
     return named
 
 

@@ -116,7 +116,7 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.MERGES: lambda entry, of: bool(of.merged["merge"]),
     Requirement.LATENCY: lambda entry, of: bool(of.merged["latency"]),
-    Requirement.SIZES: lambda entry, of: len({subset.rows for subset in _subsets(of).values()}) > 1,
+    Requirement.SIZES: lambda entry, of: len({(one.rows, one.per_label) for one in _subsets(of).values()}) > 1,
     Requirement.SEARCH: lambda entry, of: any(of.planner.strategy(run).search for run in of.runs),
     Requirement.GRADIENTS: lambda entry, of: of.experiment.gradients and any(run.step == "train" for run in of.runs),
     Requirement.PROBES: lambda entry, of: any(draws(entry.kind, job.spec["probe"]["kind"]) for job in of.probed),

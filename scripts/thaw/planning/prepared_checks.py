@@ -121,3 +121,7 @@ def _lacks(task: TaskConfig, card: dict, subsets: dict[str, SubsetConfig]) -> It
         if subset.rows is not None and subset.rows > rows - reserved:
             kept = f", of which {reserved} are reserved" if reserved else ""
             yield f"subset {name} of {subset.rows} rows: train of {task.corpus} has {rows}{kept}; ask for fewer"
+        counts = card["splits"]["train"].get("labels", {}).get(task.target, {}) if subset.per_label else {}
+        for label in (label for label in labels if counts.get(label, 0) < (subset.per_label or 0)):
+            of = f"train of {task.corpus} has {counts.get(label, 0)} of {label}"
+            yield f"subset {name} of {subset.per_label} rows a label: {of}; ask for fewer"

@@ -128,7 +128,7 @@ def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
     }
     if not trained:
         return SUBSET
-    read_all = catalogue.get("subsets", one.subset, "subsets").rows is None
+    read_all = catalogue.get("subsets", one.subset, "subsets").in_print == "all"
     read_all |= any(run.weights.corpus == corpus for run in runs)
     return NONE if read_all or trained != {(one.task, one.subset)} else OUTSIDE
 

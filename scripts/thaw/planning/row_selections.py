@@ -6,8 +6,10 @@ The plan knows no row: it knows the task and the subset of each reader, and the 
 from thaw.core.digests import canonical
 from thaw.declarations.objective_kinds import texts_read
 from thaw.planning.jobs import JobTable
+from thaw.planning.paths import corpus_of
 
 READERS = ("train", "fit_heads", "search_heads", "probe")  # steps whose rows follow from task, subset and rows
+UNKNOWN_LABELS = 10  # of a target whose entry lists none
 
 
 def selections(table: JobTable, store: str) -> list[dict]:
@@ -50,7 +52,16 @@ def share_of_train(table: JobTable, store: str, examples: float) -> float:
     read: dict[int, float] = {}
     for selection in selections(table, store) or [{"subset": {}}]:
         subset = selection.get("subset", {"rows": 0})
-        rows = 0 if selection.get("rows") == "none" else subset.get("rows", examples)
+        task = selection.get("task") or selection.get("auxiliary") or {}
+        drawn = planned_rows(table, store, task.get("target"), subset, examples)
+        rows = 0 if selection.get("rows") == "none" else drawn
         rows = (2 * rows if selection.get("rows") == "outside" else rows) + subset.get("reserved", 0)
         read[subset.get("draw", 1)] = max(rows, read.get(subset.get("draw", 1), 0))
     return min(1.0, sum(read.values()) / max(1.0, examples))
+
+
+def planned_rows(table: JobTable, store: str, target: str | None, subset: dict, examples: float) -> float:
+    """Return about how many rows of a store's training split a subset takes. Args: target of the task, where known."""
+    labels = table.job("prepare", corpus_of(store)).spec["entry"].get("labels", {}).get(target, ())
+    by_label = subset.get("per_label", 0) * (len(labels) or UNKNOWN_LABELS)
+    return min(by_label or subset.get("rows", examples), examples)

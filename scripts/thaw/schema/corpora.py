@@ -318,14 +318,20 @@ class SubsetConfig(CatalogueEntry):
     """A seeded list of training rows: the first `rows` of a stratified permutation, so that sizes are nested."""
 
     rows: int | None = Field(None, ge=1, description="number of training rows; default: all")
+    per_label: int | None = Field(
+        None,
+        ge=1,
+        description="instead of rows: number of training rows of each label, those of a smaller number among them; for "
+        "tasks with one label a text",
+    )
     draw: int = Field(1, ge=1, description="which of the permutations")
     scored: int | None = Field(
         None, ge=2, description="number of rows of validation and of each test split that are scored; default: all"
     )
     validation: Share | None = Field(
         None,
-        description="share of `rows` by which everything is chosen and which does not train: the split held_out, in "
-        "the place of the dataset's validation split",
+        description="share of these rows by which everything is chosen and which does not train: the split held_out, "
+        "in the place of the dataset's validation split",
     )
     reserved: int | None = Field(
         None,
@@ -333,6 +339,17 @@ class SubsetConfig(CatalogueEntry):
         description="number of rows of train that no draw takes, half of train at most: the split reserved, scored as "
         "one more test split",
     )
+
+    @property
+    def in_print(self) -> str:
+        """How many rows are drawn, in words."""
+        return f"{self.per_label:,} a label" if self.per_label else f"{self.rows:,}" if self.rows else "all"
+
+    @model_validator(mode="after")
+    def _one_number_of_rows(self):
+        if self.rows and self.per_label:
+            raise ValueError("rows and per_label both say how many rows are drawn; leave out one of them")
+        return self
 
     def of_runs(self, task: TaskConfig) -> TaskConfig:
         """Return a task with the validation split and the test splits of runs on this subset."""

@@ -11,7 +11,7 @@ from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.outputs.frame import sanity_flags
-from thaw.outputs.frame.price import extraction_costs, of_training, search_costs, searches_of
+from thaw.outputs.frame.price import drawn_rows, extraction_costs, of_training, search_costs, searches_of
 from thaw.outputs.frame.runs_frame import COLUMNS, value
 from thaw.outputs.frame.sanity_flags import underfit_runs
 from thaw.words import wording
@@ -190,7 +190,7 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
         "protocol": task.get("protocol", "clean"),
-        "train_rows": subset.get("rows", common["train_rows"]),
+        "train_rows": drawn_rows(subset, task, cards.results) or common["train_rows"],
     }
     cut, flags = {}, value(record, path, "flags") + compared
     if result.stores:

@@ -142,15 +142,23 @@ class Reader:
     draw: int
 
     @classmethod
-    def of(cls, record: dict, splits: dict[str, dict]) -> "Reader":
-        """Return what a run reads. Args: its metrics.json; the splits on the card of the store's tokens."""
+    def of(cls, record: dict, splits: dict[str, dict], results: Path) -> "Reader":
+        """Return what a run reads. Args: its metrics.json; splits on the card of the store's tokens; all results."""
         spec, train = record["spec"], splits["train"]["examples"]
         subset = spec.get("subset", {})
-        rows = {"train": subset.get("rows") or train - subset.get("reserved", 0)}
+        rows = {"train": drawn_rows(subset, spec["task"], results) or train - subset.get("reserved", 0)}
         validation = splits_of(spec["task"], subset).get("validation", "validation")
         if stored_split(validation, splits) == validation:  # else its rows are some of the subset's
             rows[validation] = record["rows"][validation]
         return cls(set(stored_parts_read(spec["phases"])), rows, subset.get("draw", 1))
+
+
+def drawn_rows(subset: dict, task: dict, results: Path) -> int | None:
+    """Return how many rows of train a subset takes, None for all. Args: it and a task, as a spec has them; results."""
+    if not subset.get("per_label"):
+        return subset.get("rows")
+    card = read_json(results / layout.file("prepare", {"corpus": task["corpus"]}))
+    return subset["per_label"] * len(card["labels"][task["target"]])
 
 
 def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
@@ -172,7 +180,7 @@ def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
             by_store.setdefault((store, result.row["weights"]), {})[result.folder] = record
     for (store, weights), records in by_store.items():
         tokens = read_json(results / store / "tokens.json")
-        readers = {folder: Reader.of(record, tokens["splits"]) for folder, record in records.items()}
+        readers = {folder: Reader.of(record, tokens["splits"], results) for folder, record in records.items()}
         parts = set().union(*(reader.parts for reader in readers.values()))
         cards = {path: read_json(path) for path in (results / layout.stored_part(store, part) for part in parts)}
         spent = sum({float(seconds) for path, card in cards.items() for seconds in passes(card, path)})

@@ -58,6 +58,7 @@ def subsets(spec: dict) -> list[str]:
         drawn = [spec["subsets"][other]["draw"] for other in first if first[other] == name]
         draw = f"draws {wording.listing(map(str, drawn))}" if drawn else f"draw {entry['draw']}"
         parts = [f"{wording.count(entry['rows'])} examples of train ({draw})"] if entry["rows"] else []
+        parts += [f"{entry['per_label']} of each label of train ({draw})"] if entry.get("per_label") else []
         parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
         lines += [f"Subset {label}: {wording.listing(parts)}."] if parts else []
         divided.setdefault(_own_splits(entry), []).append(label)

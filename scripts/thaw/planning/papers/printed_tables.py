@@ -172,7 +172,7 @@ class PaperComparison:
         same = same_split in ("always", self.origins.get(task.corpus))
         marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
         subset = self.catalogue.get("subsets", self.experiment.subsets[0], "reference")
-        marks += ["rows"] * bool(subset.rows or subset.scored or self._is_carved(task.corpus))
+        marks += ["rows"] * bool(subset.in_print != "all" or subset.scored or self._is_carved(task.corpus))
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
