@@ -118,7 +118,7 @@ def test_a_wider_gap_is_kept_and_takes_fewer_steps():
 @pytest.mark.parametrize(("rows", "exact"), [(400, False), (100, True)])
 def test_many_features_of_more_vectors_are_fitted_less_closely(rows, exact, monkeypatch):
     vectors, targets = problem(4, rows=rows, width=120)
-    close = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3], gap=convex.GAP)
+    close = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3])
     for limit in (convex, principal):
         monkeypatch.setattr(limit, "WIDE", 119)
     fitted = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3])

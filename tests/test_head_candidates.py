@@ -117,7 +117,7 @@ def test_copies_of_features_are_left_out_by_clusters():
     phase = PhaseConfig(train=["head"], optimizer="lbfgs", l2=[1e-2], select=select)
     targets = (vectors[:, 7] > 0).long()
     (one,) = candidates([torch.cat([vectors, vectors], 1)], targets, 2, phase, lambda position, solution: 0.0)
-    assert one.features == 40 and one.solution.weight.shape == (2, 80)
+    assert len(one.features) == 40 and one.solution.weight.shape == (2, 80)
 
 
 @pytest.mark.parametrize("classes", [3, 0])

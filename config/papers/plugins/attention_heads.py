@@ -17,7 +17,12 @@ class HeadImportanceOptions(LinearOptions, ExampleOptions):
 
 PROBES = {
     "head_importance": ProbeKind(
-        "thaw.papers.attention_heads:head_importance", HeadImportanceOptions, VECTORS, ("heads_figure",), "importance"
+        "thaw.papers.attention_heads:head_importance",
+        HeadImportanceOptions,
+        VECTORS,
+        ("heads_figure",),
+        "importance",
+        version=2,
     ),
     "head_removal": ProbeKind(
         "thaw.papers.attention_heads:head_removal",

@@ -27,6 +27,7 @@ PROBES = {
         "correlation",
         targets=("domain",),
         serves="corpora with a target {domain} of kind label",
+        version=2,
     )
 }
 

@@ -27,6 +27,7 @@ PROBES = {
         ("exit_table",),
         types=tuple(name for name, target in TARGET_OF_TYPE.items() if target == "label"),
         serves="labels of texts",
+        version=2,
     )
 }
 

@@ -49,6 +49,8 @@ STEPS = {
     "report": Step(25, "plots", result="output"),
 }
 
+FIT_VERSION = 2  # of heads that are fitted to convergence, which rises alone
+
 COMPUTING = tuple(name for name, step in STEPS.items() if step.computes)
 
 

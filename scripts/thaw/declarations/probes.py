@@ -153,13 +153,14 @@ CHANGE = ("change_figure",)
 LABELLED: Any = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
-    "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, LAYERS),
+    "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, LAYERS, version=2),
     "mutual_information": ProbeKind(
         "thaw.probes.mutual_information:mutual_information",
         InformationOptions,
         VECTORS,
         (*CURVES, "information_table"),
         "bound",
+        version=2,
         **LABELLED,
     ),
     "cka": ProbeKind("thaw.probes.similarity:cka", TokenOptions, COMPARISON, CHANGE, "cka"),

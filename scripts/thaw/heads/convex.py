@@ -28,7 +28,8 @@ from thaw.heads.descent import MeanCrossEntropy, Objective, SumBinaryCrossEntrop
 from thaw.heads.principal import BLOCK, WIDE, Covariance, Gram, is_wide
 
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
-WIDE_GAP = 1e-3  # of more than WIDE features and at least as many vectors: GAP needs fifteen times the evaluations
+CHOICE_GAP = 1e-4  # the same where penalties are compared: about a third of the evaluations, and the same choice
+WIDE_GAP = 1e-3  # at least, of more than WIDE features and as many vectors: GAP needs fifteen times the evaluations
 LEAST = 1e-10  # keeps l2 = 0 solvable where features are collinear
 CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more of them only push each other out
 
@@ -93,7 +94,7 @@ def fit_classes(
     targets: torch.Tensor,
     classes: int,
     strengths: Sequence[float],
-    gap: float | None = None,
+    gap: float = GAP,
     balanced: bool = False,
 ) -> list[list[Solution]]:
     """Return logistic regression for each layer and strength, both in the order given.
@@ -102,11 +103,11 @@ def fit_classes(
     does with a single row for both. Layers are solved in groups that fit the cache.
 
     Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of 0 and 1; number of classes C, some of which may
-    have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (default:
-    GAP or WIDE_GAP); balanced, whether class indices are weighted by how rare they are (`balanced_weights`).
+    have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (of
+    wide vectors WIDE_GAP or more); balanced, whether class indices are weighted by how rare they are (`balanced_weights`).
     """
-    if gap is None:
-        gap = WIDE_GAP if vectors.shape[-1] > WIDE and not is_wide(vectors) else GAP
+    if vectors.shape[-1] > WIDE and not is_wide(vectors):
+        gap = max(gap, WIDE_GAP)
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)
     parts = [_classes(layers, targets, classes, strengths, gap, balanced) for layers in vectors.split(at_once)]

@@ -131,12 +131,23 @@ class Curvature:
         """Start without pairs; the curvature is then `initial` [K, P], without penalty."""
         self.initial = initial
         layers, size = initial.shape
-        self.steps = self.changes = initial.new_zeros(layers, 0, size, dtype=torch.float32)  # [K, M, P]
+        # There is room for twice as many as are remembered, so that older pairs are moved once in PAIRS steps.
+        pairs = initial.new_empty(4, layers, 2 * PAIRS, size, dtype=torch.float32)
+        self.steps, self.changes, self.penalised, self.scaled = pairs  # S^T, Y^T without penalty, Y^T, Y^T / a
+        self.products = initial.new_empty(2, layers, 2 * PAIRS, 2 * PAIRS)  # S^T Y and Y^T Y/a
+        self.first = self.multiplied = self.end = 0  # of the pairs: first remembered, first without products, end
+        self.penalty = torch.zeros_like(initial)  # the one in the products
 
     def add(self, step: torch.Tensor, change: torch.Tensor) -> None:
         """Add a step and the change of the gradient (without penalty), both [K, P]; a pair of zeros changes nothing."""
-        self.steps = torch.cat([self.steps, step.float().unsqueeze(1)], 1)[:, -PAIRS:]
-        self.changes = torch.cat([self.changes, change.float().unsqueeze(1)], 1)[:, -PAIRS:]
+        if self.end == 2 * PAIRS:
+            for pairs in (self.steps, self.changes, self.penalised, self.scaled):
+                pairs[:, :PAIRS] = pairs[:, PAIRS:]
+            self.products[..., :PAIRS, :PAIRS] = self.products[..., PAIRS:, PAIRS:]
+            self.first, self.multiplied, self.end = 0, self.multiplied - PAIRS, PAIRS
+        self.steps[:, self.end], self.changes[:, self.end] = step, change
+        self.end += 1
+        self.first = max(self.first, self.end - PAIRS)
 
     def solve(self, gradient: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
         """Return the inverse curvature times a gradient [K, P], under a penalty [K, P].
@@ -144,12 +155,12 @@ class Curvature:
         A pair whose step goes (almost) without curvature is left out: its row and column of R are those of identity.
         """
         inverse = 1 / (self.initial + penalty.clamp(min=LEAST))  # 1/a
-        if not self.steps.shape[1]:
+        if not self.end:
             return inverse * gradient
-        steps, inverse = self.steps, inverse.float().unsqueeze(1)  # S^T
-        changes = torch.addcmul(self.changes, penalty.float().unsqueeze(1), steps)  # Y^T
-        scaled = changes * inverse  # Y^T / a
-        sy, yy = (steps @ changes.mT).double(), (scaled @ changes.mT).double()  # S^T Y and Y^T Y/a, [K, M, M]
+        inverse = inverse.float().unsqueeze(1)
+        self._multiply(inverse, penalty)
+        steps, scaled = self.steps[:, self.first : self.end], self.scaled[:, self.first : self.end]
+        sy, yy = self.products[..., self.first : self.end, self.first : self.end]
         diagonal = sy.diagonal(dim1=1, dim2=2)
         valid = diagonal > 1e-6 * yy.diagonal(dim1=1, dim2=2)
         valid_pairs = valid.unsqueeze(1) & valid.unsqueeze(2)
@@ -163,6 +174,24 @@ class Curvature:
         upper_part = torch.linalg.solve_triangular(upper.mT, upper_part, upper=False)
         product = gamma.float() * (inverse * column.mT - lower_part.float().mT @ scaled)
         return (product + upper_part.float().mT @ steps).squeeze(1).double()
+
+    def _multiply(self, inverse: torch.Tensor, penalty: torch.Tensor) -> None:
+        """Bring the products up to date: of the new pairs alone, unless the penalty is another.
+
+        Args: 1/a [K, 1, P], float32; the penalty [K, P].
+        """
+        if not torch.equal(penalty, self.penalty):
+            self.penalty, self.multiplied = penalty.clone(), self.first
+        all_pairs, new = slice(self.first, self.end), slice(self.multiplied, self.end)
+        steps = self.steps[:, new]
+        self.penalised[:, new] = changes = torch.addcmul(self.changes[:, new], penalty.float().unsqueeze(1), steps)
+        self.scaled[:, new] = changes * inverse
+        sy, yy = self.products
+        sy[:, all_pairs, new] = (self.steps[:, all_pairs] @ changes.mT).double()
+        sy[:, new, all_pairs] = (steps @ self.penalised[:, all_pairs].mT).double()
+        columns = (self.scaled[:, all_pairs] @ changes.mT).double()
+        yy[:, all_pairs, new], yy[:, new, all_pairs] = columns, columns.mT
+        self.multiplied = self.end
 
 
 def minimise(

@@ -4,7 +4,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.adaptation.stages import phases_to_spec
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.core.steps import STEPS, kind_version
+from thaw.core.steps import FIT_VERSION, STEPS, kind_version
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.objective_kinds import objectives_of
@@ -47,6 +47,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
         "head": head.spec_for(task.type),
         **kind_version("head_version", HEAD_KINDS[head.kind].version if head.kind in HEAD_KINDS else 1),
+        **kind_version("fit_version", FIT_VERSION if planner.strategy(run).phases[0].fits_to_convergence else 1),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
         **({"unlabelled": True} if unlabelled else {}),

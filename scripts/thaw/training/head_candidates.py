@@ -6,7 +6,7 @@ then those of validation, with N vectors (one a row, or one a word that has a to
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from thaw.data.carving import folds
 from thaw.data.corpus import joint_folds
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions
-from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.heads.convex import CHOICE_GAP, GAP, Solution, fit_classes, fit_scores
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.layers import LayersConfig, OneLayerConfig
 from thaw.schema.phases import SELECTIONS, PhaseConfig
@@ -27,13 +27,23 @@ from thaw.training.head_vectors import Vectors
 class HeadCandidate:
     """A fitted head: its solution, the position of its layer among those that are read, and which features it reads.
 
-    `fraction` and `features`, their number, are None where nothing was selected.
+    `fraction` and `features`, their indices, are None where nothing was selected.
     """
 
     solution: Solution
     position: int = 0
     fraction: float | None = None
-    features: int | None = None
+    features: torch.Tensor | None = None
+
+    def converged(self, vectors: torch.Tensor, targets: torch.Tensor, classes: int, balanced: bool) -> "HeadCandidate":
+        """Return the same head fitted to GAP. Args: as of `candidates`, of its layer alone."""
+        if not classes:
+            return self  # scores are solved in closed form
+        read = vectors if self.features is None else vectors[:, self.features]
+        ((solution,),) = _fit(read.unsqueeze(0), targets, classes, [self.solution.l2], balanced, GAP)
+        if self.features is not None:
+            solution = solution.among(self.features, vectors.shape[1])
+        return replace(self, solution=solution)
 
 
 def candidates(
@@ -44,7 +54,7 @@ def candidates(
     score: Callable,
     balanced: bool = False,
 ) -> list[HeadCandidate]:
-    """Return the heads of each layer, of each fraction of its features, and for each strength.
+    """Return the heads of each layer, of each fraction of its features, and for each strength, fitted to CHOICE_GAP.
 
     Args: training vectors of each layer, K x [N, d]; targets [N]; C; the phase; score(position, solution), the main
     metric on validation, None where it is not defined; whether rare classes weigh more.
@@ -66,16 +76,21 @@ def candidates(
         kept, relevance = SELECTIONS[select.by].load()(vectors, targets, classes, select, best)
         for fraction in select.fractions:
             features = kept[most_relevant(relevance, fraction)]
-            found += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
+            found += [HeadCandidate(solution, position, fraction, features) for solution in fit(features)]
     return found
 
 
 def _fit(
-    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: list[float], balanced: bool
+    vectors: torch.Tensor,
+    targets: torch.Tensor,
+    classes: int,
+    strengths: list[float],
+    balanced: bool,
+    gap: float = CHOICE_GAP,
 ) -> list[list[Solution]]:
     """Return the solutions of vectors [K, N, d] by layer and strength."""
     if classes:
-        return fit_classes(vectors, targets, classes, strengths, balanced=balanced)
+        return fit_classes(vectors, targets, classes, strengths, gap, balanced)
     return fit_scores(vectors, targets, strengths)
 
 

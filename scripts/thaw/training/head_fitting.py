@@ -92,10 +92,11 @@ class HeadFit:
             layers = [self._vectors(read) for read in readers]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
-            targets = layers[0]["train"].gold(context.gold("train", self.rows))
+            gold = layers[0]["train"].gold(context.gold("train", self.rows))
+            targets = torch.as_tensor(gold, device=context.device)
             tried = candidates(
                 [vectors["train"].values for vectors in layers],
-                torch.as_tensor(targets, device=context.device),
+                targets,
                 self.classes,
                 self.phase,
                 lambda position, solution: self._score(solution, layers[position][validation]),
@@ -109,7 +110,12 @@ class HeadFit:
             main = [context.main_metric]
             over_folds = [folds.scores(joint[0], outputs, main)[main[0]] for outputs in left_out] if folds else []
             best = choose(tried, over_folds or scores, self.layers)
-            solution, position = tried[best].solution, tried[best].position
+            position = tried[best].position
+        with watch("train"):
+            values = layers[position]["train"].values
+            chosen_head = tried[best].converged(values, targets, self.classes, context.balanced)
+            solution = chosen_head.solution
+        with watch("evaluate"):
             predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
             transfer = context.transfer_predictions(
                 lambda _, store, split, rows, words: self._predictions(
@@ -119,11 +125,11 @@ class HeadFit:
         chosen, head = self._settings(tried[best]), self.heads[position]
         by = f"by cross-validation in {folds.number} folds" if folds else f"on {validation}"
         log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen {by}")
-        crossed, every = CrossValidated(), tried
+        crossed, every = CrossValidated(), tried if chosen_head is tried[best] else [*tried, chosen_head]
         if folds:
             with watch("train"):
                 (half,), more = folds.outputs([joint[position]], self.classes, self._phase_of(chosen), half=True)
-            crossed, every = folds.record(joint[position], left_out[best], half), [*tried, *fits, *more]
+            crossed, every = folds.record(joint[position], left_out[best], half), [*every, *fits, *more]
         head.load_state_dict(solution.state())
         cost, history = self._cost(every, tried[best]), self._history(tried, scores, over_folds)
         choice = (over_folds or scores)[best]
@@ -140,6 +146,7 @@ class HeadFit:
         targets = torch.as_tensor(joint.gold(self.context.joint_gold), device=self.context.device)
         phase, balanced = self._phase_of(chosen), self.context.balanced
         (one,) = candidates([joint.values], targets, self.classes, phase, lambda *_: None, balanced)
+        one = one.converged(joint.values, targets, self.classes, balanced)
         head.load_state_dict(one.solution.state())
         rows, tests = self.context.rows, self.context.task["test"]
         return head, {split: self._predictions(one.solution, vectors[split], rows[split]) for split in tests}
@@ -192,7 +199,7 @@ class HeadFit:
         if self.layers.searched:
             settings["layer"] = self.head.combination.read[candidate.position]
         if candidate.fraction is not None:
-            settings |= {"fraction": candidate.fraction, "features": candidate.features}
+            settings |= {"fraction": candidate.fraction, "features": len(candidate.features)}
         return settings
 
     def _history(self, tried: list[HeadCandidate], scores: list[float | None], over_folds: list) -> list[dict]:
@@ -221,7 +228,7 @@ class HeadFit:
         """
         lengths = self.context.store.sequences("train", self.rows)
         flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in tried)
-        width = self.head.output.in_features if chosen.features is None else chosen.features
+        width = self.head.output.in_features if chosen.features is None else len(chosen.features)
         trained = self.head.outputs * (width + 1)
         return {
             "flops": flops,
