@@ -103,8 +103,8 @@ def fit_classes(
     does with a single row for both. Layers are solved in groups that fit the cache.
 
     Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of 0 and 1; number of classes C, some of which may
-    have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (of
-    wide vectors WIDE_GAP or more); balanced, whether class indices are weighted by how rare they are (`balanced_weights`).
+    have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (of wide
+    vectors WIDE_GAP or more); balanced, whether class indices are weighted by how rare they are (`balanced_weights`).
     """
     if vectors.shape[-1] > WIDE and not is_wide(vectors):
         gap = max(gap, WIDE_GAP)
