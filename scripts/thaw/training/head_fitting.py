@@ -198,7 +198,7 @@ class HeadFit:
         settings: dict[str, float | None] = {"l2": candidate.solution.l2}
         if self.layers.searched:
             settings["layer"] = self.head.combination.read[candidate.position]
-        if candidate.fraction is not None:
+        if candidate.features is not None:
             settings |= {"fraction": candidate.fraction, "features": len(candidate.features)}
         return settings
 
