@@ -1,6 +1,7 @@
 """What decides about a GPU, with the values of real cards; locks with real files and processes; strict kernels."""
 
 import errno
+import math
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ from thaw.core.devices import (
     gpu_evidence,
     missing_gpu_message,
     native_bf16,
-    run_nondeterministic_if_needed,
+    run_again_if_needed,
     supported,
     unsupported,
 )
@@ -153,9 +154,9 @@ def test_few_operations_stay_on_the_cpu_and_ask_cuda_nothing(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "is_available", asked)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with devices.claim_device(True, devices.ON_CPU / 2) as device:
+    with devices.claim_device(devices.ON_CPU / 2) as device:
         assert device == torch.device("cpu")
-    with pytest.raises(AssertionError, match="CUDA was asked"), devices.claim_device(True, devices.ON_CPU):
+    with pytest.raises(AssertionError, match="CUDA was asked"), devices.claim_device(devices.ON_CPU):
         pass
 
 
@@ -166,9 +167,9 @@ import contextlib, sys, time
 from pathlib import Path
 from thaw.core.devices import take_turn
 
-diary, enough, shared, *names = sys.argv[1:]
+diary, enough, asked, *names = sys.argv[1:]
 with contextlib.ExitStack() as held:
-    place = take_turn(names, shared == "shared", held)
+    place = take_turn([(name, 10) for name in names], float(asked), held)
     with open(diary, "a") as notes:
         print("in", place, time.time(), file=notes, flush=True)
         end = time.monotonic() + 20
@@ -179,8 +180,9 @@ with contextlib.ExitStack() as held:
 """
 
 
-def start(folder, names: list[str], enough: int, shared: bool = False) -> subprocess.Popen:
-    words = [folder / "diary", enough, "shared" if shared else "alone", *names]
+def start(folder, names: list[str], enough: int, asked: float = math.inf) -> subprocess.Popen:
+    """Start a job that asks for some MiB of devices of ten, until as many jobs as are enough have come."""
+    words = [folder / "diary", enough, asked, *names]
     environment = {"PYTHONPATH": str(HOME / "scripts"), "TMPDIR": str(folder)}
     command = [sys.executable, "-c", HOLD, *map(str, words)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
@@ -209,26 +211,53 @@ def test_a_lock_ends_with_its_process(tmp_path):
     assert [note[:2] for note in diary(tmp_path, [start(tmp_path, ["only"], 1)])] == [["in", "0"], ["out", "0"]]
 
 
-def test_so_many_jobs_that_train_heads_alone_share_a_device_and_no_more(tmp_path):
-    running = [start(tmp_path, ["only"], devices.SLOTS, shared=True) for _ in range(devices.SLOTS + 1)]
-    words = [note[0] for note in diary(tmp_path, running)]
-    assert words[: devices.SLOTS + 1] == ["in"] * devices.SLOTS + ["out"]
-    assert words.count("in") == words.count("out") == devices.SLOTS + 1
+def test_as_many_jobs_share_a_device_as_its_memory_holds(tmp_path):
+    words = [note[0] for note in diary(tmp_path, [start(tmp_path, ["only"], 3, asked=3) for _ in range(4)])]
+    assert words[:4] == ["in"] * 3 + ["out"] and words.count("in") == words.count("out") == 4
 
 
 @pytest.fixture
-def locks(tmp_path, monkeypatch):
-    """Return a function that takes a turn in an empty folder of locks and keeps it."""
+def turn(tmp_path, monkeypatch):
+    """Return a function that takes MiB of devices, by name and MiB, in a folder of its own: what ends it, the place."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with devices.contextlib.ExitStack() as held:
-        yield lambda shared, *names: devices.take_turn(list(names), shared, held)
+    with devices.contextlib.ExitStack() as all_held:
+
+        def take(asked: float, **cards: int):
+            held = all_held.enter_context(devices.contextlib.ExitStack())
+            return held, devices.take_turn(list(cards.items()), asked, held)
+
+        yield take
 
 
-def test_heads_are_trained_where_nothing_else_trains_and_never_wait_for_a_training(locks):
-    assert locks(False, "first", "second") == 0
-    assert [locks(True, "first", "second") for _ in range(2)] == [1, 0], "the slots of both, the free device first"
-    assert locks(True, "first") == 0, "at the same time as a training, where there is no other device"
-    assert locks(False, "first", "second") == 1, "and a training begins where only heads are trained"
+def test_a_job_gets_the_device_with_most_memory_left(turn):
+    first, place = turn(4, a=10, b=10)
+    assert (place, turn(3, a=10, b=10)[1]) == (0, 1), "a device of its own as long as there is one"
+    assert turn(3, a=10, b=10)[1] == 1, "7 MiB are left there, and 6 on the first"
+    first.close()
+    assert turn(10, a=10, b=10)[1] == 0, "what a job had is given back"
+
+
+def test_what_no_device_holds_is_computed_where_nothing_else_is(turn):
+    assert turn(1, a=10, b=20)[1] == 1
+    assert turn(12, a=10, b=20)[1] == 1, "only the second is large enough"
+    assert turn(30, a=10, b=20)[1] == 0, "no device is, and the first is free"
+
+
+def test_no_later_job_comes_before_one_that_waits(tmp_path, turn):
+    held, _ = turn(6, only=10)
+    waits = start(tmp_path, ["only"], 1, asked=8)
+    gate = tmp_path / "thaw-only.lock"
+    while True:
+        with open(gate) as file:
+            if not try_lock(file):
+                break
+        time.sleep(0.02)
+    later = start(tmp_path, ["only"], 1, asked=3)
+    time.sleep(1)
+    assert not (tmp_path / "diary").exists(), "4 MiB are left, which the other one waits for"
+    held.close()
+    notes = diary(tmp_path, [waits, later])
+    assert [note[0] for note in notes] == ["in", "out"] * 2
 
 
 def test_what_a_failed_job_held_is_gone_when_its_device_is_given_back(tmp_path, monkeypatch):
@@ -242,7 +271,7 @@ def test_what_a_failed_job_held_is_gone_when_its_device_is_given_back(tmp_path, 
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(devices, "gpu_status", lambda: (True, ""))
-    monkeypatch.setattr(devices, "_usable", lambda: {0: "only"})
+    monkeypatch.setattr(devices, "_usable", lambda: {0: ("only", 10)})
     monkeypatch.setattr(devices, "require_deterministic", lambda: None)
     monkeypatch.setattr(devices, "_free_memory", lambda device: alive.append(made[0]() is not None))
     for name in ("set_device", "reset_peak_memory_stats"):
@@ -250,6 +279,27 @@ def test_what_a_failed_job_held_is_gone_when_its_device_is_given_back(tmp_path, 
     with pytest.raises(RuntimeError, match="out of memory"), devices.claim_device():
         train()
     assert alive == [False]
+
+
+def test_a_job_without_memory_on_a_gpu_that_it_shares_runs_again_on_one_of_its_own(monkeypatch, capsys):
+    asked = []
+
+    def train() -> None:
+        asked.append(devices._asked_mb)
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(devices, "_asked_mb", math.inf)
+    devices.ask_for(1500)
+    with pytest.raises(RuntimeError, match="CUDA out of memory"):
+        run_again_if_needed(train)
+    assert asked == [1500, math.inf]
+    assert "1500 MiB of a GPU were too few: the job starts again" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.path.exists("/proc/driver/nvidia"), reason="needs a machine without NVIDIA's driver")
+def test_without_a_driver_there_is_no_memory_to_share(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert devices.memory_mb() == 0
 
 
 class WithoutLocks:
@@ -292,7 +342,7 @@ def test_an_operation_without_a_deterministic_kernel_runs_its_job_again_from_the
         done.append("begun")
         done.append(lacking())
 
-    run_nondeterministic_if_needed(job)
+    run_again_if_needed(job)
     assert (
         done == ["begun", "begun", 2.0]
         and devices.nondeterministic_operations() == ["put_"]
@@ -309,7 +359,7 @@ def test_a_job_with_deterministic_kernels_alone_runs_once_and_strictly(kernels):
         devices.require_deterministic()
         done.append(torch.ones(2).sum().item())
 
-    run_nondeterministic_if_needed(job)
+    run_again_if_needed(job)
     assert done == [2.0] and devices.deterministic_is_required() and devices.nondeterministic_operations() == []
 
 
@@ -322,7 +372,7 @@ def test_other_errors_and_those_of_a_job_that_is_not_strict_are_not_caught(kerne
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        run_nondeterministic_if_needed(wrong)
+        run_again_if_needed(wrong)
     assert done == ["begun"]
 
 
@@ -384,4 +434,4 @@ def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
         "teach",
         "train",
     }
-    assert [name for name in claiming if "run_nondeterministic_if_needed(" not in steps[name]] == []
+    assert [name for name in claiming if "run_again_if_needed(" not in steps[name]] == []

@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.errors import UserError
 from thaw.training.objectives import Supervised
 from thaw.training.training_run import train
 from tiny import tiny_encoder
@@ -41,6 +42,8 @@ CASES = {  # type of task, head, what the phase says
     "hidden layer": ("classification", MLP, {}),
     "scores": ("regression", MEAN, {}),
     "words": ("spans", {}, {}),
+    "in parts": ("classification", MEAN, {"batch_gib": 6e-4}),
+    "top two layers, words, in parts": ("spans", {}, {"train": ["head", {"top": 2}], "batch_gib": 6e-4}),
 }
 USUAL = {"rate": 1e-3, "head_rate": 5e-3, "schedule": "linear", "warmup": 0.1, "weight_decay": 0.01, "clip": 1.0}
 USUAL |= {"train": ["all"], "epochs": EPOCHS, "batch_size": SIZE, "optimizer": "adamw", "betas": [0.9, 0.999]}
@@ -80,6 +83,43 @@ def test_updates_are_those_of_a_plain_loop(case, benches, monkeypatch):
     assert [value for _, value in seen] == pytest.approx([plain.update(rows) for rows, _ in seen], rel=1e-5)
     for name, value in left.head.state_dict().items():  # what the last update has changed
         assert torch.allclose(value, plain.head[name], atol=1e-5), name
+
+
+def first_update(bench: Bench, gib: float | None) -> tuple[dict[str, torch.Tensor], int, int]:
+    """Return the gradients of a run's first update, the bytes that it keeps for the way back, and texts of a part."""
+    kept, parts, gradients = [], [], {}
+    run = bench.run(bench.spec(USUAL | {"clip": None} | ({"batch_gib": gib} if gib else {}), head={"dropout": 0.0}))
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(0 if gradients else tensor.nbytes)
+        return tensor
+
+    def loss(self, model, *given):
+        if parts and not gradients:
+            gradients.update({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        if not parts:
+            model.encoder.register_forward_pre_hook(lambda module, inputs: parts.append(len(inputs[0].mask)))
+        return before(self, model, *given)
+
+    with pytest.MonkeyPatch.context() as patched, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        before = Supervised.loss
+        patched.setattr(Supervised, "loss", loss)
+        train([run], Stopwatch())
+    return gradients, sum(kept), parts[0]
+
+
+def test_a_batch_in_parts_makes_the_same_update_and_keeps_less(benches):
+    whole, kept, size = first_update(benches["classification"], None)
+    in_parts, less, part = first_update(benches["classification"], 6e-4)
+    assert size == SIZE > part and less < kept / 2
+    assert max((whole[name] - in_parts[name]).abs().max().item() for name in whole) < 1e-6 and len(whole) > 40
+
+
+def test_a_limit_that_holds_not_one_text_is_an_error(benches):
+    with pytest.raises(
+        UserError, match=r"^batch_gib: 1e-05 holds no text of \d+ tokens, which takes 0.0\d+ GiB; write more"
+    ):
+        first_update(benches["classification"], 1e-5)
 
 
 def undropped(folder: Path) -> dict:

@@ -254,6 +254,20 @@ def test_a_change_makes_again_what_depends_on_it_and_nothing_else(place, change)
     assert place.planned() == expected
 
 
+@pytest.mark.parametrize(("mb", "together"), [(1500, 1), (2500, 2)])
+def test_as_many_trainings_run_at_a_time_as_the_memory_of_a_gpu_holds(place, mb, together):
+    """The memory is pretended: each training asks for little more than 1,000 MiB, and computes on the CPU."""
+    experiment = place.experiment(f"shares{mb}", strategies=["short_full"], seeds=[mb, mb + 1, mb + 2], **LITTLE)
+    place.write("shares.yaml", experiment)
+    place.snakemake("--cores", "3", "--resources", f"gpu_mb={mb}", "--until", "train", config="shares.yaml")
+    files = (path for path in (place.folder / ".snakemake/metadata").rglob("*") if path.is_file())
+    records = (json.loads(path.read_text()) for path in files)
+    jobs = {str(one["log"]): one for one in records if f"seed{mb // 100}" in str(one["log"])}
+    spans = [(one["starttime"], one["endtime"]) for one in jobs.values()]
+    assert len(spans) == 3
+    assert max(sum(begin <= start < end for begin, end in spans) for start, _ in spans) == together
+
+
 def test_a_search_over_heads_is_one_job_and_their_seeds_another(place):
     phases = {"phases": [{"train": ["head"], "rate": 1e-3, "epochs": 1}]}
     search = {"search": {"grid": {"rate": [1e-3, 1e-2]}, "seeds": [1, 2]}}

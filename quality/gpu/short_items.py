@@ -368,15 +368,17 @@ def a_job(command: list[str], environment: dict[str, str], device) -> dict:
 
 
 def is_free(device) -> bool:
-    """Return whether no process holds the lock of the first card."""
+    """Return whether no process has memory of the first card."""
     if device.type == "cpu":
         return True
     import torch
 
     from thaw.core import devices
 
-    with devices._lock_file(str(torch.cuda.get_device_properties(device).uuid)) as file:
-        return devices._is_free(file)
+    of = torch.cuda.get_device_properties(device)
+    name, total = str(of.uuid), of.total_memory >> 20
+    with devices._open_lock(name) as file:
+        return devices.try_lock(file) and devices.memory_left(name, total) == total
 
 
 def thaw_run(device) -> None:

@@ -14,6 +14,7 @@ import torch
 from cards import PATH, card, device
 
 from test_device_runs import finished
+from thaw.core import devices
 from tiny_corpus import Bench, rows, tiny_corpus
 
 pytestmark = pytest.mark.gpu
@@ -96,6 +97,15 @@ def test_15_a_card_that_was_promised_and_is_hidden_is_an_error(card):
         "from thaw.core.devices import claim_device\nwith claim_device() as d: print(d)", CUDA_VISIBLE_DEVICES=""
     )
     assert asked.communicate(timeout=300)[0].strip() == "cpu", "hidden on purpose it is the CPU"
+
+
+def test_20_snakemake_is_told_of_all_memory_and_jobs_share_a_card_by_what_they_ask_for(card):
+    cards = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
+    assert devices.memory_mb() == sum(one.total_memory >> 20 for one in cards)
+    share = (cards[0].total_memory >> 20) // 2
+    asking = TURN.replace("import torch\n", f"import torch\nfrom thaw.core.devices import ask_for\nask_for({share})\n")
+    first, second = map(told, [python(asking, CUDA_VISIBLE_DEVICES="0") for _ in range(2)])
+    assert first["begin"] < second["end"] and second["begin"] < first["end"]
 
 
 def test_21_a_slice_of_a_card_has_a_lock_of_its_own(card):

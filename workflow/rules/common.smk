@@ -9,7 +9,7 @@ Rules declare the files that they write, but for the tensors of a run that keeps
 other, so that a result without a file that an older version did not write, or whose payload was deleted to free disk,
 is as finished as before. Jobs share a disk.
 
-Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine they limit nothing.
+Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine gpu_mb alone limits.
 Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
@@ -17,6 +17,7 @@ import re
 from functools import cache
 
 from snakemake.persistence import PersistenceBase
+from thaw.core.devices import memory_mb
 from thaw.core.fork_server import OF_CORES
 from thaw.core.layout import WRITTEN
 from thaw.declarations.needs import NEEDS
@@ -33,7 +34,11 @@ PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.
 # Of a job that several processes share each has the threads of any job; by its `threads` each would have all its cores.
 OF_ONE_PROCESS = "export " + " ".join(f"{name}={PLAN.threads}" for name in OF_CORES) + "; "
 # The cores that they share, on one machine alone.
-CORES = workflow.resource_settings.cores if workflow.local_exec and not workflow.remote_exec else None
+ON_ONE_MACHINE = workflow.local_exec and not workflow.remote_exec
+CORES = workflow.resource_settings.cores if ON_ONE_MACHINE else None
+# There jobs share its GPUs by the memory that they ask for, so that of those that wait the longest starts first.
+if ON_ONE_MACHINE and "gpu_mb" not in workflow.global_resources and (found := memory_mb()):
+    workflow.register_resource("gpu_mb", found)
 
 
 # Finished runs of an earlier version noted each boundary that they read as an input: `tokens` stands for them now.
@@ -74,6 +79,7 @@ def reads(step, *names):
 # How a step is given stored states, on its shell line.
 ARGUMENTS_OF_STATES = (
     "--data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q}) --features $(dirname {input.tokens:q})"
+    " --gpu-mb {resources.gpu_mb}"
 )
 
 
@@ -118,7 +124,7 @@ def asked(step, key, attempt, gpu):
 
 
 def requested(step):
-    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
+    """Return the memory, of a GPU too, and the time that a step's job asks for, by its wildcards and attempt."""
     gpu = asks_for_gpu(step)
 
     def resource(name):
@@ -128,4 +134,4 @@ def requested(step):
 
         return amount
 
-    return {name: resource(name) for name in ("mem_mb", "runtime")}
+    return {name: resource(name) for name in ("mem_mb", "gpu_mb", "runtime")}

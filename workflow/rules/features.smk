@@ -47,7 +47,7 @@ rule features:
     shell:
         f"{OF_ONE_PROCESS}python -m thaw.steps features"
         " --spec {params.given:q} --boundaries {params.parts:q}"
-        " --rows {params.rows:q} --cores {threads}"
+        " --rows {params.rows:q} --cores {threads} --gpu-mb {resources.gpu_mb}"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
         " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
 

@@ -30,4 +30,4 @@ rule pretrain:
         "pretrain: {wildcards.encoder} on the training text of {wildcards.corpus}, as {wildcards.further} says"
     shell:
         f"python -m thaw.steps pretrain --spec {{params.given:q}} --encoder $(dirname {{input.encoder:q}})"
-        " --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        " --gpu-mb {resources.gpu_mb} --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

@@ -3,6 +3,7 @@
 import math
 
 BYTES = {"bf16": 2, "fp32": 4}
+ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
 ATTENTION = "attention"  # with the number of a layer: what its attention multiplies, for students
 VECTORS = ("pooled", "words")  # vectors of all layers that a store may hold, of sequences and of words
 

@@ -5,12 +5,15 @@ machines that have none.
 """
 
 import contextlib
+import ctypes
 import functools
 import gc
 import glob
 import math
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -19,12 +22,13 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.files import try_lock, unlock
+from thaw.core.home import PACKAGE
 from thaw.core.runtime import log
 
-SLOTS = 4  # jobs that train heads alone on one device at a time: each has a CUDA context of about half a GB
 POLL = 0.02  # seconds between two looks at the locks
 NO_GPU = {"", "-1", "NoDevFiles"}  # what CUDA_VISIBLE_DEVICES says where no GPU is to be used; the last one is SLURM's
-LACKING = "does not have a deterministic implementation"  # what torch raises in strict mode
+# What torch raises in strict mode, and where a GPU's memory ends.
+LACKING, FULL = "does not have a deterministic implementation", "CUDA out of memory"
 
 # A head alone stays on the CPU below so many operations, two seconds of one thread at 10 GFLOP/s: opening a CUDA
 # context and loading its first kernels takes about as long. Reasoned from other people's numbers, not measured here.
@@ -35,6 +39,7 @@ BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # of /proc/cpuinfo
 INTEGRATED = {(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)}  # Jetson and its like
 
 _nondeterministic: list[str] = []  # operations without a deterministic kernel that this process has met
+_asked_mb = math.inf  # of a device's memory, for this process: a device of its own unless its workflow says less
 
 
 def gpu_evidence(environment: dict[str, str], nodes: list[str]) -> str | None:
@@ -140,13 +145,46 @@ def gpu_status() -> tuple[bool, str]:
     return seen, next((str(warning.message).splitlines()[0] for warning in caught), "")
 
 
+def memory_mb() -> int:
+    """Return the MiB of all GPUs that jobs may use, 0 where nothing says that there is one.
+
+    Another process asks the driver: in forks of one that has, CUDA would not work.
+    """
+    if not gpu_evidence(dict(os.environ), cards()):
+        return 0
+    asks = "from thaw.core.devices import _driver_mb; print(_driver_mb())"
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    said = subprocess.run([sys.executable, "-c", asks], env=environment, capture_output=True, text=True).stdout
+    return int(said or 0)
+
+
+def _driver_mb() -> int:
+    """Return the MiB of all GPUs that NVIDIA's driver shows this process, 0 without a driver; this initialises CUDA."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count, device, size, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t(), 0
+    if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
+        for place in range(count.value):
+            cuda.cuDeviceGet(ctypes.byref(device), place)
+            cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+            total += size.value >> 20
+    return total
+
+
+def ask_for(mb: float) -> None:
+    """Let this process share a device with others from its next claim on. Args: MiB of memory that it takes there."""
+    global _asked_mb
+    _asked_mb = mb
+
+
 @contextlib.contextmanager
-def claim_device(shared: bool = False, operations: float = math.inf):
+def claim_device(operations: float = math.inf):
     """Give a CUDA device when it is this job's turn, or the CPU: without CUDA, and for fewer `operations` than ON_CPU.
 
-    A lock file per physical device makes jobs of one machine take turns; it follows CUDA_VISIBLE_DEVICES, and is
-    released when the context ends, or the process. A `shared` job, which trains heads alone, takes one of a device's
-    few slots instead and computes at the same time as others, on a device where nothing else trains if there is one.
+    Jobs of one machine share its devices by the memory that each asks for (`ask_for`). What one has is noted in a file
+    that is locked until the context ends, or the process. Devices are those of CUDA_VISIBLE_DEVICES.
     Raises UserError where a GPU was promised and is not seen, and where torch has no code for any that is.
     """
     import torch
@@ -159,9 +197,9 @@ def claim_device(shared: bool = False, operations: float = math.inf):
         return
     if torch.cuda.is_initialized():  # what a job that failed left in this process, which now waits for its next turn
         _free_memory(torch.cuda.current_device())
-    names = _usable()
+    usable = _usable()
     with contextlib.ExitStack() as held:
-        device = torch.device("cuda", list(names)[take_turn(list(names.values()), shared, held)])
+        device = torch.device("cuda", list(usable)[take_turn(list(usable.values()), _asked_mb, held)])
         torch.cuda.set_device(device)
         torch.cuda.reset_peak_memory_stats(device)
         require_deterministic()
@@ -174,10 +212,11 @@ def claim_device(shared: bool = False, operations: float = math.inf):
             _free_memory(device)
 
 
-def _usable() -> dict[int, str]:
-    """Return the name of the lock of each device that torch has code for; no such device is a UserError.
+def _usable() -> dict[int, tuple[str, int]]:
+    """Return name and MiB of each device that torch has code for; no such device is a UserError.
 
-    The name is the device's uuid; of a MIG instance it should be the instance's, which was never tried.
+    The name, which its locks have, is the device's uuid; of a MIG instance it should be the instance's, which was never
+    tried.
     """
     import torch
 
@@ -186,7 +225,7 @@ def _usable() -> dict[int, str]:
         device = torch.cuda.get_device_properties(place)
         capability = device.major, device.minor
         if torch.version.hip or supported(capability, architectures):
-            usable[place] = str(device.uuid)
+            usable[place] = str(device.uuid), device.total_memory >> 20
         else:
             wrong.append(unsupported(device.name, capability, torch.__version__, architectures))
     if not usable:
@@ -194,18 +233,44 @@ def _usable() -> dict[int, str]:
     return usable
 
 
-def take_turn(names: list[str], shared: bool, held: contextlib.ExitStack) -> int:
-    """Wait for a device and return its position; what it locks is released when `held` ends."""
-    files = [held.enter_context(_lock_file(name)) for name in names]
-    if not shared:
-        return _first_lock(files)
-    slots = [[held.enter_context(_lock_file(f"{name}-slot{slot}")) for slot in range(SLOTS)] for name in names]
-    places = sorted(range(len(files)), key=lambda place: not _is_free(files[place]))  # where nothing trains comes first
-    order = [(place, slots[place][slot]) for slot in range(SLOTS) for place in places]
-    return order[_first_lock([file for _, file in order])][0]
+def take_turn(devices: list[tuple[str, int]], asked: float, held: contextlib.ExitStack) -> int:
+    """Wait until a device has as much memory left as is asked for; return its position and note it until `held` ends.
+
+    Of several it is the one with most left. Where no device has as much it is one on which nothing computes. Who waits
+    holds the lock of each device that nobody else waits for, so that no later job comes first.
+    Args: name and MiB of each device; MiB that are asked for.
+    """
+    gates = [held.enter_context(_open_lock(name)) for name, _ in devices]
+    needed = [total if asked > max(mb for _, mb in devices) else asked for _, total in devices]
+    announced = False
+    while True:
+        left = {place: memory_left(*devices[place]) for place, gate in enumerate(gates) if try_lock(gate)}
+        if fitting := [place for place, mb in left.items() if mb >= needed[place]]:
+            place = max(fitting, key=left.__getitem__)
+            name, noted = devices[place][0], math.ceil(needed[place])
+            try_lock(held.enter_context(_open_lock(f"{name}-{noted}-{time.time_ns()}")))
+            for gate in gates:
+                unlock(gate)
+            return place
+        if not announced:
+            log("waiting for a free device")
+            announced = True
+        time.sleep(POLL)
 
 
-def _lock_file(name: str):
+def memory_left(name: str, total: int) -> int:
+    """Return the MiB of a device that no living process has; its lock is held meanwhile. Args: its name and its MiB."""
+    for path in Path(tempfile.gettempdir()).glob(f"thaw-{name}-*-*.lock"):
+        with open(path) as file:
+            if not try_lock(file):
+                total -= int(path.name.rsplit("-", 2)[1])
+                continue
+            with contextlib.suppress(OSError):  # another user's
+                path.unlink()  # its process has ended
+    return total
+
+
+def _open_lock(name: str):
     """Open a lock file: to read, since another user of this machine may have made it."""
     path = Path(tempfile.gettempdir()) / f"thaw-{name}.lock"
     if not path.exists():
@@ -213,26 +278,6 @@ def _lock_file(name: str):
         with contextlib.suppress(OSError):  # somebody else made it in this moment
             path.chmod(0o644)
     return open(path)
-
-
-def _first_lock(files) -> int:
-    """Lock one of the open files, as soon as one is free, and return its position."""
-    announced = False
-    while True:
-        for position, file in enumerate(files):
-            if try_lock(file):
-                return position
-        if not announced:
-            log("waiting for a free device")
-            announced = True
-        time.sleep(POLL)
-
-
-def _is_free(file) -> bool:
-    free = try_lock(file, shared=True)
-    if free:
-        unlock(file)
-    return free
 
 
 def _free_memory(device) -> None:
@@ -273,8 +318,8 @@ def nondeterministic_operations() -> list[str]:
     return list(_nondeterministic)
 
 
-def run_nondeterministic_if_needed(job) -> None:
-    """Run a job; where an operation lacks a deterministic kernel, allow others and run it from its start.
+def run_again_if_needed(job) -> None:
+    """Run a job; where it lacks a deterministic kernel, or memory on a GPU that it shares, run it again otherwise.
 
     A training goes on from the last epoch that it kept, so that little is lost; everything else starts again.
     """
@@ -282,12 +327,19 @@ def run_nondeterministic_if_needed(job) -> None:
         job()
         return
     except RuntimeError as error:
-        if LACKING not in str(error) or not deterministic_is_required():
+        text = str(error)
+        if LACKING in text and deterministic_is_required():
+            allow_nondeterministic(text.split()[0])
+            reason = f"{text.split()[0]} has no deterministic kernel on this device: the job starts again without one"
+        elif FULL in text and _asked_mb < math.inf:
+            reason = (
+                f"{_asked_mb:.0f} MiB of a GPU were too few: the job starts again on one where nothing else computes"
+            )
+            ask_for(math.inf)
+        else:
             raise
-        operation = str(error).split()[0]
-    log(f"{operation} has no deterministic kernel on this device: the job starts again without asking for one")
-    allow_nondeterministic(operation)
-    job()
+    log(reason)
+    run_again_if_needed(job)
 
 
 def use_precision(precision: str, device) -> None:

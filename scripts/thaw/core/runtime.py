@@ -22,13 +22,13 @@ LESS_DISK = (
     "nothing half-written was left; free some (results/features/**/*.safetensors may be deleted, and are made again "
     "where they are read), or set store: {max_gib: ...}, and run again"
 )
-LESS_MEMORY = (
-    "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
-    "smaller encoder; on a cluster --set-resources <rule>:mem_mb=<more> asks for more"
+LESS = (
+    "compute: {batch_gib: 1} makes the same updates in parts; a smaller batch_size in the strategy's phases, a smaller "
+    "max_length in the task's view or a smaller encoder needs less; "
 )
+LESS_MEMORY = LESS + "on a cluster --set-resources <rule>:mem_mb=<more> asks for more"
 LESS_GPU_MEMORY = (
-    "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
-    "smaller encoder; heads on stored vectors and probes hold all of them, so that fewer rows or layers need less; "
+    LESS + "heads on stored vectors and probes hold all of them, so that fewer rows or layers need less; "
     "nvidia-smi shows what else is on the card"
 )
 ELSE = "on another (CUDA_VISIBLE_DEVICES=<number>) or on the processor (CUDA_VISIBLE_DEVICES=)"

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptio
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.devices import ask_for
 from thaw.core.runtime import name_job
 
 Argument = tuple[str, dict]
@@ -31,9 +32,11 @@ ENCODER = required("--encoder", "folder of the encoder, as fetch writes it")
 CATALOGUES = any_number("--catalogues", "folders of the catalogues, which hold the plug-ins too")
 CORES = ("--cores", {"type": int, "help": "processes with the threads of the spec share them; default: one process"})
 NEEDED = "what the run needs of another job: its role, then its files"
+GPU_MB = ("--gpu-mb", {"type": int, "help": "MiB that the job takes of a GPU; default: a GPU of its own"})
 RUN_INPUTS = (
     DATA,
     ENCODER,
+    GPU_MB,
     at_least_one("--features", "folder of the store of each view"),
     CATALOGUES,
     ("--need", {"nargs": "+", "action": "append", "default": [], "metavar": ("ROLE", "FILE"), "help": NEEDED}),
@@ -53,6 +56,8 @@ def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespa
         parser.add_argument(name, **settings)
     given = parser.parse_args()
     name_job(layout.label(Path(sys.argv[0]).stem, given.out))
+    if vars(given).get("gpu_mb"):
+        ask_for(given.gpu_mb)
     return given
 
 

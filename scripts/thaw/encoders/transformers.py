@@ -40,6 +40,7 @@ class Encoder(nn.Module):
         self.layers: int = model.config.num_hidden_layers
         self.width: int = model.config.hidden_size
         self.start: int | None = None
+        self.most_bytes: float | None = None  # that a batch may leave for the way back
         self._rows: UsedRows | None = None
         self._entry = StateInjector()
         self._hooks: list = []

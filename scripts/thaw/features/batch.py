@@ -42,6 +42,13 @@ class Batch:
         """The same batch on the CPU: what is counted there waits for no GPU."""
         return self if self.origin is None else self.origin
 
+    def some(self, sequences: slice) -> Self:
+        """Return what an encoder reads of some sequences; a head cannot read it."""
+        types = None if self.type_ids is None else self.type_ids[sequences]
+        origin = self.origin and self.origin.some(sequences)
+        ids, mask = self.input_ids[sequences], self.mask[sequences]
+        return replace(self, input_ids=ids, mask=mask, type_ids=types, origin=origin)
+
     def to(self, device) -> Self:
         device = torch.device(device)
         if device == self.mask.device:

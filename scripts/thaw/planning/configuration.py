@@ -54,7 +54,7 @@ def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[Exp
             raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
     plugins.set_folders(list(experiment.catalogues))
     catalogue = Catalogue([*shipped(home), *experiment.catalogues])
-    catalogue.compute_in(experiment.compute.precision)
+    catalogue.compute(experiment.compute.of_phases)
     try:
         drafted(experiment.encoders, catalogue)
     except UserError as error:

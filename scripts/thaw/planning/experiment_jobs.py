@@ -62,7 +62,7 @@ class ExperimentJobs:
 
     def _check_precision(self) -> None:
         """Find out whether a phase here has the precision of the experiment, where it names one."""
-        if (precision := self.catalogue.precision) == "fp32":
+        if (precision := self.catalogue.computed.get("precision")) is None:
             return
         phases = [phase for run in self.runs if run.step == "train" for phase, _ in self.planner.phases(run)]
         further = {run.weights.further for run in self.runs if run.weights.further}

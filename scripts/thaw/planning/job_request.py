@@ -1,13 +1,16 @@
-"""What a job asks for: memory and minutes of a cluster, and cores that several of its processes share."""
+"""What a job asks for: memory and minutes of a cluster, memory of a GPU, and cores that its processes share."""
 
 import math
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+from thaw.adaptation.stages import stages_of
 from thaw.core import layout
-from thaw.core.boundaries import computes_layers
+from thaw.core.boundaries import ACTIVATION, computes_layers
 from thaw.core.devices import cards, gpu_evidence
+from thaw.core.files import read_json
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
@@ -20,21 +23,35 @@ from thaw.schema.phases import PhaseConfig
 RATE = 10e9  # operations a second and thread
 MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
-ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
+CONTEXT_MB = 1000  # of a GPU: CUDA's context, kernels and what else no formula counts; nobody measured it
 LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 
 def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False) -> dict[str, int]:
-    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime), of a GPU where it has one.
+    """Return what a job asks for: memory in MB (mem_mb), of a GPU too (gpu_mb), and minutes (runtime) of a cluster.
 
-    Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
-    system takes its pages back where memory is short.
+    All double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
+    system takes its pages back where memory is short. Args: gpu, whether the minutes are those on a GPU.
     """
     rate = GPU_RATE if gpu else RATE * plan.threads
     minutes = MINUTES + operations(plan, step, key) / rate / 60
     more = 2 ** (attempt - 1)
-    memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
-    return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
+    mb = _bytes(plan, step, key) / 1e6
+    on_gpu = CONTEXT_MB + (_measured_mb(plan, step, key) or mb) if mb else 0
+    return {
+        "mem_mb": math.ceil(PROCESS_MB + mb) * more,
+        "gpu_mb": math.ceil(on_gpu) * more,
+        "runtime": min(DAY, math.ceil(minutes) * more),
+    }
+
+
+def _measured_mb(plan: Plan, step: str, key: str) -> float:
+    """Return the largest memory that finished seeds of a run took on a GPU, a fifth more for its gaps; 0 without."""
+    if step != "train":
+        return 0
+    cell = Path(plan.paths.below(layout.cell(layout.names_in_folder("train", key))))
+    costs = [read_json(path) for path in cell.glob("seed*/cost.json")]
+    return 1.2 * max((cost["peak_memory_mb"] for cost in costs if cost["hardware"]["device"] != "cpu"), default=0)
 
 
 def first_of_cells(plan: Plan) -> dict[str, str]:
@@ -60,9 +77,9 @@ def _side_by_side(spec: dict, layers: int) -> int:
 def _bytes(plan: Plan, step: str, key: str) -> float:
     """Return the bytes that a job needs in addition to those of its process.
 
-    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
-    with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the
-    vectors that it reads, in fp64; a probe, those of each layer.
+    Training: weights, and of the layers that it computes gradients, AdamW's two moments and what a batch of the longest
+    texts leaves; with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three
+    copies of the vectors that it reads, in fp64; a probe, those of each layer.
     """
     job = plan.job(step, key)
     if step == "features":
@@ -77,12 +94,18 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
         numbers = encoder.width * training_vectors(plan, job) * _side_by_side(job.spec, encoder.layers)
         return 4 * _parameters(encoder) + 3 * 8 * numbers
     longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
+    most = math.inf
     if step == "pretrain":
         entry = FurtherPretrainingConfig.model_validate(job.spec["settings"])
-        batch, logits = entry.phase.batch_size, entry.mask * VOCABULARY * LOGIT
+        batch, share, logits = entry.phase.batch_size, 1.0, entry.mask * VOCABULARY * LOGIT
     else:
-        batch, logits = max(phase.get("batch_size", PhaseConfig().batch_size) for phase in job.spec["phases"]), 0
-    return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)
+        phases = [(PhaseConfig.of_spec(phase), phase) for phase in job.spec["phases"]]
+        batch = max(phase.batch_size for phase, _ in phases)
+        most = max(phase.batch_gib or math.inf for phase, _ in phases) * 2**30
+        lowest = min(stage["boundary"] or 0 for phase, entry in phases for stage in stages_of(phase, entry))
+        share, logits = 1 - lowest / encoder.layers, 0
+    activations = batch * longest * (share * encoder.layers * encoder.width * ACTIVATION + logits)
+    return (4 + 12 * share) * _parameters(encoder) + min(most, activations)
 
 
 ROOM = 4e9  # bytes of the vectors of a job's processes: each reads all of them, and holds them twice for a moment

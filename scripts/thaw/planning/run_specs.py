@@ -37,7 +37,8 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
     if run.step == "fit_heads":
         for entry in phases:
-            entry.pop("precision", None)  # heads on cached vectors are computed in fp32
+            for name in ("precision", "batch_gib"):  # heads on cached vectors are computed in fp32, and take little
+                entry.pop(name, None)
     trained = [item for phase in planner.strategy(run).phases for item in phase.train]
     words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
     words += planner.catalogue.get("tasks", run.task, "tasks").metrics

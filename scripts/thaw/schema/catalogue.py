@@ -87,7 +87,7 @@ class Catalogue:
         self._aliases: dict[str, dict[str, str]] = {block: {} for block in BLOCKS}
         self._entries: dict[tuple[str, str], BaseModel] = {}
         self._places: dict[tuple, str] = {}
-        self.precision = "fp32"
+        self.computed: dict[str, Any] = {}
         for folder in folders:
             self._read(Path(folder))
         self._check_aliases()
@@ -191,9 +191,9 @@ class Catalogue:
         model = model_of_kind(BLOCKS[block][1], inherited | own)
         return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
-    def compute_in(self, precision: str) -> None:
-        """Have phases that state no precision computed in that of an experiment."""
-        self.precision, self._entries = precision, {}
+    def compute(self, settings: dict) -> None:
+        """Have phases computed as an experiment says, where they say nothing of their own. Args: by key of a phase."""
+        self.computed, self._entries = settings, {}
 
     def _entry(self, block: str, name: str) -> BaseModel | None:
         """Return an entry, which is built when it is first asked for; None where there is none."""
@@ -206,8 +206,8 @@ class Catalogue:
             values = self._values(block, name)
             values = self.with_ids(values) if block in NAMING_BLOCKS else values
             entry: Any = validate(BLOCKS[block][1], values, self._raw[block][name][0], (block, name))
-            own = self.precision == "fp32" or block not in ("strategies", "further_pretraining")
-            return entry if own else entry.in_precision(self.precision)
+            own = not self.computed or block not in ("strategies", "further_pretraining")
+            return entry if own else entry.computed(self.computed)
         if (
             block == "encoders"
             and name.endswith(RANDOM_TWIN)

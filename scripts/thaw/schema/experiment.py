@@ -157,6 +157,13 @@ class ComputeConfig(BaseModel):
         exclude=True,  # a spec has it in the phases
         description="precision of the phases that state none of their own, but for lbfgs",
     )
+    batch_gib: float | None = Field(None, gt=0, exclude=True, description="that of the phases that state none, in GiB")
+
+    @property
+    def of_phases(self) -> dict[str, Any]:
+        """What phases have that say nothing of their own, by their keys."""
+        said = {"precision": self.precision, "batch_gib": self.batch_gib}
+        return {name: value for name, value in said.items() if value not in (None, "fp32")}
 
 
 def threads_of(spec: dict) -> int:

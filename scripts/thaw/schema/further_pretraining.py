@@ -55,9 +55,10 @@ class FurtherPretrainingConfig(CatalogueEntry):
             )
         return self
 
-    def in_precision(self, precision: str) -> "FurtherPretrainingConfig":
-        """Return it in the precision of its experiment, where its phase states none."""
-        return self.model_copy(update={"phase": self.phase.in_precision(precision)})
+    def computed(self, settings: dict) -> "FurtherPretrainingConfig":
+        """Return it with its phase as `PhaseConfig.computed`, by the keys that it reads."""
+        read = {key: value for key, value in settings.items() if key in READ}
+        return self.model_copy(update={"phase": self.phase.computed(read)})
 
     def kept(self, layers: int) -> tuple[list[int], dict[int, int | str]] | None:
         """Return the layers that are kept of L, and whose weights they start from; None where all train."""

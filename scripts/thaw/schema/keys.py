@@ -182,7 +182,7 @@ OF_A_PHASE = {
     **dict.fromkeys(("lr_scheduler", "lr_scheduler_type", "lr_scheduler_kwargs"), "schedule"),
     **dict.fromkeys(("adam_beta1", "adam_beta2"), "adam_betas"),
     **dict.fromkeys(("fp16", "half", "bf16", "tf32", "amp", "torch_dtype"), "precision"),
-    **dict.fromkeys(("gradient_accumulation_steps", "auto_find_batch_size"), "batch_size"),
+    **dict.fromkeys(("gradient_accumulation_steps", "gradient_checkpointing", "auto_find_batch_size"), "batch_gib"),
     **dict.fromkeys(("eval_strategy", "evaluation_strategy", "eval_steps"), "evaluations"),
     "optim": "optimizer",
     "num_steps": "updates",

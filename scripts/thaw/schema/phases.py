@@ -342,6 +342,12 @@ class PhaseConfig(ObjectiveKeys):
         description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; fp32 where a "
         "processor or GPU would emulate it. tf32: a GPU multiplies matrices with ten bits of mantissa where it can",
     )
+    batch_gib: Annotated[float | None, Key(unit="GiB")] = Field(
+        None,
+        gt=0,
+        description="most memory of what a batch leaves in the layers, by estimate; a larger one is computed in parts, "
+        "each twice: the same update but for the draws of dropout. null: no limit",
+    )
     frozen_dropout: bool = Field(
         False, description="keep dropout on in frozen layers, as the code of some papers does; nothing is cached"
     )
@@ -428,10 +434,10 @@ class PhaseConfig(ObjectiveKeys):
         widest = max((one for one in self.rate if one <= width), default=min(self.rate))
         return self.changed({"rate": self.rate[widest]})
 
-    def in_precision(self, precision: str) -> "PhaseConfig":
-        """Return the phase in the precision of its experiment, where it states none of its own."""
-        own = self.fits_to_convergence or "precision" in self.model_fields_set
-        return self if own else self.changed({"precision": precision})
+    def computed(self, settings: dict) -> "PhaseConfig":
+        """Return the phase with what its experiment says of computing, where it says nothing of its own."""
+        others = {key: value for key, value in settings.items() if key not in self.model_fields_set}
+        return self if self.fits_to_convergence else self.changed(others)
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":

@@ -234,9 +234,9 @@ class StrategyConfig(CatalogueEntry):
         """Return the strategy with the learning rates that its phases have for an encoder of this width."""
         return self.model_copy(update={"phases": [phase.at_width(width) for phase in self.phases]})
 
-    def in_precision(self, precision: str) -> "StrategyConfig":
-        """Return the strategy with its phases in the precision of its experiment, where they state none."""
-        return self.model_copy(update={"phases": [phase.in_precision(precision) for phase in self.phases]})
+    def computed(self, settings: dict) -> "StrategyConfig":
+        """Return the strategy with its phases as `PhaseConfig.computed`."""
+        return self.model_copy(update={"phases": [phase.computed(settings) for phase in self.phases]})
 
     def head(self, entry: HeadConfig) -> HeadConfig:
         """Return a head's entry as it is under this strategy; what the head cannot read is a ValueError."""

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import VECTORS
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import check_digest, read_json
 from thaw.core.processes import Processes
 from thaw.core.runtime import run_step, set_threads
-from thaw.core.step_arguments import CORES, DATA, ENCODER, any_number, parse_arguments, read_word
+from thaw.core.step_arguments import CORES, DATA, ENCODER, GPU_MB, any_number, parse_arguments, read_word
 from thaw.schema.experiment import threads_of
 
 
@@ -25,6 +25,7 @@ def main() -> None:
         CORES,
         DATA,
         ENCODER,
+        GPU_MB,
         out="folder of the store",
     )
     from thaw.features import new_store
@@ -55,9 +56,7 @@ def main() -> None:
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
         wanted = rows(arguments.rows, arguments.data)
-        run_nondeterministic_if_needed(
-            lambda: new_store.write_parts(out, arguments.encoder, parts, spec, wanted, processes)
-        )
+        run_again_if_needed(lambda: new_store.write_parts(out, arguments.encoder, parts, spec, wanted, processes))
 
 
 def rows(selections: list[dict] | None, data: Path) -> dict | None:

@@ -9,7 +9,7 @@ import math
 from argparse import Namespace
 
 from thaw.core import layout
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, at_least_one, parse_arguments
@@ -30,11 +30,11 @@ def main() -> None:
     threads = threads_of(spec)
     if spec["phases"][0].get("optimizer") == "lbfgs":
         set_threads(threads)
-        run_nondeterministic_if_needed(lambda: fit(spec, arguments))
+        run_again_if_needed(lambda: fit(spec, arguments))
     else:
         processes = Processes(threads, arguments.cores)
         set_threads(processes.own_threads)
-        run_nondeterministic_if_needed(lambda: train(spec, arguments, processes))
+        run_again_if_needed(lambda: train(spec, arguments, processes))
 
 
 def fit(spec: dict, arguments: Namespace) -> None:
@@ -52,7 +52,7 @@ def fit(spec: dict, arguments: Namespace) -> None:
         runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, arguments)]
         for run in runs:
             prepare(run)
-    with claimed(watch, True, operations(runs)) as device:
+    with claimed(watch, operations(runs)) as device:
         fits = [to_device(run, device).run(watch) for run in runs]
         for fitted in fits:
             fitted.head.cpu()

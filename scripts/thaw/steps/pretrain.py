@@ -3,11 +3,11 @@
 import shutil
 from pathlib import Path
 
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step, set_threads
-from thaw.core.step_arguments import ENCODER, parse_arguments, required
+from thaw.core.step_arguments import ENCODER, GPU_MB, parse_arguments, required
 from thaw.encoders.names import TOKENIZER
 from thaw.schema.experiment import threads_of
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -16,11 +16,15 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 def main() -> None:
     """Train, write the encoder's files and its cost, and the card last."""
     arguments = parse_arguments(
-        __doc__, ENCODER, required("--features", "store that holds the corpus' tokens"), out="folder of the new encoder"
+        __doc__,
+        ENCODER,
+        GPU_MB,
+        required("--features", "store that holds the corpus' tokens"),
+        out="folder of the new encoder",
     )
     spec, out = arguments.spec, arguments.out
     set_threads(threads_of(spec))
-    run_nondeterministic_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
+    run_again_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
 
 
 def pretrain(spec: dict, folder: Path, features: Path, out: Path) -> None:

@@ -5,7 +5,7 @@ metrics.json is written last.
 
 from argparse import Namespace
 
-from thaw.core.devices import gpu_status, run_nondeterministic_if_needed
+from thaw.core.devices import gpu_status, run_again_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log, run_step, set_threads
@@ -25,7 +25,7 @@ def main() -> None:
     )
     spec = arguments.spec
     set_threads(threads_of(spec))
-    run_nondeterministic_if_needed(lambda: probe(spec, arguments))
+    run_again_if_needed(lambda: probe(spec, arguments))
 
 
 def probe(spec: dict, arguments: Namespace) -> None:

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.processes import Processes
 from thaw.core.runtime import run_step, set_threads
 from thaw.core.step_arguments import CORES, RUN_INPUTS, parse_arguments
@@ -16,7 +16,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__, CORES, *RUN_INPUTS, out="folder of the variant")
     processes = Processes(threads_of(arguments.spec), arguments.cores)
     set_threads(processes.own_threads)
-    run_nondeterministic_if_needed(lambda: search(arguments.spec, arguments, processes))
+    run_again_if_needed(lambda: search(arguments.spec, arguments, processes))
 
 
 def search(spec: dict, arguments: Namespace, processes: Processes) -> None:

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from thaw.core import layout
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.core.runtime import hardware, log, run_step, set_threads
@@ -25,7 +25,7 @@ def main() -> None:
     )
     spec = arguments.spec
     set_threads(threads_of(spec))
-    run_nondeterministic_if_needed(lambda: execute(spec, arguments))
+    run_again_if_needed(lambda: execute(spec, arguments))
 
 
 def execute(spec: dict, arguments: Namespace) -> None:

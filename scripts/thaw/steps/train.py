@@ -5,7 +5,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import taught_parts
-from thaw.core.devices import run_nondeterministic_if_needed
+from thaw.core.devices import run_again_if_needed
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import log, run_step, set_threads
@@ -21,7 +21,7 @@ def main() -> None:
     set_threads(threads_of(arguments.spec))
     for name in ("metrics.json", layout.ENCODER):  # of an older spec
         (arguments.out / name).unlink(missing_ok=True)
-    run_nondeterministic_if_needed(lambda: execute(arguments.spec, arguments))
+    run_again_if_needed(lambda: execute(arguments.spec, arguments))
 
 
 def execute(spec: dict, arguments: Namespace) -> None:

@@ -101,7 +101,7 @@ def train_on_device(
     """Train heads on the job's device; return what each leaves, on the CPU, and the cost of one of so many shares."""
     with watch("load"):
         prepare(runs[0])
-    with claimed(watch, True, operations(runs)) as device:
+    with claimed(watch, operations(runs)) as device:
         trained = to_cpu(runs, train_heads([to_device(run, device) for run in runs], watch, processes))
         return trained, measure_cost(watch, device, shares)
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from thaw.adaptation.optimizers import PROJECTION
-from thaw.core.boundaries import computes_layers
+from thaw.core.boundaries import ACTIVATION, computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
@@ -67,7 +68,7 @@ class TaskModel(nn.Module):
         if self.encoder and attended:
             recorded = self.encoder.recording(list(attended))
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"), recorded as taken:
-            states = all_states(self.encoder, self.head, batch, stored, more)
+            states = all_states(self.encoder, self.head, batch, stored, more, in_parts=not attended)
             return self.head(self.head.combination(states, batch.mask), batch), states, taken
 
     def head_flops(self, batch: Batch) -> float:
@@ -115,14 +116,37 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
 
 
 def all_states(
-    encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor], more: list[int]
+    encoder: Encoder | None,
+    head: Head,
+    batch: Batch,
+    stored: dict[int, torch.Tensor],
+    more: list[int],
+    in_parts: bool = True,
 ) -> dict[int, torch.Tensor]:
-    """Return by boundary the states [S, T, d] that a head reads, and some more; see `read_states`."""
+    """Return by boundary the states [S, T, d] that a head reads, and some more; see `read_states`.
+
+    Where a batch in training would leave more bytes than the encoder's most it is computed in parts, each once more on
+    the way back: the update is the same, but for the draws of dropout.
+    """
     if encoder is None:
         return stored
     wanted = sorted({n for n in (*head.combination.read, *more) if n not in stored})
     state = None if encoder.start is None else stored.get(encoder.start)
-    return stored | encoder.compute_boundaries(batch, wanted, state)
+    count, length = batch.mask.shape
+    most = encoder.most_bytes if in_parts and torch.is_grad_enabled() else None
+    size = max(1, int(most / bytes_left(encoder, wanted[-1], length))) if most and wanted else count
+    if size >= count:
+        return stored | encoder.compute_boundaries(batch, wanted, state)
+    parts = []
+    for rows in (slice(start, start + size) for start in range(0, count, size)):
+        given = batch.some(rows), wanted, None if state is None else state[rows]
+        parts.append(checkpoint(encoder.compute_boundaries, *given, use_reentrant=False))
+    return stored | {n: torch.cat([part[n] for part in parts]) for n in wanted}
+
+
+def bytes_left(encoder: Encoder, highest: int, tokens: int) -> int:
+    """Return about how many bytes a sequence leaves for the way back. Args: the highest boundary that is computed."""
+    return tokens * (highest - (encoder.start or 0)) * encoder.width * ACTIVATION
 
 
 def resumed(

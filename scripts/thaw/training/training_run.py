@@ -35,7 +35,7 @@ from thaw.training.phase_loop import Evaluator, PhaseTraining
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
-from thaw.training.task_model import BatchLoader, TaskModel, resumed
+from thaw.training.task_model import BatchLoader, TaskModel, bytes_left, resumed
 from thaw.training.taught import Taught
 
 
@@ -175,6 +175,14 @@ class TrainingRun:
                 encoder.reinitialise(phase.reinit_top)
         if encoder and "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
+        if encoder and phase.batch_gib:
+            encoder.most_bytes = phase.batch_gib * 2**30
+            longest = int(store.longest("train")[self.rows].max())
+            if (least := bytes_left(encoder, self.highest, longest)) > encoder.most_bytes:
+                raise UserError(
+                    f"batch_gib: {phase.batch_gib:g} holds no text of {longest} tokens, which takes "
+                    f"{least / 2**30:.2g} GiB; write more than that, or a smaller max_length in the task's view"
+                )
         model = TaskModel(encoder, self.head, precision)
         objective.join(model, self)
         loader = BatchLoader(store, cached_layers_read([stage]), self.device)

@@ -33,9 +33,9 @@ def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list]:
     for index, item in enumerate(reference.protocol):
         place = f"{document.place(['protocol', index])}: {paper}.protocol: {item.what}"
         lines.append([item.what, _said(item.paper), *_here(item, catalogue, place), item.setting is not None])
-    if catalogue.precision != "fp32":
+    if precision := catalogue.computed.get("precision"):
         why = "the experiment says so (compute: precision)"
-        lines.append(["precision of what trains", "not stated", catalogue.precision, why, True])
+        lines.append(["precision of what trains", "not stated", precision, why, True])
     return lines
 
 
