@@ -68,6 +68,7 @@ WRITTEN = {
 }
 ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
 PROGRESS = "progress.safetensors"  # of a run in training
+TASKS = "tasks"  # within the folder of a run that trained others' too, a folder of each other task
 _RUN_STEPS = ("train", "fit_heads", "search_heads")
 _USUAL = {"subset": "all", "head": "linear", "variant": "base"}  # not worth a word in a log
 _DOTTED = {"weights", "of"}  # names that may hold a dot

@@ -50,6 +50,8 @@ NEEDS = {
     "teacher": NeedRole("teach", "card.json", ("teacher", "taught"), word="towards", costs=True),
     "live_teacher": NeedRole("train", "metrics.json", ("teacher", "run"), word="towards", costs=True),
     "taught": NeedRole(word="of", costs=True),  # the run whose outputs these are; their spec names it
+    # the training of several tasks that made it; each of their runs has its share of the cost in its own record
+    "multi_task": NeedRole("train", "metrics.json", ("multi_task", "run"), word="trained with"),
     "settings": NeedRole("select", "chosen.json", ("chosen",)),  # those that a search chose
     "weights": NeedRole(word="on", costs=True),  # of further pretraining; read in the place of the encoder's
     "trial": NeedRole("train", "metrics.json"),  # what a search chooses among; its spec lists them with their settings

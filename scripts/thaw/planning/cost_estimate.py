@@ -246,4 +246,20 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return pretraining_operations(plan, job)
     if step in ("features_adapted", "teach"):
         return extraction_operations(plan, _excerpt(plan, job))
+    if "multi_task" in job.spec:
+        return _of_several_tasks(plan, job)
     return training_operations(plan, job.spec, store_of(plan, job)) if STEPS[step].trains else 0.0
+
+
+def _of_several_tasks(plan: Plan, job: Job) -> float:
+    """Return the operations of a training of several tasks: updates are shared, epochs are of each; 0 of what it made.
+
+    Args: the plan; the job of the task that trains, or of one that takes its part.
+    """
+    if "run" in job.spec["multi_task"]:
+        return 0.0
+    corpora = {entry["task"]["corpus"] for entry in job.spec["auxiliary"]}
+    others = {plan.paths.store_of(file) for file in job.inputs.get("also_tokens", [])}
+    stores = {store_of(plan, job), *(key for key in others if corpus_of(key) in corpora)}
+    every = [training_operations(plan, job.spec, key) for key in stores]
+    return sum(every) / (len(every) if any("updates" in phase for phase in job.spec["phases"]) else 1)

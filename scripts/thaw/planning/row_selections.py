@@ -30,16 +30,19 @@ def selections(table: JobTable, store: str) -> list[dict]:
 
 
 def _of_others(spec: dict, store: str) -> list[dict]:
-    """Return what a run selects of other tasks' rows in a store: of transfer sets and of auxiliary tasks.
+    """Return what a run selects of other tasks' rows in a store: of transfer sets, of tasks that train its encoder too.
 
     Args: spec of the run; digest of the store.
     """
     targets = texts_read(spec["phases"])
     selected = []
-    for entry in (entry for entry in spec.get("also", []) if store in entry["features"]):
+    sets = [*spec.get("also", []), *(one for entry in spec.get("auxiliary", []) for one in entry.get("also", []))]
+    for entry in (entry for entry in sets if store in entry["features"]):
         selected.append({"transfer": entry["task"]} | ({"subset": {}} if entry["task"]["id"] in targets else {}))
     for entry in (entry for entry in spec.get("auxiliary", []) if store in entry["features"]):
-        if entry["data"] != spec["data"]:  # else they are the run's own rows
+        if "multi_task" in spec:
+            selected.append({"task": entry["task"], "subset": spec["subset"]})
+        elif entry["data"] != spec["data"]:  # else they are the run's own rows
             selected.append({"auxiliary": entry["task"], "subset": spec["subset"]})
     return selected
 

@@ -8,10 +8,12 @@ from thaw.adaptation.selectors import components, most_thawed, thawed_layers, tr
 from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.core.phrases import listing
 from thaw.declarations.task_types import EXTRACTION_TYPES
-from thaw.planning import compatibility, student_checks
+from thaw.planning import compatibility, student_checks, trained_tasks
 from thaw.planning.initial_weights import initial_weights
 from thaw.planning.run_plan import (
+    TRAINED_WITH,
     Need,
     Planned,
     RunCell,
@@ -34,7 +36,7 @@ from thaw.schema.entry import spec_of
 from thaw.schema.experiment import RUN_BASELINES, ExperimentConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.schema.strategy import StartConfig, StrategyConfig, TeacherConfig
+from thaw.schema.strategy import StartConfig, StrategyConfig
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
 
@@ -70,10 +72,15 @@ class RunPlanner:
     def applies(self, strategy: str, task: str) -> bool:
         """Return whether a strategy is run on a task.
 
-        One that states one way to read pairs is for pairs only; one after an intermediate task is not run on that task.
+        One that states one way to read pairs is for pairs only; one after an intermediate task is not run on that task;
+        one of several tasks, or after these, is run on these.
         """
         entry = self.catalogue.get("strategies", strategy, "strategies")
         if entry.start and entry.start.task == task:
+            return False
+        place = self.catalogue.place("strategies", strategy, "after")
+        earlier = entry.start and not entry.start.task and self.catalogue.get("strategies", entry.start.strategy, place)
+        if any(one and one.multi_task and task not in one.multi_task.of_run(task) for one in (entry, earlier)):
             return False
         return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
 
@@ -170,6 +177,8 @@ class RunPlanner:
                 why = "is for pairs of texts, and no task here is on pairs"
                 if strategy.start and strategy.start.task:
                     why = f"starts from {strategy.start.task}, and there is no other task here"
+                if strategy.multi_task:
+                    why = f"trains {listing(strategy.multi_task.tasks)}, and none of these is a task here"
                 raise UserError(f"{place}: {name} {why}")
             if not strategy.sweep:
                 if points is not None:
@@ -194,13 +203,20 @@ class RunPlanner:
         check_extraction(self.catalogue, strategy, task, views, place)
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
+        tasks = strategy.multi_task.of_run(task) if strategy.multi_task else [task]
+        if task not in tasks:
+            raise UserError(f"{place}: multi_task: {task} is none of its tasks, {listing(tasks)}; name one of these")
+        if task != tasks[0]:
+            needs = [Need(TRAINED_WITH, self._run(cell._replace(task=tasks[0]), asked))]
+            read = (strategy.pairs, views, weights)
+            return RunPlan(*cell[:5], variant(strategy, value), seed, step, *read, value, needs=tuple(needs))
         if start := strategy.start:
             before = self._start(cell, strategy, start, views, (*asked, name))
             facts = {"epoch": start.epoch} | ({"encoder_alone": True} if before.task != task else {})
             needs.append(Need("start", before, facts))
             weights = before.weights
-        if teacher := strategy.teaching:
-            needs.append(self._teacher(cell, strategy, teacher, views, (*asked, name)))
+        for other in tasks if strategy.teacher else ():
+            needs.append(self._teacher(cell._replace(task=other), strategy, (*asked, name), task))
         if not trial and (strategy.search or strategy.rates_from):
             needs.append(self._settings(cell, strategy))
         if weights.further:
@@ -217,6 +233,7 @@ class RunPlanner:
         points = variants(earlier, self.layers(cell.encoder))
         point = named_point(start, points, strategy, cell.value, f"{place}.after")
         origin = cell._replace(strategy=start.strategy, value=point)
+        trained_tasks.check_start(earlier, start, strategy, cell.task, place)
         run = self._run(origin._replace(task=start.task, subset=start.subset) if start.task else origin, asked)
         same = bool(start.task) or run.views == views
         if strategy.student:
@@ -226,12 +243,20 @@ class RunPlanner:
             student_checks.check_same_student(start, self.shape(run), place)
         return run
 
-    def _teacher(
-        self, cell: RunCell, strategy: StrategyConfig, teacher: TeacherConfig, views: tuple[str, ...], asked: tuple
-    ) -> Need:
-        """Return what the teacher of a run gives on the run's training rows."""
-        place = self.catalogue.place("strategies", cell.strategy)
+    def _teacher(self, cell: RunCell, strategy: StrategyConfig, asked: tuple, own: str) -> Need:
+        """Return what the teacher of a run, or of another task of its training, gives on the training rows.
+
+        Args: cell of the task; the strategy; strategies that asked for it; the task of the run.
+        """
+        teacher, place = strategy.teaching, self.catalogue.place("strategies", cell.strategy)
+        assert teacher
+        views = pair_views(self.catalogue.get("tasks", cell.task, place), strategy.pairs)
         other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
+        if strategy.multi_task and not self.applies(teacher.strategy, cell.task):
+            raise UserError(
+                f"{place}.teacher: {teacher.strategy} is not run on {cell.task}; name a strategy that is run on each "
+                "task"
+            )
         encoder = teacher.encoder or cell.encoder
         point = named_point(teacher, variants(other, self.layers(encoder)), strategy, cell.value, f"{place}.teacher")
         seed = cell.seed if teacher.seed is None else teacher.seed
@@ -240,9 +265,10 @@ class RunPlanner:
         read_with = views, cell.encoder, self.catalogue.get("tasks", cell.task, "tasks").type
         student_checks.check_teacher(strategy, teacher, run, read_with, self.head_of(cell.head, cell.task), place)
         self.mark_kept(run)
+        of = "" if cell.task == own else cell.task
         if teacher.dropout:
-            return Need("live_teacher", run, {"dropout": True})
-        return Need("teacher", TeachPlan(run, cell.subset))
+            return Need("live_teacher", run, {"dropout": True}, of)
+        return Need("teacher", TeachPlan(run, cell.subset), task=of)
 
     def mark_kept(self, run: RunPlan) -> None:
         """Have a run's tensors of the encoder kept, where they are not the pretrained ones."""
@@ -269,6 +295,10 @@ class RunPlanner:
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self.searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         return Need("settings", self.searches[point], {"grid": list(self.searches[point].grid)})
+
+    def members(self, run: RunPlan) -> list[RunPlan]:
+        """Return the other tasks that a run's job trains, each as a run."""
+        return trained_tasks.members(self.catalogue, self.strategy(run), run)
 
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""

@@ -20,6 +20,7 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.multi_task import OF_A_TASK
 
 
 def auxiliary_tasks(planner: RunPlanner, upstream: UpstreamJobs, run: RunPlan) -> tuple[list[dict], list[str]]:
@@ -83,21 +84,41 @@ class RunJobs:
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         spec, inputs = self._based(run, self._spec(run))
+        of_tasks = {"": spec}
+        if (several := self.planner.strategy(run).multi_task) and not run.trained_by:
+            of_tasks |= {member.task: self._entry(run, member, spec, inputs) for member in self.planner.members(run)}
+            spec["multi_task"] = spec_of(several, frozenset({"tasks"}))
+            spec["auxiliary"] = list(of_tasks.values())[1:]
         for need in run.needs:
             self.add(need.of)
             role = NEEDS[need.role]
-            spec |= role.entry(self.table.digest(need.of.result), need.facts)
+            of_tasks[need.task] |= role.entry(self.table.digest(need.of.result), need.facts)
             if isinstance(need.of, TeachPlan):
                 matched = set(taught_parts(spec["phases"]))
                 self.table.taught[need.of.key] |= matched
                 folder = self.table.file(need.of.result).rpartition("/")[0]
-                inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
+                states = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
+                inputs["teacher_states"] = [*inputs.get("teacher_states", []), *states]
             if role.file:
                 inputs[need.role] = [*inputs.get(need.role, []), self.table.file(need.of.result)]
         if run.step == "fit_heads":
             del spec["seed"]
         self.table.add(run.step, run.key, spec, inputs)
         self.table.executed[run.step].add((run.head, run.strategy))
+
+    def _entry(self, run: RunPlan, member: RunPlan, spec: dict, inputs: dict) -> dict:
+        """Return what the spec of a training says of another of its tasks; add to its inputs what that task reads."""
+        own, read = self._based(member, self._spec(member))
+        if own["phases"] != spec["phases"]:
+            place = self.planner.catalogue.place("strategies", run.strategy)
+            raise UserError(
+                f"{place}: multi_task: the head of {member.task} reads other layers than that of {run.task}; name "
+                "heads that read the same"
+            )
+        for name in ("data", "tokens", "boundaries"):
+            of_all = [inputs.get(f"also_{name}", []), read[name], read.get(f"also_{name}", [])]
+            inputs[f"also_{name}"] = [file for files in of_all for file in files]
+        return {key: own[key] for key in OF_A_TASK if key in own} | {"features": [own["features"]]}
 
     def _add_teacher(self, plan: TeachPlan) -> None:
         """Add what a run gives on the training rows of a subset, and the run; which states is no part of its spec."""

@@ -16,16 +16,21 @@ from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
 
 TAUGHT = "taught"  # the role of the run whose outputs a teacher gives
+TRAINED_WITH = "multi_task"  # the role of the run whose training has trained another task's run too
 TRIAL = "trial"  # the role of what a search chooses among; no run needs it itself
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest."""
+    """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest.
+
+    `task` is another task of its training, for which it is needed; "" for the run's own.
+    """
 
     role: str
     of: "Planned"
     facts: dict = field(default_factory=dict, compare=False)
+    task: str = ""
 
 
 class RunCell(NamedTuple):
@@ -104,7 +109,14 @@ class RunPlan:
         for need in self.needs:
             if NEEDS[need.role].gives_weights and isinstance(need.of, RunPlan):
                 yield need.of
+            if isinstance(need.of, RunPlan) and (NEEDS[need.role].gives_weights or need.role == TRAINED_WITH):
                 yield from need.of.earlier()
+
+    @property
+    def trained_by(self) -> "RunPlan | None":
+        """The run of another task whose training trained this one too; None where it trains itself."""
+        made = (need.of for need in self.needs if need.role == TRAINED_WITH)
+        return next((run for run in made if isinstance(run, RunPlan)), None)
 
 
 @dataclass(frozen=True)

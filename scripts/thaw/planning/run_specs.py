@@ -26,9 +26,12 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     `layers` is L of the encoder as it was pretrained; a student says in `student` which of them it keeps.
     """
     task = planner.catalogue.get("tasks", run.task, "tasks")
-    encoder = planner.catalogue.get("encoders", run.encoder, "run")
-    corpus = planner.catalogue.get("corpora", task.corpus, "corpora")
-    stored = planner.experiment.store.boundaries(encoder, corpus)
+    encoder, several = planner.catalogue.get("encoders", run.encoder, "run"), planner.strategy(run).multi_task
+    names = several.of_run(run.task) if several else [run.task]
+    corpora = {planner.catalogue.get("tasks", name, "tasks").corpus for name in names}
+    held = [planner.catalogue.get("corpora", corpus, "corpora") for corpus in corpora]
+    # one encoder of several tasks starts from one boundary
+    stored = sorted(set.intersection(*(set(planner.experiment.store.boundaries(encoder, one)) for one in held)))
     lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
     vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
     shape, of_teacher = planner.shape(run), [phase.distil for phase, _ in planner.phases(run)]
@@ -65,7 +68,8 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
     layers, kept = planner.layers(run.encoder), _layers_kept(planner, run)
     place = planner.catalogue.place("strategies", run.strategy, "phases")
-    teacher = next((need.of.run for need in run.needs if isinstance(need.of, TeachPlan)), run)
+    needs = (run.trained_by or run).needs
+    teacher = next((need.of.run for need in needs if isinstance(need.of, TeachPlan)), run)
     others, highest = (_layers_kept(planner, teacher), planner.layers(teacher.encoder)), planner.read(run)[-1]
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
         for name, kind in objectives_of(phase).items():
@@ -95,7 +99,9 @@ def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:
 
 def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-    keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept
+    strategy = planner.strategy(run)
+    keep = strategy.keep or planner.is_probed(run) or run.folder in planner.kept
+    keep = keep or (strategy.multi_task is not None and not run.trained_by)  # the other tasks' runs take it from here
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(EXTRA_FILES, (keep, gradients), strict=True) if asked}
 

@@ -12,6 +12,7 @@ from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig, Poolings
 from thaw.schema.keys import ConfigModel, Inner, Key, documented, fields_by_name
 from thaw.schema.layers import Layers
+from thaw.schema.multi_task import MultiTaskConfig, check_strategy
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.student import StudentConfig
 
@@ -191,6 +192,9 @@ class StrategyConfig(CatalogueEntry):
     student: StudentConfig | None = Field(
         None, description="the layers that the encoder keeps, and whose weights they start from; null: all of them"
     )
+    multi_task: MultiTaskConfig | None = Field(
+        None, description="other tasks that train the encoder in turn with the run's own; null: one task"
+    )
     pairs: Literal["task", "joint", "separate", "best"] = Field(
         "task",
         description="how pairs of texts are read: task: as the task says; joint: cross-encoder, separate: bi-encoder, "
@@ -247,7 +251,7 @@ class StrategyConfig(CatalogueEntry):
         """Whether it is one phase in which the head trains on the frozen encoder, and nothing else does."""
         first, one = self.phases[0], not (self.after or self.sweep or len(self.phases) > 1)
         turns = first.insert or first.unfreeze or first.one_by_one
-        whole = not (self.student or self.teacher)
+        whole = not (self.student or self.teacher or self.multi_task)
         return one and whole and list(first.train) == ["head"] and not turns and not first.frozen_dropout
 
     @property
@@ -302,6 +306,11 @@ class StrategyConfig(CatalogueEntry):
             for name, kind in objectives_of(phase).items():
                 if wrong := kind.in_strategy(phase, self):
                     raise ValueError(f"{name}: {wrong}")
+        return self
+
+    @model_validator(mode="after")
+    def _several_tasks_that_go_with_the_rest(self):
+        check_strategy(self)
         return self
 
     @model_validator(mode="after")

@@ -70,7 +70,7 @@ class Progress:
             return
         run.trained = self._part("trained")
         run.phase_logs = [phase_log_of(values) for values in self.state["phase_logs"]]
-        run.head.load_state_dict(self._part("head"))
+        run.heads.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
         for number, (phase, stages) in enumerate(zip(run.phases, run.stages, strict=True), 1):
@@ -127,7 +127,7 @@ class Progress:
         moments = {name: training.optimizer.state.get(parameter, {}) for name, parameter in named}
         parts = {
             "trained": run.trained,
-            "head": run.head.state_dict(),
+            "head": run.heads.state_dict(),
             "now": {name: parameter.detach() for name, parameter in run_state.parameters.items()},
             "start": run_state.start,
             "kept": values,

@@ -25,6 +25,7 @@ from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.extract import remake
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
+from thaw.schema.multi_task import of_task
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.rows_read import auxiliary_rows, read_rows
 
@@ -104,7 +105,11 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())
         for inputs, expected in zip(views, entry["features"], strict=True):
             inputs.transfer_sets.append((other, open_store(tokens(expected), expected, spec, arguments.encoder, read)))
-    for entry in spec.get("auxiliary", []):
+    for entry in spec.get("auxiliary", []) if "multi_task" in spec else ():
+        folders = {"data": data(entry["data"]), "features": [tokens(one) for one in entry["features"]]}
+        of_it = open_inputs(of_task(spec, entry), Namespace(**vars(arguments) | folders))
+        views[0].auxiliary[entry["task"]["id"]] = of_it[0]
+    for entry in spec.get("auxiliary", []) if "multi_task" not in spec else ():
         auxiliary = Corpus(data(entry["data"]))
         read = {"train": auxiliary_rows(spec, entry, auxiliary)}
         for inputs, expected in zip(views, entry["features"], strict=True):
@@ -154,7 +159,9 @@ def open_needs(spec: dict, arguments: Namespace) -> dict[str, Path]:
     for role, expected in stated_needs(spec).items():
         if not given.get(role):
             raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
-        (needs[role],) = given[role]
+        # of a training of several tasks each has a teacher
+        files = [file for file in given[role] if len(given[role]) == 1 or read_json(file).get("digest") == expected]
+        needs[role] = [*files, *given[role]][0]
         check_digest(needs[role], expected)
     return needs
 

@@ -1,9 +1,11 @@
 """Training runs: their phases in turn, what each leaves to the next, and the predictions at the end."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from thaw.adaptation.peft_modules import add_inserts
 from thaw.adaptation.stages import epochs_of, stages_of
@@ -16,6 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.encoders.shortening import starting_tensors
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.answers import of_contexts
 from thaw.evaluation.result_files import Predictions, decided, epoch_line, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
@@ -46,6 +49,7 @@ class TrainingRun:
     with the number of the trial; what its teacher gave, where it has one.
     """
 
+    others: list["TrainingRun"] = []  # those of other tasks that train its encoder too
     evaluator: Evaluator  # what gives its predictions: what trains in the stage, and after the last one what trained
     index: int  # of the run among those that it trains
 
@@ -100,6 +104,20 @@ class TrainingRun:
         return self.context.training_rows
 
     @property
+    def heads(self) -> nn.Module:
+        """What is kept of its heads while it trains."""
+        return self.head
+
+    @property
+    def metric(self) -> str:
+        """What the scores of its epochs are, as the log says it."""
+        return self.context.main_metric
+
+    def examples(self, phase: PhaseConfig) -> int:
+        """Return the training examples of an epoch of a phase."""
+        return len(self.rows)
+
+    @property
     def passes(self) -> float:
         pairs = zip(self.phases, self.stages, strict=True)
         return sum(epochs_of(phase, stage, len(self.rows)) for phase, stages in pairs for stage in stages)
@@ -123,6 +141,10 @@ class TrainingRun:
             entries = [one for one in self.spec["auxiliary"] if one["task"]["id"] in phase.auxiliary.tasks]
             return MultiTask(self.gold, [AuxiliaryTask.of(one, self, number) for one in entries], phase.auxiliary, seed)
         return Supervised(self.gold)
+
+    def finish_all(self, watch: Stopwatch) -> list[Trained]:
+        """Finish the run, and those of other tasks that it has trained."""
+        return [self.finish(watch)]
 
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
@@ -148,16 +170,19 @@ class TrainingRun:
             del self.evaluator
         self.inputs.vectors.clear()
 
-    def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
+    def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"], shared: Encoder | None = None) -> Any:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
 
         Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
+        Args: what the run is trained by; the stage; the runs of the batch; the encoder where another run has made it.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
         objective = self.objective_of(phase, stage, state.number)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.seed)
-        encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
+        encoder = shared or resumed(
+            folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept
+        )
         alone = components == ["head"] and not self.inserts and not phase.frozen_dropout
         if alone and self.head.constant_vectors and objective.on_vectors:
             use_precision("fp32", self.device)
@@ -170,10 +195,10 @@ class TrainingRun:
         if precision != phase.precision:
             log(f"bf16 would be emulated here: phase {state.number} is computed in {precision}")
         use_precision(precision, self.device)
-        if encoder and phase.reinit_top:
+        if encoder and phase.reinit_top and not shared:
             with seeded(self.seed, f"reinitialisation:{state.number}"):
                 encoder.reinitialise(phase.reinit_top)
-        if encoder and "embeddings" in components:
+        if encoder and "embeddings" in components and not shared:
             encoder.keep_rows(self.inputs.tokens())
         if encoder and phase.batch_gib:
             encoder.most_bytes = phase.batch_gib * 2**30
@@ -277,7 +302,7 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
     for run in runs:
         if run.phase_logs[-1].diverged:
             log(f"seed {run.seed} diverged: the loss of phase {len(run.phase_logs)} is not finite")
-    return [run.finish(watch) for run in runs]
+    return [left for run in runs for left in run.finish_all(watch)]
 
 
 def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progress: Progress | None) -> None:
@@ -285,7 +310,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     first, place = runs[0], number - 1
     stages, gradients = first.stages[place], first.spec.get("gradients", False)
     states = [RunState(number, run.phases[place], run.seed, gradients, run.score) for run in runs]
-    training = PhaseTraining(states, stages, len(first.rows))
+    training = PhaseTraining(states, stages, first.examples(first.phases[place]))
     resumed_from = progress if progress is not None and progress.is_within(number) else None
     if resumed_from:
         states[0].phase_log, training.stage = first.phase_logs[-1], resumed_from.state["stage"] - 1
@@ -316,7 +341,8 @@ def log_stage(runs: list, number: int, stage: dict) -> None:
     origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
     batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
     components = ", ".join(stage["components"])
-    log(f"phase {number}: trains {components}; starts from {origin}; {len(runs[0].rows)} rows{batch}")
+    rows = sum(len(run.rows) for run in (runs[0], *runs[0].others))
+    log(f"phase {number}: trains {components}; starts from {origin}; {rows} rows{batch}")
 
 
 def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None:
@@ -325,6 +351,6 @@ def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None
     losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
     scores = [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.scored else []
     phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
-    log(phase + epoch_line(training.place, losses, run.context.main_metric, scores))
+    log(phase + epoch_line(training.place, losses, run.metric, scores))
     if progress:
         progress.write(run, training)
