@@ -2,6 +2,7 @@
 """Keep what a finished experiment gave in docs/results, and write the tables of the pages from what is kept there.
 
     python scripts/record.py read_before_thaw    from results/outputs/read_before_thaw
+    python scripts/record.py unseen=unseen_s1    adds the runs of results/outputs/unseen_s1 to the record of unseen
     python scripts/record.py                     the pages alone, from what docs/results holds
 
 docs/results/<experiment>.parquet has a row for each run and scored split, with its costs, its flags and every row's
@@ -18,8 +19,10 @@ tests/test_documents.py compares pages and records.
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
@@ -41,8 +44,11 @@ PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"(<!-- (table|answer): (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def record(experiment: str) -> None:
-    """Write an experiment's record from results. Raises UserError where it is not finished."""
+def record(experiment: str, whole: str) -> None:
+    """Write an experiment's record from results, or add to that of a `whole` of which it is a part.
+
+    Raises UserError where it is not finished, or is in the record already.
+    """
     results = HOME / "results"
     report = results / layout.file("report", {"experiment": experiment})
     if not report.exists():
@@ -51,7 +57,27 @@ def record(experiment: str) -> None:
         if why := reason(path.with_suffix("")):
             raise UserError(f"{path.with_suffix('')} could not be drawn: {why}; fix that and run again")
     runs = read_runs(results / layout.file("collect", {"experiment": experiment}))
-    write(RECORDS / f"{experiment}.parquet", answers.answers(runs, results), circumstances(runs, results))
+    lines, about, path = answers.answers(runs, results), circumstances(runs, results), RECORDS / f"{whole}.parquet"
+    if whole != experiment and path.exists():
+        lines, about = added(parquet.read_table(path), lines, about, path)
+    write(path, lines, about)
+
+
+def added(before: pa.Table, lines: pd.DataFrame, about: dict, path: Path) -> tuple[pd.DataFrame, dict]:
+    """Return a record's lines with more, and what its metadata then say: numbers of runs are summed."""
+    earlier, old = before.to_pandas(), json.loads(before.schema.metadata[b"record"])
+    runs = [name for name in answers.KEYS if name not in ("metric", "value", "flags", "role")]
+    if len(both := earlier.merge(lines[runs], on=runs)):
+        raise UserError(
+            f"{path} has {both.iloc[0]['strategy']} on {both.iloc[0]['task']} already; it was recorded before"
+        )
+    facts = {what: dict(Counter(old["facts"].get(what, {})) + Counter(found)) for what, found in about["facts"].items()}
+    dates = {"from": min(old["from"], about["from"]), "to": max(old["to"], about["to"])}
+    return pd.concat([earlier, lines], ignore_index=True), {
+        "runs": old["runs"] + about["runs"],
+        **dates,
+        "facts": facts,
+    }
 
 
 def write(path: Path, lines, about: dict) -> None:
@@ -87,9 +113,10 @@ def with_records(page: str) -> str:
 
 def main() -> None:
     """Record the experiments that are named, then write the pages."""
-    for experiment in sys.argv[1:]:
-        record(experiment)
-        print(f"wrote docs/results/{experiment}.parquet")
+    for named in sys.argv[1:]:
+        whole, _, part = named.partition("=")
+        record(part or whole, whole)
+        print(f"wrote docs/results/{whole}.parquet")
     record_tables.draw_sizes(RECORDS / "grid/sizes.svg")
     for page in PAGES:
         before = page.read_text(encoding="utf-8")

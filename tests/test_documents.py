@@ -62,7 +62,7 @@ def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
         path.write_text("old\n")
     note_failure(made / "figures/layers", "no run has a score")
     with pytest.raises(UserError, match="figures/layers could not be drawn: no run has a score; fix that and run"):
-        record.record("first")
+        record.record("first", "first")
     assert kept.read_text() == "old\n"
 
 
@@ -81,6 +81,19 @@ def test_a_written_record_is_read_again(tmp_path, monkeypatch):
     layout = record_tables.Layout("written", ("trec6",), ("full",), costs=True)
     assert record_tables.about("written") == {"runs": 6}
     assert record_tables.by_layout(layout)[1] == ["Full fine-tuning", "63.0 ± 3.6", "1,000", "2.0", "800"]
+
+
+def test_a_part_is_added_to_a_record_once(tmp_path):
+    path, about = tmp_path / "whole.parquet", {"runs": 2, "facts": {"torch": {"2.13": 2}}}
+    keys = {name: "a" for name in record.answers.KEYS} | {"value": 0.5, "first": [1, 0]}
+    first, second = (pd.DataFrame([keys | {"seed": seed, "task": "trec6"}]) for seed in (1, 2))
+    record.write(path, first, about | {"from": "2026-11-29", "to": "2026-11-29"})
+    more = about | {"from": "2026-11-28", "to": "2026-11-28"}
+    lines, said = record.added(record.parquet.read_table(path), second, more, path)
+    assert lines["seed"].tolist() == [1, 2] and [list(one) for one in lines["first"]] == [[1, 0], [1, 0]]
+    assert said == {"runs": 4, "from": "2026-11-28", "to": "2026-11-29", "facts": {"torch": {"2.13": 4}}}
+    with pytest.raises(UserError, match="has a on trec6 already; it was recorded before"):
+        record.added(record.parquet.read_table(path), first, more, path)
 
 
 def test_the_readme_fits_two_screens_and_has_the_words_that_people_search_for():
