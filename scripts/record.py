@@ -71,7 +71,10 @@ def added(before: pa.Table, lines: pd.DataFrame, about: dict, path: Path) -> tup
         raise UserError(
             f"{path} has {both.iloc[0]['strategy']} on {both.iloc[0]['task']} already; it was recorded before"
         )
-    facts = {what: dict(Counter(old["facts"].get(what, {})) + Counter(found)) for what, found in about["facts"].items()}
+    facts = {
+        what: dict(Counter(old["facts"].get(what, {})) + Counter(about["facts"].get(what, {})))
+        for what in old["facts"] | about["facts"]
+    }
     dates = {"from": min(old["from"], about["from"]), "to": max(old["to"], about["to"])}
     return pd.concat([earlier, lines], ignore_index=True), {
         "runs": old["runs"] + about["runs"],
