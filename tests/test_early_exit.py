@@ -10,8 +10,9 @@ import invented
 from corpora import prepared
 from test_probes import reading_of, spec_of
 from thaw.encoders.transformers import Encoder, StopForward
+from thaw.evaluation.exits import NEVER, THRESHOLDS, lowest
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers.early_exit import NEVER, THRESHOLDS, Exits, early_exit, fitted_probes, lowest
+from thaw.papers.early_exit import early_exit, exits_of, fitted_probes
 from thaw.papers.exit_table import build
 from thaw.training.task_model import BatchLoader
 from tiny_corpus import ENTRIES, Bench, rows
@@ -61,7 +62,7 @@ def executed(encoder: Encoder, reading, row: int, probes, threshold: float) -> t
 def test_texts_run_as_many_layers_as_hooks_count(bench, threshold):
     reading = reading_of(bench, kind="early_exit", pooling="mean")
     probes, encoder = fitted_probes(reading, 1), Encoder.load(bench.encoder)
-    exits = Exits.of(reading, "test", probes)
+    exits = exits_of(reading, "test", probes)
     assert abs(exits.sure - threshold).min() > 1e-4 or threshold == 0, "rounding decides no exit"
     counted = [executed(encoder, reading, row, probes, threshold) for row in reading.splits["test"].rows]
     ran, answers = exits.leave(threshold)
@@ -72,7 +73,7 @@ def test_texts_run_as_many_layers_as_hooks_count(bench, threshold):
 def test_the_lowest_and_the_highest_threshold_are_the_first_and_the_last_layer(bench):
     reading = reading_of(bench, kind="early_exit", pooling="mean")
     probes = fitted_probes(reading, 1)
-    exits, vectors = Exits.of(reading, "test", probes), reading.splits["test"].layers
+    exits, vectors = exits_of(reading, "test", probes), reading.splits["test"].layers
     for threshold, layer in ((0.0, 0), (NEVER, bench.layers)):
         ran, answers = exits.leave(threshold)
         assert (ran == layer).all()

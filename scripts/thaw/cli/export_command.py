@@ -4,6 +4,7 @@ thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_mod
 thaw export RUN my_model --license mit --language en --push owner/name --private
 thaw export my.yaml my_model                                              the best run of what the answer takes
 thaw export RUN my_model --no-all-rows                                    the run as it is
+thaw export RUN my_model --exits                                          texts leave at the first layer that is sure
 
 What the answer of an experiment takes is trained once more before, on training and validation rows together. So is
 every head that was fitted to convergence. --all-rows does this with any run.
@@ -33,6 +34,8 @@ def main(words: list[str]) -> None:
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     all_rows = "train once more, on training and validation rows together; default: where an answer takes the strategy"
     parser.add_argument("--all-rows", action=argparse.BooleanOptionalAction, help=all_rows)
+    exits = "let each text leave at the first layer that is sure; POINTS may be lost on validation, 1 by default"
+    parser.add_argument("--exits", type=float, nargs="?", const=1.0, metavar="POINTS", help=exits)
     catalogues = "where a run that is trained uses a part of your own: folders of your catalogues"
     parser.add_argument(
         "--catalogues", type=Path, nargs="*", action="extend", default=[], metavar="FOLDER", help=catalogues
@@ -46,6 +49,9 @@ def main(words: list[str]) -> None:
     arguments = parser.parse_args(words)
     if arguments.push and arguments.push.strip("/").count("/") != 1:
         raise UserError(f"--push {arguments.push}: expected owner/name, as me/my-model")
+    if arguments.exits is not None and (arguments.onnx or arguments.all_rows):
+        other = "--onnx" if arguments.onnx else "--all-rows"
+        raise UserError(f"--exits and {other}: model.onnx runs all layers, and exits need rows that no head has seen")
     if arguments.push and not arguments.license:
         raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
     if arguments.run.suffix in SUFFIXES:
@@ -62,7 +68,7 @@ def main(words: list[str]) -> None:
 
     stated = Stated(arguments.license, tuple(arguments.language))
     for folder, run in folders.items():
-        report = export(run, folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues)
+        report = export(run, folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues, arguments.exits)
         print(f"{export_summary(report)}\nwritten to {folder}")
     if arguments.push:
         from thaw.exporting.export import push

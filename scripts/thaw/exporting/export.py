@@ -10,7 +10,8 @@ from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
-from thaw.exporting.finished_run import LayersNotKept, refit_text, replaced, require_new
+from thaw.exporting.early_exits import add_exits, check_exits, exits_text
+from thaw.exporting.finished_run import LayersNotKept, open_run, refit_text, replaced, require_new
 from thaw.exporting.keeping import keep
 from thaw.exporting.model_card import Stated, card
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
@@ -47,6 +48,7 @@ def export(
     onnx: bool = False,
     all_rows: bool | None = None,
     catalogues: Sequence[Path] = (),
+    exits: float | None = None,
 ) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
@@ -54,19 +56,22 @@ def export(
 
     Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
     model.onnx too; whether it is trained once more on the rows of train and validation together (`last_fit`); folders
-    of catalogues with plug-ins that it uses. A model that predicts otherwise than its run did is a UserError, and
-    leaves nothing behind.
+    of catalogues with plug-ins that it uses; the points that early exits may lose, None for no exits. A model that
+    predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
     require_new(target)
     if onnx:
         require_onnx()
+    if exits is not None:
+        check_exits(open_run(run), exits)
+        all_rows = False  # thresholds hold for heads that have not seen the rows of validation
     with tempfile.TemporaryDirectory() as made, replaced(target) as folder:
         try:
             source = last_fit(run, Path(made), all_rows, catalogues)
         except LayersNotKept:
             keep(run, catalogues)
             source = last_fit(run, Path(made), all_rows, catalogues)
-        form = formats.write(source, folder)
+        form = formats.write(source, folder, apart=exits is not None)
         write_text(folder / "README.md", card(source, form, stated))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
@@ -76,6 +81,8 @@ def export(
             raise UserError(
                 f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
             )
+        if exits is not None:
+            report["exits"] = add_exits(source, folder, exits)
         if onnx:
             report["onnx"] = export_onnx(source, folder)
         write_json(folder / "check.json", report)
@@ -96,6 +103,8 @@ def export_summary(report: dict) -> str:
         )
         for name, value in part["scores"].items():
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
+    if "exits" in report:
+        lines += exits_text(report["exits"])
     if "onnx" in report:
         lines.append(f"model.onnx: largest difference {report['onnx']['largest_difference']:.1e}")
     return "\n".join(lines)
