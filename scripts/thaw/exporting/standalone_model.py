@@ -52,7 +52,7 @@ class Model:
             if self.layers and self.layers["combine"] == "ladder":
                 made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
                 self.ladder = made.to(self.device).eval()
-        self.exits = Exits(self, about["exits"], folder) if "exits" in about else None
+        self.exits = EarlyExits(self, about["exits"], folder) if "exits" in about else None
 
     def _describe(self, about: dict) -> None:
         """Take what is said of the texts and labels."""
@@ -218,7 +218,7 @@ class Model:
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
 
 
-class Exits:
+class EarlyExits:
     """Heads on the layers below the last: a text leaves at the first that is sure enough, and runs no layer above."""
 
     def __init__(self, model: Model, said: dict, folder):
