@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from thaw.compute_cost.deployment import Deployment
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -15,7 +16,7 @@ from thaw.evaluation.calibration import Calibration
 NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
 NOT_SELECTED = "not_selected"  # of what other tasks of the experiment have
 
-VERSION = 4  # of the file; raised with its fields
+VERSION = 5  # of the file; raised with its fields
 ADVISED = "advised.json"  # what `thaw advise` writes into the folder of an experiment's outputs
 
 
@@ -37,7 +38,7 @@ class TaskAnswer:
     title and metric: of the task, in print; names: of the arms, in print. points: by arm (strategy, variant), none for
     a baseline. test: by split the score of what is taken with its 95 % CI, None where it is undefined. left_out: (arm,
     why). single_class: whether validation has one class alone. curve: of the best cross-validated arm. calibration: by
-    arm, of those that predict probabilities of classes.
+    arm, of those that predict probabilities of classes. deployment: by arm, of those with an encoder.
     """
 
     task: str
@@ -54,6 +55,7 @@ class TaskAnswer:
     single_class: bool = False
     curve: CurvePoints | None = None
     calibration: dict[str, Calibration] = field(default_factory=dict)
+    deployment: dict[str, Deployment] = field(default_factory=dict)
 
     def cell_of(self, arm: str) -> dict[str, str] | None:
         """Return the cell of an arm's runs; None of a baseline."""
@@ -126,5 +128,6 @@ def _answer(entry: dict) -> TaskAnswer:
             "left_out": tuple(map(tuple, entry["left_out"])),
             "curve": entry["curve"] and CurvePoints(**entry["curve"]),
             "calibration": {name: Calibration(**made) for name, made in entry["calibration"].items()},
+            "deployment": {name: Deployment(**made) for name, made in entry["deployment"].items()},
         }
     )

@@ -100,6 +100,20 @@ class AdviceOptions(DrawsOptions):
         0.0, ge=0, description="points of the score that a second of training has to gain; 0: the price does not count"
     )
 
+    machine_hour: float | None = Field(
+        None,
+        gt=0,
+        description="price of an hour of the machine that serves, with the threads of `compute`: the table then has "
+        "the price of a million texts",
+    )
+    currency: str = Field("", description="of machine_hour, as EUR")
+
+    @model_validator(mode="after")
+    def _price_has_a_currency(self):
+        if bool(self.currency) != bool(self.machine_hour):
+            raise ValueError("machine_hour and currency go together, as machine_hour: 0.4 and currency: EUR")
+        return self
+
     @model_validator(mode="after")
     def _one_of_both(self):
         if self.within and self.price_weight:

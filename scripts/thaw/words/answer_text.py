@@ -19,6 +19,17 @@ LEFT_OUT = {
     UNDEFINED: "Left out, with an undefined score on validation",
     OTHER_ROWS: "Left out, scored on other rows of validation",
 }
+UNITS = {  # title of the column, and its note
+    "milliseconds": (
+        "ms a text",
+        "Milliseconds: operations of one prediction, without a cache, at the rate of the encoder's passes here.",
+    ),
+    "megabytes": (
+        "MB a task",
+        "MB: what a further task adds to an encoder that tasks share, its head and what it trains, in fp32.",
+    ),
+    "million": ("{} a million texts", "A million texts: one after the other, at the price of an hour that you stated."),
+}
 
 
 def headline(answer: TaskAnswer) -> str:
@@ -47,7 +58,7 @@ def reasons(answer: TaskAnswer) -> list[str]:
         gain = " to ".join(dict.fromkeys([number(min(prior)), number(max(prior))]))
         lines.append(f"Expected beforehand of training layers: {gain} points ({PRIOR_FROM}).")
     lines += _labels_or_thawing(answer)
-    lines += _calibrated(answer)
+    lines += [*_calibrated(answer), *_served(answer)]
     if decision.seeds == 1 and not decision.answer.converged:
         lines.append("Provisional: one seed.")
     if answer.single_class:
@@ -159,6 +170,14 @@ def _calibrated(answer: TaskAnswer) -> list[str]:
             f"Logarithms of them divided by {fitted}, and a softmax, are off by {number(100 * made.tempered)}."
         )
     return lines
+
+
+def _served(answer: TaskAnswer) -> list[str]:
+    """Return what a million texts cost with what is taken, where the user stated the price of an hour."""
+    made = answer.deployment.get(answer.decision.taken)
+    if made is None or made.million is None:
+        return []
+    return [f"A million texts cost {made.million:.3g} {made.currency}, at {made.milliseconds:.3g} ms each."]
 
 
 def _labels_or_thawing(answer: TaskAnswer) -> list[str]:

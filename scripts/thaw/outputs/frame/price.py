@@ -98,6 +98,13 @@ def rate(runs) -> float:
     return once["work"].sum() / once["price_seconds"].sum() if len(once) else float("nan")
 
 
+def extraction_rate(runs) -> float:
+    """Return the operations per second of the encoder's passes by the clock; NaN without any, or on a busy machine."""
+    once = runs.drop_duplicates("folder").dropna(subset=["extraction_flops", "extraction_seconds"])
+    spent = once["extraction_seconds"].sum()
+    return once["extraction_flops"].sum() / spent if spent and not waiting(runs) else float("nan")
+
+
 def waiting(runs) -> tuple[int, int] | None:
     """Return how many runs on the CPU waited for half of their seconds or more, and of how many; None without any.
 

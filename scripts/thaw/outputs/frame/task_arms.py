@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from thaw.compute_cost.deployment import Deployment
 from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, arm_name, placed
 from thaw.decision.contrasts import Difference
@@ -22,7 +23,7 @@ from thaw.evaluation.calibration import Calibration
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.price import FITTED
+from thaw.outputs.frame.price import FITTED, extraction_rate
 from thaw.outputs.frame.runs_frame import CELL, in_role, of_cell
 from thaw.words import wording
 
@@ -33,7 +34,7 @@ OF_ENCODER = "cosine"  # trains nothing, and has the price of the encoder's pass
 def answers(data, spec: dict) -> list[TaskAnswer]:
     """Return the answer for each task and group of runs that has a run with a score on validation.
 
-    Args: OutputData; the spec of an advice_table, or what of it is read: labels, order, within, price_weight.
+    Args: OutputData; the spec of an advice_table, or what of it is read: labels, order, and the keys of AdviceOptions.
     """
     runs, labels = data.runs, spec["labels"]
     summary = aggregate.summarise(runs, "test", spec["order"])
@@ -74,6 +75,7 @@ def _answer(of: "TaskArms", columns: list, group: str, spec: dict) -> TaskAnswer
         of.single_class,
         of.curve,
         of.calibration(columns[0].split),
+        of.deployment(spec.get("machine_hour"), spec.get("currency", "")),
     )
 
 
@@ -137,6 +139,17 @@ class TaskArms:
         if not pairs or any(side is None for pair in pairs for side in pair):
             return None
         return Calibration.of(*zip(*pairs, strict=True))
+
+    def deployment(self, hour: float | None, currency: str) -> dict[str, Deployment]:
+        """Return by arm what serving it takes. Args: the price of an hour of the machine, and its currency."""
+        rate, made = extraction_rate(self.runs[self.runs["encoder"] == self.group[1]]), {}
+        for name, row in ((arm.name, self.rows[arm.name]) for arm in self.arms if arm.name in self.rows):
+            shared = (
+                self._of(row, self.runs)["after_flops"].eq(0).all()
+            )  # what started elsewhere has layers of that too
+            own = row.parameters if shared else float("nan")
+            made[name] = Deployment.of(row.inference, rate, own, hour, currency)
+        return made
 
     def leave_out_unselected(self, group) -> None:
         """Note what other tasks have and this one could have. Args: all rows of the summary of this group of runs."""

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+from thaw.compute_cost.deployment import Deployment
 from thaw.decision.record import TaskAnswer
 from thaw.evaluation.calibration import Calibration
 from thaw.outputs.frame import price
@@ -15,6 +16,7 @@ from thaw.words import answer_text as words
 MOST_JUDGED, LEAST_ROWS = 8, 100
 CALIBRATION = [field.name for field in fields(Calibration)]  # columns of the CSV
 TITLES = ("Score", "Difference", "Best", "Expected loss", "Price")
+UNITS = ("milliseconds", "megabytes", "million")  # of Deployment: columns where any arm has them, and of the CSV
 NOTES = [
     "From cheap to dear; bold: what to take. Scores × 100.",
     "Difference: to what to take, with a 95 % interval over rows and seeds that holds for all arms together.",
@@ -30,19 +32,27 @@ def build(data, spec: dict) -> Table:
     Args: spec with `within` and `price_weight`, see `decision.decide`.
     """
     made = answers(data, spec)
+    served = [one for answer in made for one in answer.deployment.values()]
+    units = [unit for unit in UNITS if any(getattr(one, unit) is not None for one in served)]
     groups = [
         Group(
             f"{answer.title}, {answer.metric}. {words.headline(answer)}",
-            [_row(answer, arm) for arm in answer.decision.arms],
+            [_row(answer, arm, units) for arm in answer.decision.arms],
         )
         for answer in made
     ]
     lines = [f"{answer.title}: {line}" for answer in made for line in [*words.reasons(answer), words.scale(answer)]]
-    lines += [*NOTES, *footnotes.same_split(data.runs, spec["labels"]), *price.note(data.runs)]
-    return Table.of_spec(spec, TITLES, groups, lines, of="Arm", answers=made)
+    lines += [
+        *NOTES,
+        *[words.UNITS[unit][1] for unit in units],
+        *footnotes.same_split(data.runs, spec["labels"]),
+        *price.note(data.runs),
+    ]
+    titles = (*TITLES, *(words.UNITS[unit][0].format(served[0].currency) for unit in units))
+    return Table.of_spec(spec, titles, groups, lines, of="Arm", answers=made)
 
 
-def _row(answer: TaskAnswer, arm) -> Row:
+def _row(answer: TaskAnswer, arm, units: list[str]) -> Row:
     decision, away = answer.decision, arm.difference
     taken, cell = arm.name == decision.taken, answer.cell_of(arm.name)
     link = cell_anchor(answer.task, {"kind": "run"} | cell) if cell else ""
@@ -53,13 +63,20 @@ def _row(answer: TaskAnswer, arm) -> Row:
         Cell(100 * arm.chance, "%", digits=0) if judged else None,
         Cell(arm.loss, best=taken),
         said(words.price(arm.price), arm.price, unit="s"),
+        *(_unit(answer.deployment.get(arm.name), unit) for unit in units),
     ]
     return Row(answer.names[arm.name], cells, [line(answer, arm)])
+
+
+def _unit(deployment: Deployment | None, unit: str) -> Cell | None:
+    value = getattr(deployment, unit, None)
+    return None if value is None else said(f"{value:.3g}", value)
 
 
 def line(answer: TaskAnswer, arm) -> dict:
     """Return what an answer says of an arm, as its line of CSV."""
     decision, away, calibration = answer.decision, arm.difference, answer.calibration.get(arm.name)
+    deployment = answer.deployment.get(arm.name)
     strategy, variant = answer.points.get(arm.name, ("", ""))
     return {
         "task": answer.task,
@@ -87,4 +104,6 @@ def line(answer: TaskAnswer, arm) -> dict:
         "rows": decision.rows,
         "seeds": decision.seeds,
         "resolution": decision.resolution,
-    } | {name: getattr(calibration, name, "") for name in CALIBRATION}
+        **{name: getattr(calibration, name, "") for name in CALIBRATION},
+        **{unit: "" if (value := getattr(deployment, unit, None)) is None else value for unit in UNITS},
+    }
