@@ -45,6 +45,7 @@ def build(data, spec: dict) -> Table:
     lines += [
         *NOTES,
         *[words.UNITS[unit][1] for unit in units],
+        *[words.NO_MILLION] * ("machine_hour" in spec and "million" not in units),
         *footnotes.same_split(data.runs, spec["labels"]),
         *price.note(data.runs),
     ]
