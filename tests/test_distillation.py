@@ -243,6 +243,37 @@ def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught
     assert loss == pytest.approx(total, rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+def test_annealing_goes_from_the_teacher_alone_to_labels_alone(taught_of, kind):
+    """BAM (Clark et al. 2019): with mixed targets the gradient is that of the two losses, mixed."""
+    taught, rows = taught_of(kind), np.array([7, 2, 11, 5])
+    head = taught.bench.run(taught.student(None, seed=2)).head
+    student = TaskModel(Encoder.load(taught.bench.encoder), head, "fp32").eval()
+    batch, stored = BatchLoader(taught.bench.store, [], torch.device("cpu"))("train", rows)
+
+    def gradient(share: float, **distil) -> tuple[float, torch.Tensor]:
+        objective, _ = taught.objective(**distil)
+        objective.at_step(round(100 * share), 100)
+        head.zero_grad()
+        loss = objective.loss(student, rows, batch, stored)
+        loss.backward()
+        return loss.item(), head.output.weight.grad.clone()
+
+    labels, soft = gradient(0, hard=1), gradient(0, hard=0, logits={})
+    for share in (0.0, 0.25, 1.0):
+        loss, found = gradient(share, anneal=True, logits={})
+        assert loss == pytest.approx(share * labels[0] + (1 - share) * soft[0], rel=1e-6)
+        assert torch.allclose(found, share * labels[1] + (1 - share) * soft[1], atol=1e-7)
+    if kind == "classification":
+        objective, _ = taught.objective(logits={})
+        logits = student(batch, stored)
+        gold = functional.one_hot(objective.targets(head, rows, batch), logits.shape[-1]).float()
+        target = 0.25 * gold + 0.75 * objective.taught.logits_of(rows, batch).softmax(-1)
+        head.zero_grad()
+        functional.cross_entropy(logits, target).backward()
+        assert torch.allclose(head.output.weight.grad, gradient(0.25, anneal=True, logits={})[1], atol=1e-6)
+
+
 def test_only_training_rows_are_read_by_a_teacher(taught_of):
     folder = taught_of("classification").card.parent
     splits = read_json(folder / "tokens.json")["splits"]

@@ -136,6 +136,11 @@ class DistilConfig(ConfigModel):
     """The loss of a phase that is trained towards a teacher: a weighted sum."""
 
     hard: Weight = Field(1.0, description="weight of the task's own loss; with 0 no label is read")
+    anneal: bool = Field(
+        False,
+        description="teacher annealing (Clark et al. 2019): over the updates the weight of the task's own loss rises "
+        "from 0, and those of the teacher's terms fall to 0",
+    )
     logits: LogitsConfig | None = Field(None, description="the teacher's logits as targets; null: not")
     hidden: HiddenConfig | None = Field(None, description="the teacher's hidden states as targets; null: not")
     attention: AttentionConfig | None = Field(
@@ -165,4 +170,6 @@ class DistilConfig(ConfigModel):
     def _something_to_learn_from(self):
         if not self.hard and not any(getattr(self, name).weight for name in self.terms):
             raise ValueError("all weights are 0, and nothing would train; give hard or a term a weight")
+        if self.anneal and not (self.hard and self.logits and self.logits.weight):
+            raise ValueError("anneal: goes from the teacher's logits to the labels; give hard: and logits: a weight")
         return self

@@ -90,9 +90,7 @@ class Distilled(Supervised):
         matched = [n for n, _ in pairs], [n for n, _ in attended]
         logits, states, taken = model.with_states(batch, stored, *matched)
         distil, terms = self.distil, []
-        if distil.hard:
-            hard = model.head.loss(logits, self.targets(model.head, rows, batch))
-            terms.append(hard if distil.hard == 1 else distil.hard * hard)
+        labels = distil.hard * (self.share if distil.anneal else 1.0)
         if distil.logits and distil.logits.weight:
             terms.append(distil.logits.weight * self._of_logits(distil.logits, model.head, logits, rows, batch))
         if distil.hidden and pairs:
@@ -100,6 +98,11 @@ class Distilled(Supervised):
         if distil.attention and attended:
             distances = self._of_attention(distil.attention, attended, taken, rows, batch)
             terms.append(distil.attention.weight * _mean(distances))
+        if distil.anneal:
+            terms = [(1 - self.share) * term for term in terms]
+        if labels:
+            hard = model.head.loss(logits, self.targets(model.head, rows, batch))
+            terms.insert(0, hard if labels == 1 else labels * hard)
         return sum(terms[1:], terms[0])
 
     def _of_logits(self, entry: LogitsConfig, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
