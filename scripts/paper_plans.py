@@ -5,7 +5,7 @@
 
 plans each experiment of the Makefile's PAPERS as `thaw plan` does, in a minute, and writes what is between
 
-    <!-- plans: needs -->       runs with trials, jobs, store, days of a GPU
+    <!-- plans: needs -->       runs with trials, jobs, store, updates, days of a GPU
     <!-- plans: coverage -->    numbers that a paper prints, and those with an address here
     <!-- end -->
 
@@ -34,7 +34,6 @@ PAGES = {"needs": HOME / "docs/howto/cluster.md", "coverage": HOME / "docs/resul
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "kovaleva2019"]
 PAPERS += ["sun2019", "xu2020", "sanh2019"]
 PAPERS += ["tenney2019", "tenney2019_edge", "jiao2020", "wang_minilm2020", "sung2022"]  # without any address
-RATE = 50e12  # operations a second that a GPU is taken to reach; not measured
 DAY = 86_400
 
 
@@ -53,14 +52,21 @@ def plans() -> dict[str, Plan]:
 
 def needs(by_name: dict[str, Plan]) -> str:
     """Return a table of what each experiment needs."""
-    lines = ["| experiment | runs with trials | jobs | store | GPU days |", "|:--|--:|--:|--:|--:|"]
+    lines = [
+        "| experiment | runs with trials | jobs | store | million updates | GPU days |",
+        "|:--|--:|--:|--:|--:|--:|",
+    ]
     for name, plan in by_name.items():
         steps = [(step, key) for step in COMPUTING for key in plan.jobs[step]]
-        days = sum(cost_estimate.operations(plan, step, key) for step, key in steps) / RATE / DAY
+        days = sum(cost_estimate.seconds_on_gpu(plan, step, key) for step, key in steps) / DAY
+        trained = [plan.job("train", key) for key in plan.jobs["train"]]
+        updates = sum(
+            cost_estimate.training_updates(plan, job.spec, cost_estimate.store_of(plan, job))[0] for job in trained
+        )
         store = readable(sum(store.bytes for store in cost_estimate.stores(plan)))
         jobs = sum(map(len, plan.jobs.values()))
         shown = f"{days:.0f}" if days >= 1 else "less than 1"
-        lines.append(f"| `{name}` | {len(plan.runs):,} | {jobs:,} | {store} | {shown} |")
+        lines.append(f"| `{name}` | {len(plan.runs):,} | {jobs:,} | {store} | {updates / 1e6:,.1f} | {shown} |")
     return "\n".join(lines)
 
 

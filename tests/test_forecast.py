@@ -100,10 +100,27 @@ def test_seconds_are_those_worked_out_by_hand_for_four_cores(step, operations, j
     assert cost_estimate.seconds(step, operations, jobs, threads, 1e9) == pytest.approx(due)
 
 
-def test_seconds_on_a_gpu_are_those_worked_out_by_hand(monkeypatch):
-    """5e12 operations a second: 2 s for 1e13, and of 8 jobs four at a time begin in 0.5 s each."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    assert cost_estimate.seconds_on_gpu(1e13, 8) == pytest.approx(3.0)
+def test_updates_and_seconds_on_a_gpu_are_those_worked_out_by_hand(plan):
+    """Four epochs of 0.6 x 1,812 rows in batches of 32 pass six layers and, on the way back, twelve more.
+
+    5e12 operations a second make 1.24 s, and 0.2 ms for a layer 0.49 s.
+    """
+    (key,) = plan.jobs["train"]
+    updates, passed = cost_estimate.training_updates(plan, plan.job("train", key).spec, STORE)
+    assert (updates, passed) == (pytest.approx(4 * 0.6 * 1812 / 32), pytest.approx(updates * 18))
+    assert cost_estimate.seconds_on_gpu(plan, "train", key) == pytest.approx(6_193_265_246_208 / 5e12 + passed * 2e-4)
+
+
+def test_what_finished_runs_took_on_a_gpu_counts(plan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (key,) = plan.jobs["train"]
+    metrics = tmp_path / plan.paths.file("train", key)
+    write_json(metrics, {"digest": plan.job("train", key).digest})
+    for device, took in (("cpu", 1.0), ("NVIDIA H100", 0.25)):
+        assumed = cost_estimate.seconds_on_gpu(plan, "train", key)
+        seconds = {"train": assumed / 4}
+        write_json(metrics.with_name("cost.json"), {"hardware": {"device": device}, "seconds": seconds})
+        assert cost_estimate.measured_on_gpu(plan) == (pytest.approx(took), int(device != "cpu"))
 
 
 def test_operations_are_those_worked_out_by_hand(plan):

@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +38,11 @@ OTHER_SECONDS = 0.5
 SHOWN_SECONDS = 1.0  # of a job that computes with no encoder: preparing, baselines, tables, figures, the report
 EFFICIENCY = 0.48  # of a matrix product's rate: MiniLM's training in fp32 with its evaluation had 0.42 to 0.55
 LADDER = 2500  # operations per number of the cached states that a head with layers of its own reads in an epoch
-TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
-GPU_RATE = 5e12  # operations a second of a GPU: a third of what a T4 states for fp32 with training; nobody measured it
+# Of a GPU operations a second, a third of what a T4 states for fp32, and seconds that kernels of a layer take to start,
+# some 35 of 6 us forward and twice as many back. Nobody measured them.
+GPU_RATE, PASS_SECONDS = 5e12, 2e-4
+ASSUMED = "at 5 TFLOP/s and 0.2 ms for each layer of a pass, which was not measured"
 VOCABULARY = 100_000  # rows of the embeddings, which no catalogue states
 
 
@@ -138,7 +141,7 @@ def training_size(plan: Plan, key: str) -> tuple[float, float]:
         train = read_json(card)["splits"]["train"]
         return train["examples"], train["tokens"]
     size = _size(plan, key)
-    return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
+    return (size.train * size.examples, size.train * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
 
 def training_vectors(plan: Plan, job: Job) -> float:
@@ -168,9 +171,23 @@ def job_seconds(step: str) -> float:
     return JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
 
 
-def seconds_on_gpu(operations: float, jobs: int) -> float:
-    """Return how long some jobs take on one GPU: their operations, since only these wait for each other."""
-    return operations / GPU_RATE + OTHER_SECONDS * jobs / max(1, os.cpu_count() or 1)
+def seconds_on_gpu(plan: Plan, step: str, key: str) -> float:
+    """Return how long a job computes on a GPU, as is assumed: its operations, and kernels of its updates."""
+    job, passed = plan.job(step, key), 0.0
+    if step == "train":
+        _, passed = training_updates(plan, job.spec, store_of(plan, job))
+    return operations(plan, step, key) / GPU_RATE + passed * PASS_SECONDS
+
+
+def measured_on_gpu(plan: Plan) -> tuple[float, int]:
+    """Return what finished trainings of a plan took on a GPU, as a share of what is assumed, and how many they are."""
+    assumed, costs = 0.0, []
+    for key in (key for key in plan.jobs["train"] if plan.status.is_current("train", key)):
+        cost = read_json(Path(plan.paths.file("train", key)).with_name("cost.json"))
+        if cost["hardware"]["device"] != "cpu":
+            assumed += seconds_on_gpu(plan, "train", key)
+            costs.append(cost["seconds"]["train"])
+    return (sum(costs) / assumed if assumed else 1.0), len(costs)
 
 
 def training_rows(plan: Plan, key: str, spec: dict, examples: float) -> float:
@@ -187,10 +204,25 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     """
     entry = entry_of(plan, key)
     examples, tokens = training_size(plan, key)
-    share = training_rows(plan, key, spec, examples) / examples
-    layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
-    total, read = 0.0, boundaries_read(spec)
-    layers = spec.get("student", {}).get("layers", range(1, entry.layers + 1))
+    tokens *= training_rows(plan, key, spec, examples) / examples
+    climbs = "ladder" in spec["head"].get("layers", {}).values()
+    more = climbs * LADDER * entry.width * (entry.layers + 1)
+    return sum(
+        epochs * tokens * (24 * entry.width**2 * passed + more) for _, epochs, passed in _stages(plan, spec, key)
+    )
+
+
+def training_updates(plan: Plan, spec: dict, key: str) -> tuple[float, float]:
+    """Return how many updates a run makes, and how many layers these pass, where the way back counts twice."""
+    rows = training_rows(plan, key, spec, training_size(plan, key)[0])
+    made = [(epochs * rows / batch_size, passed) for batch_size, epochs, passed in _stages(plan, spec, key)]
+    return sum(count for count, _ in made), sum(count * passed for count, passed in made)
+
+
+def _stages(plan: Plan, spec: dict, key: str) -> Iterator[tuple[int, float, float]]:
+    """Yield the batch size of each stage of a run, its epochs, and the layers that a text passes in one."""
+    layers = spec.get("student", {}).get("layers", range(1, entry_of(plan, key).layers + 1))
+    rows, read = max(1.0, training_rows(plan, key, spec, training_size(plan, key)[0])), boundaries_read(spec)
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         times = 2 if settings.auxiliary else 1  # each batch with as many texts of another task
@@ -198,12 +230,8 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
         highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
         for stage in stages_of(settings, phase):
             computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])
-            layers_passed = computed + 2 * thawed_layers(stage["components"])
-            total += passes * epochs_of(settings, stage, rows) * layer * layers_passed
-        if "ladder" in spec["head"].get("layers", {}).values():
-            epochs = sum(epochs_of(settings, stage, rows) for stage in stages_of(settings, phase))
-            total += epochs * LADDER * entry.width * (entry.layers + 1) * tokens * share
-    return total
+            passed = passes * (computed + 2 * thawed_layers(stage["components"]))
+            yield settings.batch_size, epochs_of(settings, stage, rows), passed
 
 
 def pretraining_operations(plan: Plan, job: Job) -> float:

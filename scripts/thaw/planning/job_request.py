@@ -11,7 +11,7 @@ from thaw.core import layout
 from thaw.core.boundaries import ACTIVATION, computes_layers
 from thaw.core.devices import cards, gpu_evidence
 from thaw.core.files import read_json
-from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_vectors
+from thaw.planning.cost_estimate import VOCABULARY, entry_of, operations, seconds_on_gpu, store_of, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -33,8 +33,8 @@ def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False
     All double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
     system takes its pages back where memory is short. Args: gpu, whether the minutes are those on a GPU.
     """
-    rate = GPU_RATE if gpu else RATE * plan.threads
-    minutes = MINUTES + operations(plan, step, key) / rate / 60
+    here = operations(plan, step, key) / (RATE * plan.threads)
+    minutes = MINUTES + (seconds_on_gpu(plan, step, key) if gpu else here) / 60
     more = 2 ** (attempt - 1)
     mb = _bytes(plan, step, key) / 1e6
     on_gpu = CONTEXT_MB + (_measured_mb(plan, step, key) or mb) if mb else 0

@@ -145,6 +145,7 @@ class SizeConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     examples: int = Field(gt=0, description="examples over all splits")
     tokens: int = Field(gt=0, description="word pieces of BERT's uncased vocabulary, special tokens included")
+    train: float = Field(0.6, gt=0, le=1, description="share of both that is in train, before anything is carved of it")
 
 
 def _or_a_list(schema: Any) -> None:
