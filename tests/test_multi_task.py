@@ -244,16 +244,23 @@ def test_the_epoch_of_the_best_mean_is_kept_and_each_task_notes_its_own_scores(b
 
 
 def test_a_task_that_is_left_out_trains_no_encoder(bench):
-    """With own: false the first task has no update: the same encoder comes of the others alone."""
+    """With own: left_out the first task has no update: the same encoder comes of the others alone."""
     phase = ALL | {"schedule": "constant", "warmup": 0.0}
-    left = trained(bench, spec_of(bench, phase, own=False))
+    left = trained(bench, spec_of(bench, phase, own="left_out"))
     assert set(left) == {"t"}
     fresh = bench.run(bench.spec(phase)).head.state_dict()
     assert all(torch.equal(value, fresh[key]) for key, value in left["t"].head.state_dict().items())
-    run = run_of(bench, spec_of(bench, phase, own=False))
+    run = run_of(bench, spec_of(bench, phase, own="left_out"))
     order = run._order(1)
     assert Counter(order.of_epoch(1, 1, 1).tolist()) == {1: 14, 2: 2}
     assert left["t"].cost["share_of_training"] == 1.0 and left["t"].history[0]["loss"] > 0
+
+
+def test_a_task_that_is_added_is_trained_as_a_member(bench):
+    """Its run alone is left: the same bits, with all of the cost."""
+    member, added = (trained(bench, spec_of(bench, TOP, own=own)) for own in ("member", "added"))
+    assert set(added) == {"t"} and equal(tensors(added["t"]), tensors(member["t"]))
+    assert added["t"].cost["share_of_training"] == 1.0 > member["t"].cost["share_of_training"]
 
 
 def test_the_step_writes_a_run_for_each_task(bench, tmp_path):

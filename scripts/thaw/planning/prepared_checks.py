@@ -47,7 +47,7 @@ def _far_apart(plan) -> list[str]:
             continue
         name, rows = layout.names_in_key("train", key)["strategy"], {}
         several = plan.catalogue.get("strategies", name, "strategies").multi_task
-        for entry in [job.spec, *job.spec["auxiliary"]] if several.own else job.spec["auxiliary"]:
+        for entry in [job.spec] * (several.own != "left_out") + job.spec["auxiliary"]:
             if plan.status.is_current("prepare", corpus := cards[entry["data"]]):
                 count = read_json(Path(plan.files("prepare", corpus)[0]))["splits"]["train"]["rows"]
                 rows[entry["task"]["id"]] = min(count, job.spec["subset"].get("rows", count))

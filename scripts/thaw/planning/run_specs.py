@@ -101,7 +101,7 @@ def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
     strategy = planner.strategy(run)
     keep = strategy.keep or planner.is_probed(run) or run.folder in planner.kept
-    keep = keep or (strategy.multi_task is not None and not run.trained_by)  # the other tasks' runs take it from here
+    keep = keep or bool(strategy.multi_task and strategy.multi_task.own == "member" and not run.trained_by)
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(EXTRA_FILES, (keep, gradients), strict=True) if asked}
 

@@ -22,6 +22,8 @@ def members(catalogue: Catalogue, strategy: StrategyConfig, run: RunPlan) -> lis
         return []
     place = f"{catalogue.place('strategies', run.strategy)}: multi_task"
     tasks = strategy.multi_task.of_run(run.task)
+    if strategy.multi_task.own == "left_out" and len(tasks) == 1:
+        raise UserError(f"{place}: own: left_out leaves none to train for {run.task}; name another task under tasks:")
     _check_datasets(catalogue, tasks, run.subset, place)
     found = []
     for name in tasks[1:]:

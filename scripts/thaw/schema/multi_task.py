@@ -22,9 +22,7 @@ OTHERS = ("auxiliary", "multi_task")  # keys of the spec of a training that list
 class MultiTaskConfig(ConfigModel):
     """One encoder that several tasks train in turn: each update has a batch of one task, whose head it trains too."""
 
-    tasks: list[Id] = Field(
-        min_length=1, description="the tasks; each has a run of its own, with the shared encoder and its own head"
-    )
+    tasks: list[Id] = Field(min_length=1, description="the tasks; each has a head of its own")
     sampling: Literal["size", "power", "annealed", "even"] | None = Field(
         None,
         description="which task an update trains. size: each row once an epoch; power: drawn by the number of rows to "
@@ -34,8 +32,11 @@ class MultiTaskConfig(ConfigModel):
     power: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.5, description="sampling: power: the power; 0.5 is the square root, and BAM has 0.75"
     )
-    own: bool = Field(
-        True, description="false: the run's own task is left out, for a run that starts after it (leave-one-out)"
+    own: Literal["member", "added", "left_out"] = Field(
+        "member",
+        description="what becomes of the run's own task. member: it is one of these, and one training makes the runs "
+        "of all; added: it is trained with these, in a training of its own; left_out: these are trained without it, "
+        "for a run that starts after it (leave-one-out)",
     )
 
     def meaningful(self) -> set[str]:
@@ -55,7 +56,7 @@ class MultiTaskConfig(ConfigModel):
 
     def of_run(self, task: str) -> list[str]:
         """Return the tasks of the training of a run: the first of them is the one whose job trains all."""
-        return self.tasks if self.own else [task, *(other for other in self.tasks if other != task)]
+        return self.tasks if self.own == "member" else [task, *(other for other in self.tasks if other != task)]
 
     def exponent(self, epoch: int, epochs: int) -> float:
         """Return the power of the number of rows by which tasks are drawn. Args: an epoch from 1, of so many."""

@@ -165,9 +165,7 @@ class MultiTaskRun(TrainingRun):
         self.others = others
         self.by_task = {run.context.task["id"]: run for run in (self, *others)}
         self.several = MultiTaskConfig.model_validate({"tasks": list(self.by_task)} | spec["multi_task"])
-        self.drawn = [run for run in self.by_task.values() if self.several.own or run is not self]
-        if not self.drawn:
-            raise UserError(f"multi_task: own: false leaves {spec['task']['id']} out, and tasks: names no other")
+        self.drawn = [run for run in self.by_task.values() if run is not self or self.several.own != "left_out"]
         self.several.check_sizes({run.context.task["id"]: len(run.rows) for run in self.drawn}, "multi_task")
 
     @property
@@ -214,8 +212,9 @@ class MultiTaskRun(TrainingRun):
         super().end_stage(stage)
 
     def finish_all(self, watch: Stopwatch) -> list[Trained]:
-        """Finish the run of each task, with its share of the cost; with own: false that of the first alone."""
-        runs, logs, finished = list(self.by_task.values()) if self.several.own else [self], self.phase_logs, []
+        """Finish the run of each task, with its share of the cost; where others have none that of the first alone."""
+        runs = list(self.by_task.values()) if self.several.own == "member" else [self]
+        logs, finished = self.phase_logs, []
         for run, share in zip(runs, self._shares() if len(runs) > 1 else [1.0], strict=True):
             run.phase_logs = [replace(one, history=_own(one.history, run.context.task["id"])) for one in logs]
             run.trained, run.inserts, run.flops = self.trained, self.inserts, self.flops
