@@ -14,6 +14,9 @@ from thaw.schema.entry import spec_of
 from thaw.schema.experiment import EnsembleConfig, EnsembleMemberConfig, ExperimentConfig
 
 
+OF_WEIGHTS = ("weights", "interpolation")
+
+
 def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tuple[str, list[RunPlan]]]:
     """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
     chosen = {}
@@ -25,6 +28,8 @@ def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tu
             if len(runs) < 2 or len(set(runs)) < len(runs):
                 raise UserError(f"{place}: an ensemble needs two runs or more, each once")
             _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
+            if entry.by in OF_WEIGHTS:
+                _check_weights(runs, planner, place)
             chosen[layout.key("ensemble", {"task": task, "subset": subset, "ensemble": name})] = (name, runs)
     return chosen
 
@@ -67,7 +72,11 @@ def _members(
 
 
 def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
-    """Find out whether predictions of a type of task can be combined in this way."""
+    """Find out whether runs on a type of task can be combined in this way."""
+    if entry.by == "interpolation" and len(entry.members) != 2:
+        raise UserError(f"{place}: by: interpolation is between two members; there are {len(entry.members)}")
+    if entry.by in OF_WEIGHTS and kind in EXTRACTION_TYPES:
+        raise UserError(f"{place}: by: {entry.by} predicts no answers ({task}); use majority")
     if entry.by == "mean" and kind in WORD_TYPES:
         raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
     if entry.by == "mean" and kind in EXTRACTION_TYPES:
@@ -76,17 +85,33 @@ def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
         raise UserError(f"{place}: by: majority needs labels, and {task} has scores; use mean")
 
 
+def _check_weights(runs: list[RunPlan], planner: RunPlanner, place: str) -> None:
+    """Have runs keep their encoders. Raises UserError where these or the heads have no common mean."""
+    alike = [(run.weights, run.views, planner.head_under(run)) for run in runs]
+    for run, one in zip(runs, alike, strict=True):
+        strategy = planner.strategy(run)
+        what = "a student" if strategy.student else "inserts" if any(p.insert for p in strategy.phases) else ""
+        if what or one != alike[0] or len(run.views) > 1:
+            what = f"has {what}" if what else "has another encoder, head or view of pairs than the first run"
+            raise UserError(f"{place}: {run.strategy} {what}, so that no mean of weights is made; leave it out")
+        planner.mark_kept(run)
+
+
 def ensemble_spec(
     name: str, experiment: ExperimentConfig, catalogue: Catalogue, member: RunPlan, digests: Sequence[str]
 ) -> dict:
     """Return the spec of an ensemble, without the digest of its corpus. Args: one of its members; digests of all."""
     task, subset = catalogue.get("tasks", member.task, "tasks"), catalogue.get("subsets", member.subset, "subsets")
+    entry = experiment.ensembles[name]
+    counts = [len(one.seeds or experiment.seeds) for one in entry.members]
+    ends = {"weights": [[0, sum(counts)]], "interpolation": [[0, counts[0]], [counts[0], sum(counts)]]}
     return {
         "version": STEPS["ensemble"].version,
         "ensemble": name,
         "task": task_spec(member.task, task),
         "subset": spec_of(subset),
-        "by": experiment.ensembles[name].by,
+        "by": entry.by,
         "members": digests,
+        **({"ends": ends[entry.by]} if entry.by in ends else {}),
         **plugins.in_spec(task.metrics),
     }

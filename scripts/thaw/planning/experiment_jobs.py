@@ -110,6 +110,10 @@ class ExperimentJobs:
         spec = ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
         data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
         inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
+        if "ends" in spec:  # weights compute again what a run computed, from the same files
+            read = self.table.job(runs[0].step, runs[0].key).inputs
+            names = ("encoder", "tokens", "also_data", "also_tokens")
+            inputs |= {name: read[name] for name in names if name in read}
         self._add_extra("ensemble", key, spec | {"data": data}, inputs)
 
     def _add_merge(self, merge: MergePlan) -> Iterator[Result]:

@@ -196,8 +196,11 @@ class EnsembleMemberConfig(BaseModel):
 class EnsembleConfig(CatalogueEntry):
     """Several runs whose predictions are combined, shown with them."""
 
-    by: Literal["mean", "majority"] = Field(
-        "mean", description="mean of probabilities or scores, or majority of labels or tags"
+    by: Literal["mean", "majority", "weights", "interpolation"] = Field(
+        "mean",
+        description="mean of probabilities or scores; majority of labels or tags; weights: one model with the mean of "
+        "the runs' weights (a soup); interpolation: with weights between the mean of the first member's runs and that "
+        "of the second's, the share chosen on validation (WiSE-FT)",
     )
     tasks: list[Id] = Field([], description="default: all tasks of the experiment that its members are run on")
     members: list[EnsembleMemberConfig] = Field(min_length=1, description="the runs that are combined")
