@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from plans import plan_of, plan_with
+from plans import plan_of
 from test_early_exit import noisy
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.training.averages import SHARES, Averaged
-from tiny_corpus import Bench, run_in_process, small_berts, tiny_corpus
+from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 FULL = {"train": ["all"], "rate": 1e-2}
 
@@ -144,7 +144,12 @@ def test_the_plan_keeps_the_members_encoders_and_reads_what_they_read():
     [
         ("interpolation", ["full"], {}, "by: interpolation is between two members; there are 1"),
         ("weights", ["lora"], {}, "lora has inserts, so that no mean of weights is made"),
-        ("weights", ["full", "frozen_separate"], {"tasks": ["paraphrase"]}, "frozen_separate has another encoder, head"),
+        (
+            "weights",
+            ["full", "frozen_separate"],
+            {"tasks": ["paraphrase"]},
+            "frozen_separate has another encoder, head",
+        ),
     ],
 )
 def test_what_has_no_mean_is_refused(by, members, changes, said):

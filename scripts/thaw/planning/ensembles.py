@@ -13,7 +13,6 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import EnsembleConfig, EnsembleMemberConfig, ExperimentConfig
 
-
 OF_WEIGHTS = ("weights", "interpolation")
 
 
@@ -89,11 +88,10 @@ def _check_weights(runs: list[RunPlan], planner: RunPlanner, place: str) -> None
     """Have runs keep their encoders. Raises UserError where these or the heads have no common mean."""
     alike = [(run.weights, run.views, planner.head_under(run)) for run in runs]
     for run, one in zip(runs, alike, strict=True):
-        strategy = planner.strategy(run)
-        what = "a student" if strategy.student else "inserts" if any(p.insert for p in strategy.phases) else ""
-        if what or one != alike[0] or len(run.views) > 1:
-            what = f"has {what}" if what else "has another encoder, head or view of pairs than the first run"
-            raise UserError(f"{place}: {run.strategy} {what}, so that no mean of weights is made; leave it out")
+        why = "has another encoder, head or view of pairs than the first" if one != alike[0] else ""
+        why = "reads pairs in two views" if len(run.views) > 1 else why
+        if why := "has inserts" if any(phase.insert for phase in planner.strategy(run).phases) else why:
+            raise UserError(f"{place}: {run.strategy} {why}, so that no mean of weights is made; leave it out")
         planner.mark_kept(run)
 
 

@@ -86,6 +86,8 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
         return 4 * _parameters(entry_of(plan, key))
     if step in ("features_adapted", "teach"):
         return 8 * _parameters(entry_of(plan, store_of(plan, job)))
+    if step == "ensemble" and "ends" in job.spec:  # all members' weights, the ends', and those of the model
+        return 4 * (len(job.spec["members"]) + 4) * _parameters(entry_of(plan, store_of(plan, job)))
     if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0
     store = store_of(plan, job)

@@ -17,7 +17,7 @@ from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import BatchLoader
 from thaw.training.taught import Teacher
 
-SHARES = [number / 10 for number in range(11)]
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 Tensors = dict[str, torch.Tensor]
 
 
@@ -26,7 +26,8 @@ def mean(models: Sequence[Tensors], shares: Sequence[float]) -> Tensors:
     summed = {}
     for name, tensor in models[0].items():
         terms = (share * one[name].double() for share, one in zip(shares, models, strict=True))
-        summed[name] = sum(terms).to(tensor.dtype) if tensor.is_floating_point() else tensor
+        start = torch.zeros_like(tensor, dtype=torch.float64)
+        summed[name] = sum(terms, start).to(tensor.dtype) if tensor.is_floating_point() else tensor
     return summed
 
 
