@@ -226,3 +226,42 @@ def test_a_split_is_the_papers_only_where_that_is_known(made):
     notes = drawn(made, rows=[{"label": "A", "cells": [cell]}]).notes
     assert any(note.startswith("ᶜ It is not known whether the split is the paper's") for note in notes)
     assert "Encoders, splits and numbers of rows are the paper's." not in notes
+
+
+def test_numbers_that_are_no_scores_are_reproduced_too(made, tmp_path):
+    """Parameters against the full model, and layers and score of a merge."""
+    results, runs = made
+    runs = runs.assign(trained_parameters=runs["strategy"].map({"frozen": 5.0, "top_k": 20.0, "full": 200.0}))
+    full = {"encoder": "tiny", "against": "full"}
+    of_merge = {"encoder": "tiny", "merge": "one"}
+    asked = [full | {"quantity": "trained", "strategy": "frozen"}]
+    asked += [full | {"quantity": "stored", "models": 9, "strategy": name} for name in ("frozen", "full")]
+    asked += [of_merge | {"quantity": name} for name in ("shared", "own", "executed", "test")]
+    asked += [of_merge | {"quantity": name, "task": "even"} for name in ("shared", "own", "test")]
+    cells = [{"printed": 1.0, "quantity": one, "marks": ["encoder"]} for one in asked]
+    columns = [{"label": str(number), "scale": "hundred", "over": None} for number in range(len(cells))]
+    tasks = {"odd": {"frozen": 4, "own": 1, "test": 80.0}, "even": {"frozen": 2, "own": 3, "test": 70.0}}
+    record = tmp_path / "merges/all/tiny/one/merge.json"
+    write_json(record, {"tasks": tasks, "layers": {"executed": 8, "of": 12}})
+    spec = invented.shown("paper", "paper_table")
+    spec |= {"beside": beside(columns=columns, rows=[{"label": "Ours", "cells": cells}])}
+    table = reproduction.build(OutputData(tmp_path, runs, merges=[record]), spec)
+    ours = [line["ours"] for line in table.records()]
+    assert ours == pytest.approx([2.5, 1 + 9 * 0.025, 9, 4, 4, 200 / 3, 75, 2, 3, 70])
+    assert all(cell.interval == "" for row in table.groups[0].rows for cell in row.cells)
+
+
+def test_the_plan_finds_merges_and_strategies_behind_such_numbers(home, tmp_path):
+    plan = planned(home, "wei2022_threshold", tmp_path)
+    spec = plan.job("table", "wei2022_threshold/wei2022_branches").spec
+    asked = [cell["quantity"] for row in spec["beside"]["rows"] for cell in row["cells"]]
+    assert len(asked) == 8 and {one["merge"] for one in asked} == {"gain_1"} and asked[1]["quantity"] == "own"
+    assert len(plan.status.drawn_merges("table", "wei2022_branches")) == 3
+    plan = planned(home, "houlsby2019", tmp_path)
+    rows = plan.job("table", "houlsby2019/houlsby2019_parameters").spec["beside"]["rows"]
+    assert [cell["quantity"]["strategy"] for row in rows for cell in row["cells"]][::2] == [
+        "houlsby_full",
+        "houlsby_adapters",
+        "houlsby_adapters_64",
+    ]
+    assert plan.status.drawn_merges("table", "houlsby2019_parameters") == []

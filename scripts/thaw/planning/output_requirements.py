@@ -152,7 +152,8 @@ def _printed(entry: PrintedOptions, context: OutputContext) -> dict:
     comparison = printed_tables.comparison_for_spec(
         context.experiment, context.catalogue, context.runs, entry, context.origins
     )
-    return {"beside": comparison}
+    merged = any("merge" in cell.get("quantity", {}) for row in comparison["rows"] for cell in row["cells"])
+    return {"beside": comparison} | ({"merged": digest(context.merged)} if merged else {})
 
 
 def _protocol(entry: PaperOptions, context: OutputContext) -> dict:

@@ -157,7 +157,8 @@ class Status:
 
         For an output that shows no merges there are none.
         """
-        needs = OUTPUTS[self.plan.job(step, f"{self.plan.name}/{output}").spec["kind"]].needs
+        spec = self.plan.job(step, f"{self.plan.name}/{output}").spec
+        needs = {*OUTPUTS[spec["kind"]].needs, *([Requirement.MERGES] if {"beside", "merged"} <= spec.keys() else [])}
         steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
         return self._present([result for result in self.plan.merges if result.step in steps])
 

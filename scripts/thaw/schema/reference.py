@@ -81,6 +81,15 @@ class Where(CatalogueEntry):
     head: Id | None = Field(None, description="a head or a set of heads; default: linear")
     strategy: Id | None = Field(None, description="the strategy")
     ensemble: Id | None = Field(None, description="in the place of a strategy: an ensemble of the paper's experiment")
+    merge: Id | None = Field(None, description="in the place of a strategy: a merge of the paper's experiment")
+    quantity: Literal["trained", "stored", "shared", "own", "executed", "test"] | None = Field(
+        None,
+        description="in the place of a metric. Of a strategy: `trained` parameters in per cent of those of `against`, "
+        "or how many models it has `stored` for as many `models`. Of a merge: layers `shared`, those that tasks `own`, "
+        "those `executed` in per cent of full models, the score on `test`",
+    )
+    against: Id | None = Field(None, description="with trained or stored: the strategy that trains the whole encoder")
+    models: int | None = Field(None, ge=1, description="with stored: tasks, each with a model of its own")
     variant: Id | None = Field(None, description="the point of a sweep, as k03; default: base")
     metric: Text | None = Field(None, description="the metric; default: the main one of the task")
     split: Text | None = Field(None, description="split in Thaw; default: the first test split of the task")

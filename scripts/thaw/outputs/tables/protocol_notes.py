@@ -62,8 +62,11 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
     lines = []
     for mark, sign in MARKS.items():
         marked = [cell for cell in cells if mark in cell.get("marks", [])]
-        tasks = wording.listing(dict.fromkeys(wording.task_name(spec["labels"], c["at"][0]) for c in marked))
-        encoders = wording.listing(dict.fromkeys(wording.label(spec["labels"], "encoders", c["at"][1]) for c in marked))
+        tasks = wording.listing(
+            dict.fromkeys(wording.task_name(spec["labels"], c["at"][0]) for c in marked if "at" in c)
+        )
+        named = [c["at"][1] if "at" in c else c["quantity"]["encoder"] for c in marked]
+        encoders = wording.listing(dict.fromkeys(wording.label(spec["labels"], "encoders", one) for one in named))
         lines += [f"{sign} {SAID[mark]}: {encoders if mark == 'encoder' else tasks}."] if marked else []
     same = any("at" in cell for cell in cells) and not lines
     return lines or ["Encoders, splits and numbers of rows are the paper's."] * same

@@ -43,7 +43,7 @@ def build(data, spec: dict) -> Table:
     Args: spec with `beside` as `thaw.planning.papers.printed_tables.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
-    measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
+    measured = Measured(runs[runs["missing"] == ""], comparison, data)
     reproduced = measured.all()
     columns = [
         Column("", "", column["label"], _metric(comparison, index, spec["labels"]), False)
@@ -69,9 +69,10 @@ class Measured:
     `near_chance`: the tasks whose full model is not clearly above chance, so that no share of its score is meaningful.
     """
 
-    def __init__(self, runs, comparison: dict, predictions: PredictionFiles):
+    def __init__(self, runs, comparison: dict, data):
         self.runs = runs[runs["subset"] == comparison["subset"]]
-        self.comparison, self.predictions = comparison, predictions
+        self.comparison, self.data = comparison, data
+        self.predictions: PredictionFiles = data.predictions
         self.scales = [column["scale"] for column in comparison["columns"]]
         self.near_chance: dict[str, None] = {}
 
@@ -80,6 +81,8 @@ class Measured:
         numbers: dict[tuple[int, int], Reproduced] = {}
         for index, row in enumerate(self.comparison["rows"]):
             for column, cell in enumerate(row["cells"]):
+                if "quantity" in cell and (made := self._quantity(cell["quantity"])):
+                    numbers[index, column] = made
                 if "at" in cell:
                     made = self._least(cell, row["least"]) if "sweep" in cell else self._score(cell["at"], column)
                     if made:
@@ -109,6 +112,24 @@ class Measured:
         ci = interval(float(scaled[0]), scaled[2])
         numbers = (float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2])
         return Reproduced(*numbers, (rows, *at[5:]), _behind(rows))
+
+    def _quantity(self, at: dict) -> Reproduced | None:
+        """Return what is no score: a merge's layers and mean, or how many parameters a strategy trains and stores."""
+        if "merge" in at:
+            of = self.data.merges.get((self.comparison["subset"], at["encoder"], at["merge"]))
+            return None if of is None else _alone(_of_merge(of, at), 1)
+        runs = self.runs[(self.runs["kind"] == "run") & (self.runs["encoder"] == at["encoder"])]
+        own = runs[(runs["strategy"] == at["strategy"]) & (runs["variant"] == at.get("variant", "base"))]
+        whole = runs[runs["strategy"] == at["against"]]
+        shared = set(own["task"]) & set(whole["task"])
+        trained = [
+            of[of["task"].isin(shared)].groupby("task")["trained_parameters"].mean().mean() for of in (own, whole)
+        ]
+        if not shared:
+            return None
+        share = trained[0] / trained[1]
+        models = at.get("models", 1) * share + (share < 1)
+        return _alone(100 * share if at["quantity"] == "trained" else models, own["seed"].nunique())
 
     def _difference(self, first: Reproduced, second: Reproduced, scale: str) -> Reproduced:
         """Return one number less another, over the seeds that both have; an ensemble has no seeds of its own."""
@@ -169,6 +190,23 @@ class Measured:
         for key, value in wanted.items():
             chosen = chosen[chosen[key] == value]
         return chosen[chosen["value"].notna()]
+
+
+def _of_merge(record: dict, at: dict) -> float:
+    """Return a number of a merge, of one task or of all."""
+    tasks = [record["tasks"][at["task"]]] if "task" in at else list(record["tasks"].values())
+    numbers = {
+        "shared": max(one["frozen"] for one in tasks),
+        "own": sum(one["own"] for one in tasks),
+        "executed": 100 * record["layers"]["executed"] / record["layers"]["of"],
+        "test": np.mean([one["test"] for one in tasks]),
+    }
+    return numbers[at["quantity"]]
+
+
+def _alone(value: float, seeds: int) -> Reproduced:
+    """Return a number without an interval."""
+    return Reproduced(float(value), float(value), None, None, seeds)
 
 
 def _counted(row: dict, columns: list[int]) -> list[int]:

@@ -75,6 +75,11 @@ def check(name: str, reference: Reference, document: Document, catalogue: Catalo
 
 
 def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, place: str) -> None:
+    if "quantity" in at:
+        named = {"tasks": at.get("task"), "encoders": at.get("encoder"), "strategies": at.get("strategy")}
+        for block, name in [*named.items(), ("strategies", at.get("against"))]:
+            _ = name and catalogue.get(block, name, place)
+        return
     needed = ("task", "metric") if "ensemble" in at else NEEDED
     if missing := [key for key in needed if key not in at]:
         raise UserError(f"{place}: the {missing[0]} of our number is missing; state it, or say not_computed:")
@@ -150,6 +155,8 @@ class PaperComparison:
         cell = {"printed": number.value}
         if not number.at:
             return cell | ({"reason": number.reason} if number.reason else {})
+        if "quantity" in number.at:
+            return cell | self._quantity(number.at)
         row, column = self.table.rows[number.row], self.table.columns[number.column]
         at, marks = self._address(number.at, column.same_split)
         if at[0] not in self.experiment.tasks:
@@ -165,6 +172,17 @@ class PaperComparison:
             return cell | {"at": at, "marks": marks}
         needs = at[1] in self.experiment.optional  # what is left of them was left out
         return cell | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
+
+    def _quantity(self, at: dict) -> dict:
+        """Return the address of what is no score, or why nothing here has it; a stand-in takes the encoder's place."""
+        encoder = at["encoder"] if at["encoder"] in self.experiment.encoders else self.experiment.encoders[0]
+        cells = {(run.encoder, run.strategy, run.variant) for run in self.present.values()}
+        point = encoder, at.get("strategy"), at.get("variant", "base")
+        if at.get("task", self.experiment.tasks[0]) not in self.experiment.tasks:
+            return {"reason": "its task is left out here"}
+        known = at["merge"] in self.experiment.merges if "merge" in at else point in cells
+        marks = ["encoder"] * (encoder != at["encoder"])
+        return {"quantity": at | {"encoder": encoder}, "marks": marks} if known else {"reason": "not run here"}
 
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
         """Return an address with every default filled in and a stand-in in place, and what differs by it."""
