@@ -6,7 +6,7 @@ from plans import plan_with
 from thaw.core import layout
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
-from thaw.planning.cost_estimate import operations
+from thaw.planning.cost_estimate import operations, training_updates
 from thaw.planning.questions import Questions
 from thaw.schema.multi_task import MultiTaskConfig
 
@@ -53,6 +53,9 @@ def test_the_forecast_has_the_training_once(tmp_path):
         plan = plan_with(tmp_path / str(number), text, **BOTH | {"strategies": ["several"]})
         first, other = (operations(plan, "train", key(task)) for task in BOTH["tasks"])
         assert (first, other) == (pytest.approx(expected), 0.0)
+        specs = [plan.job("train", key(task)).spec for task in BOTH["tasks"]]
+        made = [training_updates(plan, spec, "minilm/acceptability/joint")[0] for spec in specs]
+        assert made == [pytest.approx(12 if said else 2 * 3 * 100 / 32), 0.0]
 
 
 def test_a_task_that_is_not_shown_is_trained_and_its_rows_are_read(tmp_path):

@@ -202,21 +202,40 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward. Only
     layers up to the highest are computed whose state the head or a comparison with a teacher reads.
     """
-    entry = entry_of(plan, key)
-    examples, tokens = training_size(plan, key)
-    tokens *= training_rows(plan, key, spec, examples) / examples
-    climbs = "ladder" in spec["head"].get("layers", {}).values()
-    more = climbs * LADDER * entry.width * (entry.layers + 1)
-    return sum(
-        epochs * tokens * (24 * entry.width**2 * passed + more) for _, epochs, passed in _stages(plan, spec, key)
-    )
+    total, stores = 0.0, _stores_of_tasks(plan, spec, key)
+    for store in stores:
+        entry, (examples, tokens) = entry_of(plan, store), training_size(plan, store)
+        tokens *= training_rows(plan, store, spec, examples) / examples
+        climbs = "ladder" in spec["head"].get("layers", {}).values()
+        more = climbs * LADDER * entry.width * (entry.layers + 1)
+        for _, epochs, passed in _stages(plan, spec, store):
+            total += epochs * tokens * (24 * entry.width**2 * passed + more)
+    return total / _sharing(spec, stores)
 
 
 def training_updates(plan: Plan, spec: dict, key: str) -> tuple[float, float]:
     """Return how many updates a run makes, and how many layers these pass, where the way back counts twice."""
-    rows = training_rows(plan, key, spec, training_size(plan, key)[0])
-    made = [(epochs * rows / batch_size, passed) for batch_size, epochs, passed in _stages(plan, spec, key)]
-    return sum(count for count, _ in made), sum(count * passed for count, passed in made)
+    made, stores = [], _stores_of_tasks(plan, spec, key)
+    for store in stores:
+        rows = training_rows(plan, store, spec, training_size(plan, store)[0])
+        made += [(epochs * rows / size, passed) for size, epochs, passed in _stages(plan, spec, store)]
+    shared = _sharing(spec, stores)
+    return sum(count for count, _ in made) / shared, sum(count * passed for count, passed in made) / shared
+
+
+def _stores_of_tasks(plan: Plan, spec: dict, key: str) -> list[str]:
+    """Return the stores of a run's task and of those that its job trains too; none where another job has trained it."""
+    several = spec.get("multi_task")
+    if several is None:
+        return [key]
+    read = {entry["features"][0] for entry in spec.get("auxiliary", [])}
+    others = [name for name, job in plan.jobs["features"].items() if job.digest in read and name != key]
+    return [] if "run" in several else [key, *others]
+
+
+def _sharing(spec: dict, stores: list[str]) -> int:
+    """Return how many tasks share the updates of a training; each has epochs of its own."""
+    return max(1, len(stores)) if any("updates" in phase for phase in spec["phases"]) else 1
 
 
 def _stages(plan: Plan, spec: dict, key: str) -> Iterator[tuple[int, float, float]]:
@@ -274,20 +293,4 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return pretraining_operations(plan, job)
     if step in ("features_adapted", "teach"):
         return extraction_operations(plan, _excerpt(plan, job))
-    if "multi_task" in job.spec:
-        return _of_several_tasks(plan, job)
     return training_operations(plan, job.spec, store_of(plan, job)) if STEPS[step].trains else 0.0
-
-
-def _of_several_tasks(plan: Plan, job: Job) -> float:
-    """Return the operations of a training of several tasks: updates are shared, epochs are of each; 0 of what it made.
-
-    Args: the plan; the job of the task that trains, or of one that takes its part.
-    """
-    if "run" in job.spec["multi_task"]:
-        return 0.0
-    corpora = {entry["task"]["corpus"] for entry in job.spec["auxiliary"]}
-    others = {plan.paths.store_of(file) for file in job.inputs.get("also_tokens", [])}
-    stores = {store_of(plan, job), *(key for key in others if corpus_of(key) in corpora)}
-    every = [training_operations(plan, job.spec, key) for key in stores]
-    return sum(every) / (len(every) if any("updates" in phase for phase in job.spec["phases"]) else 1)
