@@ -157,6 +157,22 @@ def test_every_link_of_both_pages_resolves(report):
             assert not anchor or anchor in anchors[target.name], link
 
 
+def test_of_many_runs_each_task_has_a_page_and_the_first_leads_there(results, report, monkeypatch):
+    runs = runs_frame.read_runs(report.with_name("runs.csv"))
+    content = examples_page.content(runs, invented.report_spec(), results, None, report.parent)
+    (whole,) = examples_page.pages(content).values()
+    monkeypatch.setattr(examples_page, "ON_ONE_PAGE", 3)
+    first, *others = (pages := examples_page.pages(content)).items()
+    tasks = list(dict.fromkeys(section["column"].task for section in content["sections"]))
+    assert [name for name, _ in others] == [f"examples-{task}.html" for task in tasks] and len(tasks) > 1
+    anchors = {name: set(re.findall(r'\sid="([^"]+)"', page)) for name, page in pages.items()}
+    links = re.findall(r'href="(examples-[^"#]+)#([^"]+)"', first[1])
+    assert links and all(html.unescape(anchor) in anchors[name] for name, anchor in links)
+    cells = set(re.findall(r'<tr id="([^"]+)"', whole))
+    assert cells and all(cell in anchors[f"examples-{cell.split('.')[0]}.html"] for cell in cells), "as its script says"
+    assert all(page in first[1].partition("const page")[2] for page, _ in others) and "const page" not in whole
+
+
 def test_a_number_leads_to_its_runs_and_these_to_their_log_spec_and_predictions(report):
     page, examples = report.read_text(), report.with_name("examples.html").read_text()
     cell = re.search(r'<a href="examples\.html#(odd\.run\.all\.tiny\.linear\.top_k\.k03)">(?:<strong>)?76\.5', page)

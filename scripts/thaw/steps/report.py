@@ -24,7 +24,12 @@ def main() -> None:
     page, paper = report_page.page(content, arguments.command), report_page.paper(content)
     places = (arguments.results, arguments.logs, arguments.out.parent)
     examples = examples_page.content(runs, arguments.spec, *places, arguments.records)
-    write_text(arguments.out.with_name("examples.html"), examples_page.page(examples))
+    written = examples_page.pages(examples)
+    for name, text in written.items():
+        write_text(arguments.out.with_name(name), text)
+    for old in arguments.out.parent.glob("examples-*.html"):
+        if old.name not in written:
+            old.unlink()
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))
     write_text(arguments.out, page)

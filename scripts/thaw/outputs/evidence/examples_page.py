@@ -18,10 +18,23 @@ from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor
 from thaw.words import wording
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
+ON_ONE_PAGE = 1000  # runs; with more each task has a page of its own
 
 
 def page(content: dict) -> str:
     return templates.render("examples.html.j2", **content)
+
+
+def pages(content: dict) -> dict[str, str]:
+    """Return each page by its name: one, or one that leads to those of the tasks. Args: what `content` returns."""
+    sections = content["sections"]
+    if sum(len(row["seeds"]) for section in sections for row in section["rows"]) <= ON_ONE_PAGE:
+        return {"examples.html": page(content)}
+    by_name: dict[str, list] = {}
+    for section in sections:
+        by_name.setdefault(f"examples-{section['column'].task}.html", []).append(section)
+    of_tasks = {name: page(content | {"sections": own, "records": []}) for name, own in by_name.items()}
+    return {"examples.html": page(content | {"sections": [], "elsewhere": by_name})} | of_tasks
 
 
 def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
@@ -47,6 +60,7 @@ def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
         "labels": spec["labels"],
         "words": wording,
         "sections": sections,
+        "elsewhere": {},  # sections by the name of another page
         "records": [_record(path, results, logs, folder) for path in records],
         "synthetic": any(section["column"].synthetic for section in sections),
     }

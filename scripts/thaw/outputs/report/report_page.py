@@ -39,6 +39,7 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates
+from thaw.outputs.evidence.examples_page import ON_ONE_PAGE
 from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
@@ -116,7 +117,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
         "cost_rule": " ".join([wording.COST_RULE, *price.note(present)]),
         "days": sorted(run["date"] for run in made_with),
-        "runs": provenance.listing(present, linked),
+        "runs": provenance.listing(present, linked) if counts["runs"] <= ON_ONE_PAGE else [],
     }
 
 
