@@ -119,6 +119,15 @@ def test_each_task_has_a_teacher_of_its_own(tmp_path):
     assert len(first.inputs["teacher"]) == 2 and "teacher" not in other.inputs
 
 
+def test_each_task_pays_for_its_own_teacher(tmp_path):
+    plan = plan_with(tmp_path, TEACHER, **BOTH | {"strategies": ["both"]})
+    (collect,) = plan.jobs["collect"].values()
+    for task in BOTH["tasks"]:
+        (run,) = (one for one in collect.spec["results"] if one["names"]["task"] == task and one["step"] == "train")
+        taught = [need["names"]["task"] for need in run["needs"] if need["role"] in ("teacher", "taught")]
+        assert taught == [task, task]
+
+
 BAD = {
     "twice": ("tasks: [trec6, trec6]", "trec6 is named twice; name each task once"),
     "one column": (

@@ -14,13 +14,14 @@ from thaw.declarations import citations
 from thaw.declarations.outputs import step_of
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.output_requirements import OutputContext, additions, missing
-from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views
+from thaw.planning.run_plan import TRIAL, Need, Planned, RunPlan, named_points, needs_of, pair_views
 from thaw.schema.by_kind import OutputConfig
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import RUN_BASELINES, ExperimentConfig
 from thaw.schema.strategy import StrategyConfig
 
+TEACHES = ("teacher", "live_teacher")  # roles
 OF_PROBES = {"unscored_labels"}  # always empty in tasks of a report; as a new key it would make every report again
 
 
@@ -278,7 +279,15 @@ def _run(run: RunPlan, context: OutputContext, pairs: str, weights: str) -> dict
 def _needs(run: RunPlan) -> list[dict]:
     """Return what a run needs, directly or not: role, step and names. Trials of a search are left out."""
     entries: list[dict] = []
-    for need in needed(run):
+    for need in _needed_of_task(run, run.task):
         entry = {"role": need.role, "step": need.of.step, "names": need.of.names}
         entries += [entry] if need.role != TRIAL and entry not in entries else []
     return entries
+
+
+def _needed_of_task(of: Planned, task: str) -> Iterator[Need]:
+    """Yield what a run needs for its own task: of a training of several each task pays for its own teacher alone."""
+    for need in needs_of(of):
+        if not (isinstance(of, RunPlan) and need.role in TEACHES and (need.task or of.task) != task):
+            yield from _needed_of_task(need.of, need.of.task if need.role == "start" else task)  # type: ignore[union-attr]
+            yield need
