@@ -5,6 +5,8 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 import torch
 from torch import nn
@@ -117,13 +119,29 @@ def test_pairs_are_read_in_one_sequence(encoder, tmp_path):
     [
         (4, None, "layer 4: .* has layers 1 to 3, and 0, its embeddings"),
         (1, [1], "40 texts but 1 labels; give one label"),
-        ("1", None, "layer 1: "),
+        ("1", None, "layer '1': "),
         (1, ["a"] * 40, "a label is 'a'; give numbers"),
+        (1.0, None, "layer 1.0: "),
+        (1, np.array(["a"] * 40), "a label is 'a'; give numbers"),
+        (1, [float("nan")] * 40, "a label is nan; give numbers"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(encoder, tmp_path, layer, labels, said):
     with pytest.raises(UserError, match=said):
         resumed.resume(encoder, TEXTS, layer, labels, folder=tmp_path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("max_length", 3), ("max_length", 9_999), ("dtype", "fp16")])
+def test_a_setting_that_cannot_be_is_a_sentence(encoder, tmp_path, key, value):
+    with pytest.raises(UserError, match=f"{key} {value}: "):
+        thaw.resume(encoder, TEXTS, 1, folder=tmp_path, **{key: value})
+
+
+@pytest.mark.parametrize("held", [np.array, pandas.Series, lambda values: pandas.Series(values, range(39, -1, -1))])
+def test_arrays_and_columns_are_read_in_their_order(encoder, tmp_path, held):
+    _, due = thaw.resume(encoder, TEXTS, 1, list(range(40)), folder=tmp_path)
+    _, states = thaw.resume(encoder, held(TEXTS), 1, held(list(range(40))), folder=tmp_path)
+    assert states.store.folder == due.store.folder and [item["labels"] for item in states] == list(range(40))
 
 
 def test_the_page_of_notebooks_trains_and_gives_a_whole_model(tmp_path, monkeypatch):
@@ -142,6 +160,7 @@ def test_the_page_of_notebooks_trains_and_gives_a_whole_model(tmp_path, monkeypa
     [
         ([], "give a list with one text or more"),
         ("abc", "give a list with one text or more"),
+        (pandas.DataFrame({"text": ["a"]}), "give a list with one text or more"),
         (["a", 3], r"texts\[1\] is 3; give texts alone"),
         ([("a", "b"), "c"], r"texts\[1\] is 'c'; give texts alone, or pairs"),
     ],

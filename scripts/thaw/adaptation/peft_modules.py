@@ -135,6 +135,8 @@ def _targets(sublayers: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
         paths = [sublayers.output, sublayers.outer]
     elif entry.kind == "ia3":
         paths = [sublayers.roles.get("k"), sublayers.roles.get("v"), sublayers.outer]
+    elif entry.targets == "query_value" and sublayers.fused:
+        paths = [sublayers.fused]
     elif entry.targets == "query_value":
         paths = [sublayers.roles.get("q"), sublayers.roles.get("v")]
     else:

@@ -6,7 +6,8 @@ Nothing of it needs Snakemake or a catalogue. T tokens, d width, B rows, L layer
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 
 import torch
@@ -24,6 +25,8 @@ from thaw.encoders.transformers import Encoder
 from thaw.features import new_store
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
+
+LONGEST = 8192  # tokens of a view
 
 
 class Resumed(nn.Module):
@@ -105,27 +108,46 @@ def resume(
     for a layer that the encoder does not have.
     """
     folder, texts = Path(folder), _checked(texts)
-    if labels is not None and len(labels) != len(texts):
-        raise UserError(f"{len(texts)} texts but {len(labels)} labels; give one label for each text")
-    if wrong := [label for label in labels or () if isinstance(label, str) or label is None]:
-        raise UserError(f"a label is {wrong[0]!r}; give numbers: of classes their positions 0, 1, ...")
+    labels = None if labels is None else _numbers(labels, len(texts))
+    if dtype not in ("fp32", "bf16"):
+        raise UserError(f"dtype {dtype}: expected 'fp32' or 'bf16'")
     home = _fetched(encoder, folder)
     card = read_json(home / "card.json")
-    if layer not in range(card["layers"] + 1) or isinstance(layer, bool):
-        raise UserError(f"layer {layer}: {encoder} has layers 1 to {card['layers']}, and 0, its embeddings")
+    if not isinstance(layer, Integral) or layer not in range(card["layers"] + 1) or isinstance(layer, bool):
+        raise UserError(f"layer {layer!r}: {encoder} has layers 1 to {card['layers']}, and 0, its embeddings")
+    most = min(card["max_length"], LONGEST)
+    if not isinstance(max_length, Integral) or max_length not in range(4, most + 1):
+        raise UserError(f"max_length {max_length!r}: {encoder} reads 4 to {most} tokens")
+    layer, max_length = int(layer), int(max_length)
     return Resumed(home, layer), States(_stored(texts, home, card, layer, max_length, dtype, folder), layer, labels)
 
 
 def _checked(texts: Sequence) -> list:
     """Return the texts, or pairs. Raises UserError for whatever is neither."""
-    if isinstance(texts, str) or not len(texts):
+    if isinstance(texts, str | Mapping) or hasattr(texts, "columns") or not (texts := _plain(texts)):
         raise UserError("texts: give a list with one text or more, or pairs of two texts")
     size = 0 if isinstance(texts[0], str) else 2
     for number, text in enumerate(texts):
         parts = (text,) if not size else tuple(text) if isinstance(text, tuple | list) else ()
         if len(parts) != (size or 1) or not all(isinstance(part, str) for part in parts):
             raise UserError(f"texts[{number}] is {text!r}; give texts alone, or pairs of two texts alone")
-    return list(texts)
+    return texts
+
+
+def _numbers(labels: Sequence, count: int) -> list:
+    """Return as many labels, each a number or a list of numbers. Raises UserError for whatever is neither."""
+    labels = _plain(labels)
+    if len(labels) != count:
+        raise UserError(f"{count} texts but {len(labels)} labels; give one label for each text")
+    for label in labels:
+        if any(not isinstance(one, Real) or one != one for one in (label if isinstance(label, list) else [label])):
+            raise UserError(f"a label is {label!r}; give numbers: of classes their positions 0, 1, ...")
+    return labels
+
+
+def _plain(values: Sequence) -> list:
+    """Return a list of what a list, an array, a tensor or a column of pandas holds, in its order."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def _fetched(encoder: str | Path, folder: Path) -> Path:

@@ -26,7 +26,7 @@ AGREES = 0.95  # share of texts that must leave where Thaw's own vectors say: st
 
 def check_exits(source: FinishedRun, within: float) -> None:
     """Refuse a run that has no layers to leave at, and points below 0."""
-    if within < 0:
+    if not within >= 0:  # nor nan
         raise UserError(f"--exits {within:g}: expected the points that leaving early may lose, 0 or more")
     if source.target != "label" or source.reads == "words" or source.separate_encoding:
         raise UserError(f"{source.run}: early exits are for labels of texts, or of pairs that are read as one sequence")

@@ -163,7 +163,9 @@ class InsertConfig(ConfigModel):
         16, gt=0, description="lora: the product of the matrices is scaled by alpha / rank"
     )
     targets: Literal["query_value", "attention", "feed_forward", "all"] = Field(
-        "query_value", description="lora: the matrices that it is added to"
+        "query_value",
+        description="lora: the matrices that it is added to; ModernBERT and GPT-2 have one matrix of queries, keys and "
+        "values, and query_value is that one",
     )
     variant: Literal["plain", "dora", "rslora"] = Field(
         "plain",
