@@ -39,7 +39,11 @@ def with_threshold(folder, threshold: float) -> Model:
 
 @pytest.mark.parametrize(
     ("family", "draw"),
-    [("bert", 5), *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("modernbert", "gpt2"))],
+    [
+        ("bert", 5),
+        *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("modernbert", "gpt2")),
+        pytest.param("modernbert_decoder", 5, marks=pytest.mark.slow),  # its rotations are a tuple, a row for each text
+    ],
 )
 def test_texts_leave_at_layers_and_run_none_above(tmp_path, family, draw):
     _, run = run_of(tmp_path, family, draw)

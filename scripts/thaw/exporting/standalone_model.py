@@ -262,6 +262,8 @@ class EarlyExits:
         """Return the rows of those that stay, of what a layer is given for the whole batch."""
         if value is states:
             return kept
+        if isinstance(value, tuple):
+            return tuple(self._fewer(states, kept, part) for part in value)
         if isinstance(value, torch.Tensor) and value.ndim > 2 and len(value) == len(self.mask):
             return value[self.staying]
         return value
