@@ -74,8 +74,8 @@ def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     """Return the step that executes a catalogue's strategy, and its spec with quick phases; a sweep's k is 1."""
     entry = CATALOGUE.get("strategies", name, "test")
     phases = [quick(phase) for phase in entry.phases]
-    for later in phases[1:]:
-        if later["train"] == ["head"]:  # on layers that an earlier phase has trained: as planned, from text
+    for later in phases if entry.after else phases[1:]:
+        if later["train"] == ["head"]:  # on layers that were trained before: as planned, from text
             later["boundary"] = None
     step = "fit_heads" if phases[0].get("optimizer") == "lbfgs" else "train"
     return step, with_parts(bench, entry, bench.spec(*phases, **changes))

@@ -60,7 +60,7 @@ WAYS = {
     "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine", "batches": "random"},
     "clip_over": {"train": ["head", {"top": "k"}], "frozen_dropout": True, "clip_over": "all"},
     "insert_size": {"train": ["head"], "insert": {"kind": "adapters"}, "insert_size": 2},
-    "bf16": {"train": ["head", {"top": "k"}], "precision": "bf16"},
+    "bf16": {"train": ["head", {"top": "k"}], "precision": "bf16", "batch_gib": 0.001},
     "updates": {"train": ["head", {"top": "k"}], "updates": 4, "judge": 2, "unfreeze": {}},
 }
 # Numbers, which are the same on all devices.

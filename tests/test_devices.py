@@ -425,6 +425,7 @@ def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
     claims = r"\b(claimed|claim_device|train_on_device|write_parts)\("
     claiming = {name for name, text in steps.items() if re.search(claims, text)}
     assert claiming == {
+        "ensemble",
         "features",
         "features_adapted",
         "fit_heads",

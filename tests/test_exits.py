@@ -78,9 +78,21 @@ def test_texts_leave_at_layers_and_run_none_above(tmp_path, family, draw):
     assert [one["layers"] for one in alone] == left[:5], "a text leaves where it does in a batch"
 
 
+def test_an_architecture_that_keeps_all_texts_is_refused(tmp_path):
+    _, run = run_of(tmp_path, "openai_gpt", 5)
+    with pytest.raises(
+        UserError, match="--exits: openai-gpt computes all texts of a batch to the last layer; export w"
+    ):
+        export(run, tmp_path / "out", exits=30.0)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_has_no_exits_is_told(tmp_path):
     _, run = run_of(tmp_path, "bert", 1, layer=3)
-    with pytest.raises(UserError, match="early exits need a head on each layer; export a run of frozen_best_layer"):
+    with pytest.raises(
+        UserError,
+        match="early exits need a head on each layer; add the strategy frozen_best_layer, export its run",
+    ):
         export(run, tmp_path / "out", exits=1.0)
     with pytest.raises(UserError, match="--exits -1: expected the points that leaving early may lose, 0 or more"):
         export(run, tmp_path / "out", exits=-1.0)

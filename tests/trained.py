@@ -69,8 +69,9 @@ def check_training(bench: Bench, spec: dict, start=None, again: bool = True, tau
     pretrained = Encoder.load(bench.encoder).components()
     encoder = run.evaluator.encoder
     if encoder is None:  # the last phase trains a head on constant vectors
-        before = {name: value for part in declared - {"head"} for name, value in pretrained[part]}
-        assert {name for name, value in trained.encoder.items() if not torch.equal(value, before[name])} == set(before)
+        before = {name: value for named in pretrained.values() for name, value in named} | begun
+        asked = {name for part in declared - {"head"} for name, _ in pretrained[part]}
+        assert {name for name, value in trained.encoder.items() if not torch.equal(value, before[name])} == asked
     else:
         kept = encoder.tensors(declared - {"head"})
         now = {name: value for named in encoder.components().values() for name, value in named} | kept

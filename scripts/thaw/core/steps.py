@@ -40,7 +40,7 @@ STEPS = {
     "baseline": Step(2, result="scores"),
     "features_adapted": Step(1, "models", computes=True),
     "probe": Step(2, "models", result="record"),
-    "ensemble": Step(1, result="scores"),
+    "ensemble": Step(1, "models", result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),

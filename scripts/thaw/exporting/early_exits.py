@@ -16,9 +16,10 @@ from thaw.evaluation.exits import THRESHOLDS, Exits, lowest
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.all_rows import fit_of
-from thaw.exporting.checking import export_predictions
+from thaw.exporting.checking import examples, export_predictions
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.formats import trained_encoder
+from thaw.exporting.standalone_model import Model
 from thaw.schema.head import HeadConfig
 
 AGREES = 0.95  # share of texts that must leave where Thaw's own vectors say: stored states are rounded
@@ -31,7 +32,9 @@ def check_exits(source: FinishedRun, within: float) -> None:
     if source.target != "label" or source.reads == "words" or source.separate_encoding:
         raise UserError(f"{source.run}: early exits are for labels of texts, or of pairs that are read as one sequence")
     if not HeadConfig.model_validate(source.spec["head"]).layers.searched:
-        raise UserError(f"{source.run}: early exits need a head on each layer; export a run of frozen_best_layer")
+        raise UserError(
+            f"{source.run}: early exits need a head on each layer; add the strategy frozen_best_layer, export its run"
+        )
     if source.read == [0]:
         raise UserError(f"{source.run}: validation chose the embeddings, below which there is nothing to leave at")
 
@@ -69,6 +72,7 @@ def add_exits(source: FinishedRun, folder: Path, within: float) -> dict:
     modules = trained_encoder(source).anatomy.layers
     said = {"threshold": threshold, "layers": [n for n, *_ in below[:-1]], "last": last, "modules": modules}
     write_json(folder / "thaw.json", read_json(folder / "thaw.json") | {"exits": said})
+    _shrink(source, folder, float(np.median(exits[task["test"][0]].sure[0])))
     report: dict = {"threshold": threshold, "within": within, "layers": last, "splits": {}}
     for split in task["test"]:
         found = select_rows(export_predictions(source, folder, split), fit.context.rows[split])
@@ -84,6 +88,22 @@ def add_exits(source: FinishedRun, folder: Path, within: float) -> dict:
         part = {"executed": float(executed.mean()), "metric": metric, "score": scored(split, answers), "whole": whole}
         report["splits"][split] = part | {"agreeing": agreeing}
     return report
+
+
+def _shrink(source: FinishedRun, folder: Path, threshold: float) -> None:
+    """Let half of some texts leave at the lowest exit: layers must take fewer texts than the model was given.
+
+    Raises UserError for an architecture whose layers do not.
+    """
+    model = Model(folder)
+    model.exits.threshold = threshold
+    try:
+        list(model.predict_with_probabilities(examples(source, source.task["test"][0])[:64]))
+    except (RuntimeError, ValueError, IndexError) as error:
+        kind = model.model.config.model_type
+        raise UserError(
+            f"--exits: {kind} computes all texts of a batch to the last layer; export without it"
+        ) from error
 
 
 def exits_text(report: dict) -> list[str]:

@@ -30,7 +30,12 @@ def main() -> None:
     plugins.verify_plugins(spec, arguments.catalogues)
     for path, expected in zip(arguments.members, spec["members"], strict=True):
         check_digest(path, expected)
-    (average if "ends" in spec else combine)(spec, arguments)
+    if "ends" in spec:
+        from thaw.core.devices import run_again_if_needed
+
+        run_again_if_needed(lambda: average(spec, arguments))
+    else:
+        combine(spec, arguments)
 
 
 def combine(spec: dict, arguments: Namespace) -> None:

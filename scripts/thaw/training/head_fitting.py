@@ -154,7 +154,8 @@ class HeadFit:
     def by_layer(self) -> list[tuple[Solution, dict[str, Vectors]]]:
         """Return for each layer that is read its own head, with the strength that validation chose, and its vectors."""
         layers = [self._vectors(self.reader(head)) for head in self.heads]
-        targets = torch.as_tensor(layers[0]["train"].gold(self.context.gold("train", self.rows)))
+        gold = layers[0]["train"].gold(self.context.gold("train", self.rows))
+        targets = torch.as_tensor(gold, device=self.context.device)
         validation, found = self.context.validation, []
         for vectors in layers:
             values = vectors["train"].values
