@@ -280,7 +280,7 @@ MUTANTS = {
         (LOSSES, "(1 - functional.cosine_similarity(student, teacher, dim=-1))", "(1 - (student * teacher).sum(-1))"),
         (LOSSES, "functional.normalize(teacher, dim=-1)", "teacher"),
         (LOSSES, "return functional.mse_loss(student, teacher)", "return (student - teacher).square().sum(-1).mean()"),
-        (DISTILLED, "hard if distil.hard == 1 else distil.hard * hard", "hard"),
+        (DISTILLED, "hard if labels == 1 else labels * hard", "hard"),
         (DISTILLED, "distil.logits.weight * self._of_logits", "self._of_logits"),
         (DISTILLED, "distil.hidden.weight * _mean(self._of_states", "_mean(self._of_states"),
         (DISTILLED, "distil.attention.weight * _mean(distances)", "_mean(distances)"),

@@ -134,12 +134,12 @@ MODE = {
 """,
     ),
     "steps/train.py": (
-        "        prepare(run)\n",
+        "        runs = [run, *run.others]\n",
         """        if "head" in needs:
             from safetensors.torch import load_file
 
             run.head.load_state_dict(load_file(needs["head"].parent / "head.safetensors"))
-        prepare(run)
+        runs = [run, *run.others]
 """,
     ),
 }
