@@ -1,8 +1,6 @@
 """Several tasks in turn on one encoder: against runs of one task, a plain loop, and the formulas of sampling."""
 
 import copy
-import signal
-import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -12,15 +10,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-import forked
 from test_auxiliary_tasks import written_out
 from test_plain_loop import undropped
-from test_progress import Stopped, stop_after
+from test_progress import Stopped, killed_and_finished, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.core.layout import PROGRESS, WRITTEN
+from thaw.core.layout import WRITTEN
 from thaw.schema.multi_task import MultiTaskConfig, of_task
 from thaw.training import progress
 from thaw.training.multi_task_run import MultiTaskRun, TaskOrder
@@ -304,22 +300,7 @@ def test_a_training_goes_on_after_one_of_the_same_tasks_with_all_their_heads(ben
 
 def test_a_killed_training_goes_on_and_writes_the_same_bytes_for_each_task(bench, tmp_path):
     spec = spec_of(bench, ALL | {"epochs": 10}, sampling="even")
-    script, others = tmp_path / "train_and_write_each_epoch.py", [bench.others[name] for name in OTHERS]
-    script.write_text(
-        "from thaw.training import progress\nprogress.SPACING = 0.0\nfrom thaw.steps import train\ntrain.main()"
-    )
-    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    folders += ["--also-data", *(other.corpus.folder / "card.json" for other in others)]
-    folders += ["--also-tokens", *(other.features / "tokens.json" for other in others)]
-    command = [script, "--spec", canonical(spec), *folders, "--out", tmp_path / "run"]
-    running, until = forked.start(command, ["/dev/null"] * 3), time.monotonic() + 120
-    while not (tmp_path / "run" / PROGRESS).exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    running.kill()
-    running.join()
-    assert running.exitcode == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
-    done = forked.run(command)
-    assert done.returncode == 0 and "resumes after update" in done.stdout + done.stderr, done.stderr
+    killed_and_finished(bench, spec, tmp_path)
     bench.step("train", spec, tmp_path / "whole")
     for folder in ("", *(f"tasks/{name}" for name in OTHERS)):
         for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):

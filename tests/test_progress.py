@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 import forked
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import devices
-from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.core.layout import PROGRESS as FILE
 from thaw.training import progress
@@ -140,27 +139,26 @@ def test_what_a_killed_process_was_writing_is_removed(bench, tmp_path):
     assert not left.exists()
 
 
-def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
-    spec = bench.spec({"train": ["all"], "epochs": 15})
-    script = tmp_path / "train_and_write_each_epoch.py"
-    lines = [
-        "from thaw.training import progress",
-        "progress.SPACING = 0.0",
-        "from thaw.steps import train",
-        "train.main()",
-    ]
-    script.write_text("\n".join(lines))
-    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    command = [script, "--spec", canonical(spec), *folders, "--out", tmp_path / "run"]
-    running = forked.start(command, ["/dev/null"] * 3)
-    until = time.monotonic() + 120
-    while not (tmp_path / "run" / FILE).exists() and time.monotonic() < until:
+def killed_and_finished(bench, spec: dict, tmp_path) -> None:
+    """Train in `run` in a process that is killed once its state is on disk, and in another that goes on from there."""
+    script, made = tmp_path / "train_and_write_each_epoch.py", tmp_path / "run"
+    script.write_text(
+        "from thaw.training import progress\nprogress.SPACING = 0.0\nfrom thaw.steps import train\ntrain.main()"
+    )
+    command = [script, *bench.arguments(spec), "--out", made]
+    running, until = forked.start(command, ["/dev/null"] * 3), time.monotonic() + 120
+    while not (made / FILE).exists() and time.monotonic() < until:
         time.sleep(0.01)
     running.kill()
     running.join()
-    assert running.exitcode == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
+    assert running.exitcode == -signal.SIGKILL and not (made / "metrics.json").exists()
     done = forked.run(command)
     assert done.returncode == 0 and "resumes after update" in done.stdout + done.stderr, done.stderr
+
+
+def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
+    spec = bench.spec({"train": ["all"], "epochs": 15})
+    killed_and_finished(bench, spec, tmp_path)
     bench.step("train", spec, tmp_path / "whole")
     for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -225,13 +225,17 @@ class Bench:
 
     def step(self, name: str, spec: dict, out: Path, *more) -> Path:
         """Run the step `train`, `fit_heads` or `teach` on this bench; return its folder."""
+        run_in_process(name, *self.arguments(spec), "--out", out, *more)
+        return out
+
+    def arguments(self, spec: dict) -> tuple:
+        """Return the arguments of a step but for where it writes."""
         folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--features", self.features)
         entries = [*spec.get("also", []), *spec.get("auxiliary", [])]
         if others := [self.others[entry["task"]["id"]] for entry in entries]:
             folders += ("--also-data", *(other.corpus.folder / "card.json" for other in others))
             folders += ("--also-tokens", *(other.features / "tokens.json" for other in others))
-        run_in_process(name, "--spec", canonical(spec), *folders, "--out", out, *more)
-        return out
+        return "--spec", canonical(spec), *folders
 
 
 class ByType(dict):

@@ -10,7 +10,7 @@ class Deployment:
     """What serving one arm takes; None where nobody measured it.
 
     milliseconds: of a text, without a cache. megabytes: what a further task adds where tasks share the frozen encoder.
-    million: the price of a million texts, one after the other, in the user's currency.
+    million: the price of a million texts, read in batches, in the user's currency.
     """
 
     milliseconds: float | None
