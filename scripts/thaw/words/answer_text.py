@@ -30,7 +30,7 @@ UNITS = {  # title of the column, and its note
     ),
     "million": (
         "{} a million texts",
-        "A million texts: at this rate, that of batches, and the price of an hour that you stated.",
+        "A million texts: at this rate, in batches, for an hour's price that you stated.",
     ),
 }
 NO_MILLION = "The price of a million texts is left out: no pass of the encoder was timed on a quiet machine."
