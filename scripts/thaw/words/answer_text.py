@@ -28,10 +28,7 @@ UNITS = {  # title of the column, and its note
         "MB a task",
         "MB: what a further task adds to an encoder that tasks share, its head and what it trains, in fp32.",
     ),
-    "million": (
-        "{} a million texts",
-        "A million texts: at this rate, in batches, for an hour's price that you stated.",
-    ),
+    "million": ("{} a million texts", "A million texts: at this rate, in batches, by your price of an hour."),
 }
 NO_MILLION = "The price of a million texts is left out: no pass of the encoder was timed on a quiet machine."
 
