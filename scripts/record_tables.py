@@ -384,12 +384,13 @@ def layers() -> list[list[str]]:
 
 def encoders() -> list[list[str]]:
     """Return the encoders of transformers in the catalogue, and what they were trained to do."""
-    made = [["id", "encoder", "layers", "width", "trained to do", "licence"]]
+    made = [["id", "encoder", "layers", "width", "million parameters", "languages", "trained to do", "licence"]]
     for name in catalogue().ids("encoders"):
         entry = catalogue().get("encoders", name, "encoders")
         if entry.kind == "transformers" and not entry.truncated:
-            sizes = [str(entry.layers), f"{entry.width:,}"]
-            made.append([f"`{name}`", entry.label, *sizes, entry.objective.split(" (")[0], entry.licence])
+            sizes = [str(entry.layers), f"{entry.width:,}", f"{entry.parameters:,g}"]
+            trained = [entry.languages, entry.objective.split(" (")[0]]
+            made.append([f"`{name}`", entry.label, *sizes, *trained, entry.licence])
     return made
 
 

@@ -47,6 +47,10 @@ class EncoderConfig(CatalogueEntry):
         [UNKNOWN], min_length=1, description="corpora seen in pretraining, on which results are no evidence"
     )
     cite: Cite = []
+    parameters: float | None = Field(
+        None, gt=0, description="millions of parameters, as its authors state them; never part of a spec"
+    )
+    languages: Text = Field(UNKNOWN, description="languages of its pretraining; never part of a spec")
     licence: Text = Field(UNKNOWN, description="licence of its weights, as its authors state it; never part of a spec")
     note: str | None = Field(None, description="a footnote for tables; never part of a spec")
 

@@ -58,7 +58,10 @@ def free_id(name: str, taken) -> str:
     return free
 
 
-DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "licence", "cite", "published", "copies", "url"}
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "licence", "cite", "published", "copies", "url"} | {
+    "parameters",  # of an encoder
+    "languages",
+}
 
 
 class UrlConfig(BaseModel):
