@@ -5,8 +5,11 @@ import pandas
 import pytest
 from sklearn import metrics as reference
 
+import invented
 import test_advice
 from thaw.evaluation import calibration
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import scores
 from thaw.words import answer_text
 
 
@@ -82,6 +85,11 @@ def test_an_answer_says_it_of_what_is_taken(tmp_path, share, bad):
     assert answer.decision.taken == "full" and set(answer.calibration) == {"frozen", "full"}
     said = [line for line in answer_text.reasons(answer) if "calibration" in line or "softmax" in line]
     assert len(said) == 2 * bad and answer.calibration["frozen"].bad
+    spec = invented.shown("main_table", "strategy_table", intervals=True)
+    scored = {row.key["strategy"]: row.records[0] for row in scores.build(OutputData(tmp_path, frame), spec).rows}
+    for name, made in answer.calibration.items():
+        (column,) = (column for column in scored[name] if column.endswith(".test.error"))
+        assert scored[name][column] == made.error, "the table of scores says it of each strategy"
     if bad:
         assert answer.calibration["full"].error == pytest.approx(0.1, abs=0.02) and " on test " in said[0]
 

@@ -44,7 +44,7 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(31, result="output"),
+    "table": Step(32, result="output"),
     "figure": Step(22, "plots", result="output"),
     "report": Step(25, "plots", result="output"),
 }

@@ -74,7 +74,9 @@ def _of_role(data, spec: dict, role: str) -> Table:
     fitted = {id(row) for row in every}
     for row in table.rows:
         row.cells += _costs(row, costs, summarised) if id(row) in fitted else [None] * len(costs)
-        row.records = [_record(row, shown)]
+    aside = [_names_aside(table.rows, index) for index in range(len(shown))]
+    for row in table.rows:
+        row.records = [_record(row, shown, aside)]
     return table
 
 
@@ -121,7 +123,11 @@ def _add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
 
 
 def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> None:
-    """Mark in each column what the decision takes, and what is open against it. Args: rows of one group; by task."""
+    """Mark in each column what the decision takes, and what is open against it; say calibration aside.
+
+    Args: rows of one group; answers by task, whose calibration is that of the task's first column.
+    """
+    first = {column.task: index for index, column in reversed([*enumerate(columns)])}
     for index, column in enumerate(columns):
         if not (answer := known.get(column.task)):
             continue
@@ -130,6 +136,8 @@ def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> Non
             if arm := arms.get((row.key["strategy"], row.key["variant"])):
                 cell.best = arm.name == answer.decision.taken
                 cell.open = not cell.best and arm.difference.answer == OPEN
+                if first[column.task] == index and (calibration := answer.calibration.get(arm.name)):
+                    cell.aside = vars(calibration)
 
 
 def _interval_notes(rows: list[Row], fewest: int) -> list[str]:
@@ -159,10 +167,18 @@ def _costs(row: Row, names: list[str], summarised: aggregate.SummaryRows) -> lis
     return cells
 
 
-def _record(row: Row, columns) -> dict:
-    """Return what the CSV says of a row: of scores all that a cell has, of costs their value."""
+def _names_aside(rows: list[Row], index: int) -> list[str]:
+    """Return what the cells of a column say aside."""
+    return list(dict.fromkeys(name for row in rows if (cell := row.cells[index]) for name in cell.aside))
+
+
+def _record(row: Row, columns, aside: list[list[str]]) -> dict:
+    """Return what the CSV says of a row: of scores all that a cell has, of costs their value.
+
+    Args: of each column what its cells say aside.
+    """
     record = {name: row.key[name] for name in KEY}
-    for column, cell in zip(columns, row.cells, strict=True):
+    for column, cell, names in zip(columns, row.cells, aside, strict=True):
         if not column.task:
             record[column.split] = cell and cell.value
             continue
@@ -171,5 +187,6 @@ def _record(row: Row, columns) -> dict:
         parts: dict = {"mean": cell and cell.value, "sd": cell and cell.sd, "seeds": cell and cell.runs}
         parts |= {name: flagged.get(name) for name in ("flagged", "missing")}
         parts |= {"low": cell and cell.low, "high": cell and cell.high, "mark": mark}
+        parts |= {name: cell and cell.aside.get(name) for name in names}
         record |= {f"{column.task}.{column.split}.{name}": value for name, value in parts.items()}
     return record
