@@ -20,7 +20,8 @@ MISSING = "missing"  # where the data of a task are, that are in no file
 def main(words: list[str]) -> None:
     parser = parser_of("list", __doc__)
     plurals = {f"{kind[:-3]}y" if kind.endswith("ies") else kind[:-1]: kind for kind in COLUMNS}
-    parser.add_argument("kind", choices=COLUMNS, type=lambda word: plurals.get(word, word))
+    kinds = f"{{{','.join(COLUMNS)}}}"
+    parser.add_argument("kind", choices=COLUMNS, metavar=kinds, type=lambda word: plurals.get(word, word))
     parser.add_argument("word", nargs="?", default="", help="list only lines that contain it")
     parser.add_argument(
         "--catalogues", nargs="+", action="extend", default=[], metavar="FOLDER", help="folders of your own"

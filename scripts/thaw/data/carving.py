@@ -103,6 +103,9 @@ def carve(
         taken = _take(counts, order[free[order]], share)
         if not len(taken):
             wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()
+            if share * len(groups) < 1:
+                few = f"{share:g} of {len(groups)} rows is less than one row"
+                raise UserError(f"{location}: carve {split}: {few}; say a larger share, or take more rows")
             message = f"no group is small enough for the {wanted} rows wanted, the smallest has {smallest}"
             raise UserError(
                 f"{location}: carve {split}: {message}; say group_by: row, so that splits may share texts, "
