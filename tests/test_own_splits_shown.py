@@ -223,7 +223,7 @@ def test_without_the_keys_a_subset_is_what_it_was(tmp_path):
             "subset of 41 rows: train of mine has 60, of which 20 are reserved; ask for fewer",
         ),
         ({"rows": 31, "reserved": 5000}, "train of mine has 60, of which 30 are reserved"),
-        ({"rows": 2, "validation": 0.1}, "task t: subset of 2 rows: carve held_out: 0.1 of 2 rows is less than one row"),
+        ({"rows": 2, "validation": 0.1}, "subset of 2 rows: carve held_out: 0.1 of 2 rows is less than one row"),
     ],
 )
 def test_what_train_is_too_small_for_is_refused(tmp_path, subset, message):
