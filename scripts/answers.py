@@ -92,9 +92,9 @@ def scorer_of(line, rows=slice(None)) -> Scorer:
 class Record:
     """What a record with answers holds of runs: scores by strategy, prices, and arms of a decision."""
 
-    def __init__(self, path: Path):
-        runs = pd.read_parquet(path)
-        runs = runs[runs["kind"] == "run"]
+    def __init__(self, lines: pd.DataFrame):
+        """Args: what `answers` returned."""
+        runs = lines[lines["kind"] == "run"].copy()
         points = runs["variant"].where(runs["variant"] != "base", "")
         catalogue = Catalogue(shipped(HOME))  # the record has ids of then
         today = {name: catalogue.id_of("strategies", name) for name in runs["strategy"].unique()}

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow.parquet as parquet
 
 import replay
+import unseen
 from answers import COSTS, FULL, Record, scorer_of
 from thaw.core.files import read_json
 from thaw.decision.contrasts import Difference
@@ -195,7 +196,7 @@ def _cell(mine: pd.DataFrame, task: str, split: str) -> str:
 @cache
 def answered() -> Record:
     """Return every row's answer on the grid."""
-    return Record(RECORDS / "grid.parquet")
+    return Record(pd.read_parquet(RECORDS / "grid.parquet"))
 
 
 def curve() -> list[list[str]]:
@@ -394,7 +395,7 @@ def encoders() -> list[list[str]]:
     return made
 
 
-OTHERS = {
+OTHERS = unseen.TABLES | {
     "encoders": encoders,
     "layers": layers,
     "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),

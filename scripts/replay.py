@@ -284,7 +284,7 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
 
 def main() -> None:
     """Write summary, calibration, figure, and the answer that the README shows."""
-    record = Record(RECORD)
+    record = Record(pd.read_parquet(RECORD))
     entries = cases(record)
     write_json(SUMMARY, summary(replay(record)).round(4).to_dict("records"))
     write_text(GRID / "calibration.csv", calibration(entries).to_csv(index=False, float_format="%.4f"))

@@ -1,0 +1,207 @@
+"""The hypotheses of config/experiments/unseen.yaml, as they were written before its runs, on their record.
+
+Scores are × 100. The score of a strategy on a task in a draw is the mean of the official test and the reserved rows.
+*Tuned* is the rate with the highest score on the 200 rows of validation; of equal ones the middle, then the half.
+record_tables.py prints the tables.
+"""
+
+from collections.abc import Callable
+from functools import cache, cached_property
+
+import numpy as np
+import pandas as pd
+
+import replay
+from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, scorer_of
+from thaw.decision import prior
+from thaw.decision.decide import SPREAD
+from thaw.decision.stops import SPREAD_OF_TRAINED
+from thaw.outputs.frame.paired_differences import jointly, printed
+from thaw.schema.catalogue import Catalogue, shipped
+from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
+from thaw.words import wording
+from thaw.words.wording import number
+
+RECORD = replay.HOME / "docs/results/unseen.parquet"
+RATES = ("", "_half", "_double")  # as the ids of the strategies end
+TRAINED = {LORA: "LoRA", TOP_2: "top 2", FULL: "full"}
+READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text alone and both as one
+MARGIN = 1.0  # points within which LoRA and full fine-tuning are equivalent
+BY_READING = "Of pairs the better probe, else full fine-tuning"
+RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
+
+
+def at(point: str, rate: str) -> str:
+    """Return a strategy at one of RATES. Args: its id, and the point of its sweep."""
+    name, _, variant = point.partition(" ")
+    return f"{name}{rate} {variant}".strip()
+
+
+class Unseen(Record):
+    """The record, with the prior of config: no task of it shaped that."""
+
+    def expected(self, task: str, arm: str) -> float:
+        """Return the gain over a probe that `thaw advise` expects of a strategy."""
+        return prior.expected("minilm", self._types[task], arm, bool(self.thawed[task, arm]))
+
+    def spread(self, task: str | None = None, of: str = "all") -> float:
+        """Return the deviation about what is expected, as `thaw advise` has it."""
+        return SPREAD if of == "all" else SPREAD_OF_TRAINED
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        return {task: line.type for (task, *_), line in self.lines.items()}
+
+    def best(self, task: str, arms: tuple[str, ...]) -> list[str]:
+        """Return by draw the strategy with the highest score on validation, of equal ones the first."""
+        scores = self.scores[task, "validation"]
+        return [max(arms, key=lambda arm, draw=draw: scores.loc[draw, arm]) for draw in self.draws]
+
+    def tuned(self, task: str, point: str) -> list[str]:
+        """Return by draw a strategy at the rate that validation chooses."""
+        return self.best(task, tuple(at(point, rate) for rate in RATES))
+
+    def mean(self, task: str, arms: str | list[str]) -> np.ndarray:
+        """Return by draw the mean of both tests. Args: a strategy, or one for each draw."""
+        arms = [arms] * len(self.draws) if isinstance(arms, str) else arms
+        both = [self.scores[task, role] for role in ROLES]
+        return np.array([np.mean([one.loc[place] for one in both]) for place in zip(self.draws, arms, strict=True)])
+
+    def difference(self, task: str, arms: list[str], others: list[str]) -> Resampled:
+        """Return what one strategy is above another, resampled by rows and by draws. Args: both by draw."""
+        by_row, rows = [], 0
+        for draw, pair in zip(self.draws, zip(arms, others, strict=True), strict=True):
+            sides = [[self.lines[task, draw, arm, role] for arm in pair] for role in ROLES]
+            rows = sum(len(both[0].group) for both in sides)
+            drawn = [self._drawn(number, *both) for number, both in enumerate(sides)]
+            by_row.append(np.mean([100 * (mine - other) for mine, other in drawn], axis=0))
+        values = self.mean(task, arms) - self.mean(task, others)
+        return resampled(values, np.nan_to_num(np.stack(by_row)), rows, paired=True)
+
+    def _drawn(self, number: int, *lines) -> np.ndarray:
+        """Return scores on resampled rows, [lines, D]. Args: the number of the test: rows of two have equal names."""
+        return PartDraws(lines[0].group, random_seed=number).scores([scorer_of(line) for line in lines])
+
+
+@cache
+def read() -> Unseen:
+    """Return the committed record."""
+    return Unseen(pd.read_parquet(RECORD))
+
+
+def name(task: str) -> str:
+    """Return a task's name in print."""
+    return Catalogue(shipped(replay.HOME)).get("tasks", task, "unseen").label
+
+
+def scores(record: Unseen) -> list[list[str]]:
+    """Return tuned scores by task, means over draws ± their deviation."""
+    lines = [["", *map(name, record.tasks)]]
+    for point, said in (dict(zip(PROBES, ("linear probe", "linear probe, all layers"), strict=True)) | TRAINED).items():
+        of = [record.mean(task, record.tuned(task, point) if point in TRAINED else point) for task in record.tasks]
+        lines.append([said, *(f"{one.mean():.1f}" + f" ± {one.std(ddof=1):.1f}" * (len(one) > 2) for one in of)])
+    return lines
+
+
+def lora_against_full(record: Unseen) -> list[list[str]]:
+    """Return tuned LoRA less tuned full fine-tuning by task, and whether they are equivalent over the tasks."""
+    tuned = [record.difference(task, *(record.tuned(task, of) for of in (LORA, FULL))) for task in record.tasks]
+    lines = [["LoRA less full fine-tuning", "tuned, with one 95 % interval for all", "default rates"]]
+    for task, one in zip(record.tasks, jointly(tuned), strict=True):
+        default = record.mean(task, LORA) - record.mean(task, FULL)
+        lines.append([name(task), printed(one), number(default.mean())])
+    low, high = over_tasks([one.value for one in tuned])
+    verdict = "equivalent" if low > -MARGIN and high < MARGIN else "equivalence not shown"
+    shown = f"{number((low + high) / 2)} {wording.interval(low, high, 1)}: {verdict}"
+    return [*lines, [f"mean of {len(tuned)} tasks, 90 % interval over tasks", shown, ""]]
+
+
+def over_tasks(values: list[float]) -> tuple[float, float]:
+    """Return the 90 % t interval of a mean over tasks, which is that of two one-sided tests at 5 %."""
+    from scipy.stats import t
+
+    reach = t.ppf(0.95, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(np.mean(values) - reach), float(np.mean(values) + reach)
+
+
+def tuning(record: Unseen) -> list[list[str]]:
+    """Return by task the order of strategies tuned and with default rates, and what tuning gains on average."""
+    lines = [["", "tuned", "default rates", "the same first", "gain of tuning"]]
+    same, gains = 0, []
+    for task in record.tasks:
+        tuned = {of: record.mean(task, record.tuned(task, of)).mean() for of in TRAINED}
+        default = {of: record.mean(task, of).mean() for of in TRAINED}
+        orders = [sorted(TRAINED, key=side.get, reverse=True) for side in (tuned, default)]
+        gains.append(np.mean([tuned[of] - default[of] for of in TRAINED]))
+        same += orders[0][0] == orders[1][0]
+        shown = [", ".join(TRAINED[of] for of in order) for order in orders]
+        lines.append([name(task), *shown, "yes" if orders[0][0] == orders[1][0] else "no", number(gains[-1], 2)])
+    return [*lines, ["all", "", "", f"{same} of {len(record.tasks)}", number(np.mean(gains), 2)]]
+
+
+def readings(record: Unseen) -> list[list[str]]:
+    """Return tuned full fine-tuning of pairs read as one text less the same of two texts, and less the better probe."""
+    pairs = [task for task in record.tasks if f"{FULL}_separate" in record.arms[task]]
+    found = []
+    for task in pairs:
+        cross, apart = (record.tuned(task, of) for of in (FULL, f"{FULL}_separate"))
+        found += [record.difference(task, cross, other) for other in (apart, record.best(task, READINGS))]
+    cells = list(map(printed, jointly(found)))
+    titles = ["Full fine-tuning, pair as one text, less", "pair as two texts", "the better probe"]
+    return [titles, *([name(task), *cells[2 * n : 2 * n + 2]] for n, task in enumerate(pairs))]
+
+
+def rules(record: Unseen) -> list[list[str]]:
+    """Return what rules lose to the best strategy of the other draws, and their price, by one draw and default rates.
+
+    Args: the record of the standard set alone; see `standard`.
+    """
+    lines = [["", "loses, test", "loses, reserved", "worst task", "price, in full fine-tunings"]]
+    for rule in RULES:
+        lost: dict[str, list] = {role: [] for role in ROLES}
+        prices = []
+        for task in record.tasks:
+            taken = [_taken(record, rule, task, number) for number in range(len(record.draws))]
+            for role, losses in lost.items():
+                mine = zip(record.draws, taken, strict=True)
+                losses.append(np.mean([record.lost(task, role, (draw,))[arm] for draw, (arm, _) in mine]))
+            prices.append(np.mean([record.price(task, tried) for _, tried in taken]))
+        both = np.mean(list(lost.values()), axis=0)
+        worst = f"{number(both.max())} ({name(record.tasks[both.argmax()])})"
+        lines.append([rule, *(number(np.mean(lost[role]), 2) for role in ROLES), worst, number(np.mean(prices), 2)])
+    return lines
+
+
+def _taken(record: Unseen, rule: str, task: str, draw: int) -> tuple[str, tuple[str, ...]]:
+    """Return what a rule takes by the validation rows of a draw, and what it tries. Args: the number of the draw."""
+    if rule == replay.ADVISE:
+        return replay.advised(record, task, record.draws[draw], 0.0)
+    if rule == BY_READING and f"{FULL}_separate" in record.arms[task]:
+        return record.best(task, PROBES)[draw], PROBES
+    return FULL, (FULL,)
+
+
+def slopes(record: Unseen) -> list[list[str]]:
+    """Return expected and realised losses with 200 rows of validation. Args: as `rules`."""
+    lines = [["", "expected loss", "as it came", "slope"]]
+    made = replay.calibration(replay.cases(record))
+    for line in made[(made["rows"] == 200) & (made["strategies"] == "standard")].to_dict("records"):
+        lines.append([replay.NAMED[line["split"]], *(number(line[f"all_{of}"], 2) for of in ("said", "came", "slope"))])
+    return lines
+
+
+def standard() -> Unseen:
+    """Return the committed record with the standard set at default rates alone."""
+    frame = pd.read_parquet(RECORD)
+    points = (frame["strategy"] + " " + frame["variant"].where(frame["variant"] != "base", "")).str.strip()
+    return Unseen(frame[points.isin(STANDARD)])
+
+
+TABLES: dict[str, Callable[[], list[list[str]]]] = {
+    "unseen": lambda: scores(read()),
+    "unseen_lora": lambda: lora_against_full(read()),
+    "unseen_tuning": lambda: tuning(read()),
+    "unseen_readings": lambda: readings(read()),
+    "unseen_rules": lambda: rules(standard()),
+    "unseen_losses": lambda: slopes(standard()),
+}
