@@ -203,6 +203,24 @@ def test_same_problem_same_bits_and_the_order_given():
         assert torch.equal(one.weight, other.weight) and torch.equal(one.bias, other.bias)
 
 
+@pytest.mark.parametrize(("rows", "threads"), [(100, 1), (40_000, 2)])
+def test_little_work_is_done_in_one_thread_and_the_others_are_given_back(rows, threads, monkeypatch):
+    seen, called = set(), descent.MeanCrossEntropy.__call__
+
+    def watched(self, point):
+        seen.add(torch.get_num_threads())
+        return called(self, point)
+
+    monkeypatch.setattr(descent.MeanCrossEntropy, "__call__", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fit_classes(*problem(20, rows), 20, [1e-1])
+        assert (seen, torch.get_num_threads()) == ({threads}, 2)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_degenerate_problems_are_solved():
     vectors, targets = problem(2)
     vectors[:, 3] = 4.2  # a constant

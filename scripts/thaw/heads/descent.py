@@ -20,6 +20,7 @@ SMALLEST_STEP = 2.0**-20  # step size below which the line search has failed
 NOISE = 1e-6  # relative increase of an objective that rounding alone may cause
 LEAST = 1e-10  # keeps a strength of 0 solvable
 FLAT = 1e-7  # fraction of the largest variance below which a direction is rounding
+SMALL = 5e7  # operations of an evaluation below which threads wait for each other longer than they compute
 LEAST_BIAS = 1e-4  # the bias' curvature at least, which vanishes for a class without vectors
 
 
@@ -31,6 +32,7 @@ class LinearLoss:
         self.scaled, self.directions = scaled, None if directions is None else directions.float()
         layers, self.count, width = scaled.shape
         self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
+        self.operations = 4 * classes * scaled.numel()  # of an evaluation: logits and gradient
 
     def logits(self, point: torch.Tensor) -> torch.Tensor:
         """Return the logits [K, C, N] at a point."""
@@ -201,17 +203,22 @@ def minimise(
     strengths: Sequence[float],
     gap: float,
 ) -> list[Minimum]:
-    """Return the minimum of each layer for each strength, the strengths falling.
+    """Return the minimum of each layer for each strength, the strengths falling; where that is little work, in one thread.
 
     Args: objective; variances [K, d] of the vectors along its directions, times `spread`: the initial curvature; gap,
     the fraction of the objective by which it may still be above its minimum.
     """
-    descent = Descent(objective, variances, spread, strengths)
-    while not descent.finished:
-        descent.update_direction()
-        descent.check_convergence(gap)
-        if not descent.changed:
-            descent.step()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if objective.operations < SMALL else threads)
+    try:
+        descent = Descent(objective, variances, spread, strengths)
+        while not descent.finished:
+            descent.update_direction()
+            descent.check_convergence(gap)
+            if not descent.changed:
+                descent.step()
+    finally:
+        torch.set_num_threads(threads)
     return [Minimum(*map(torch.stack, zip(*by_layer, strict=True))) for by_layer in descent.results]
 
 
