@@ -203,7 +203,7 @@ def minimise(
     strengths: Sequence[float],
     gap: float,
 ) -> list[Minimum]:
-    """Return the minimum of each layer for each strength, the strengths falling; where that is little work, in one thread.
+    """Return the minimum of each layer for each strength, the strengths falling; of little work in one thread.
 
     Args: objective; variances [K, d] of the vectors along its directions, times `spread`: the initial curvature; gap,
     the fraction of the objective by which it may still be above its minimum.
