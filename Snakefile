@@ -11,7 +11,6 @@ Paths of results (all below results/):
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     ensembles/<task>/<subset>/<id>/                      combined predictions of several runs
     merges/<subset>/<encoder>/<id>/                      several tasks on one trunk, as a folder that serves
-    latency/<subset>/<encoder>/<id>/                     how fast that is, against one model for each task
     outputs/<experiment>/                                runs.csv, runs.json, tables/, figures/, report.html
 
 Snakemake's DAG is computed by load_plan (scripts/thaw/planning/). It reads the configuration and says which jobs there are,

@@ -1,4 +1,4 @@
-"""Students and merges in Snakemake: teacher, student, merge and its times are made, and made again after a change."""
+"""Students and merges in Snakemake: teacher, student, and merge are made, and made again after a change."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tiny import tiny_encoder
 from workflow import Workplace
 
 SHOWN = {"collect": 1, "table": 1, "report": 1}
-MERGED = {"merge": 1, "latency": 1}
+MERGED = {"merge": 1}
 TAUGHT = {
     "teacher": {"strategy": "short_top", "variant": "k02"},
     "after": {"strategy": "short_top", "variant": "k02"},
@@ -30,7 +30,6 @@ def experiment(**changes) -> dict:
         "strategies": CANDIDATES,
         "seeds": [1, 2],
         "merges": {"one": {"strategies": CANDIDATES}},
-        "latency": {"tasks": [1], "batch": [1], "tokens": [8], "calls": 20},
         "outputs": ["merges"],
         "compute": {"threads": 1},
     }
@@ -39,7 +38,7 @@ def experiment(**changes) -> dict:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Workplace:
-    """A workplace in which a teacher, its student, a merge of both and its times were made."""
+    """A workplace in which a teacher, its student, and a merge of both were made."""
     folder = tmp_path_factory.mktemp("students")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
     place.files["my/strategies.yaml"]["strategies"]["taught"] = TAUGHT
@@ -75,13 +74,11 @@ def test_a_change_makes_again_what_depends_on_it_and_nothing_else(place):
 
 
 @pytest.mark.slow
-def test_a_choice_merges_again_and_calls_are_measured_again(place):
+def test_a_choice_merges_again(place):
     drawn = {"table": 1, "report": 1}
-    settings = {"tasks": [1], "batch": [1], "tokens": [8], "calls": 30}
     for more, planned in (
         ({"merges": {"one": {"strategies": CANDIDATES, "margin": 3}}}, MERGED | drawn),
         ({"merges": {"one": {"strategies": CANDIDATES, "label": "Another"}}}, drawn),
-        ({"latency": settings}, {"latency": 1} | drawn),
     ):
         place.write("mine.yaml", experiment(**more))
         assert place.planned() == planned, more

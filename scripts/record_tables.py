@@ -308,17 +308,6 @@ def loops() -> list[list[str]]:
     return lines
 
 
-def merge_times() -> list[list[str]]:
-    """Return milliseconds of one text through all tasks: merged, and as one model a task."""
-    frame = pd.read_parquet(RECORDS / "merge_times.parquet")
-    frame = frame[(frame["merge"] == "near") & (frame["batch"] == 1)].pivot(index="tasks", columns="way")
-    lines = [["tasks", "layers, merged", "layers, separate", "merged, ms", "separate, ms"]]
-    for tasks, one in frame.iterrows():
-        layers = [f"{one['layers', way]:.0f}" for way in ("merged", "separate")]
-        lines.append([str(tasks), *layers, *(number(1000 * one["median", way]) for way in ("merged", "separate"))])
-    return lines
-
-
 def planned() -> list[list[str]]:
     """Return what `thaw plan` said and what the runs took."""
     lines = [["experiment", "runs", "planned", "taken", "load before"]]
@@ -405,7 +394,6 @@ OTHERS = unseen.TABLES | {
     "way": way,
     "times": times,
     "loops": loops,
-    "merge_times": merge_times,
     "planned": planned,
     "records": records,
 }

@@ -170,7 +170,7 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     probes.append("early_exit")
     chosen |= {"probes": probes, "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
-    chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}, "latency": {"tasks": [1, 2]}}
+    chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}}
     return chosen | changes
 
 
@@ -209,24 +209,17 @@ def _write_store(folder: Path) -> None:
 
 
 def _write_merged(plan, result) -> None:
-    """Write the record of a merge, or of its latency."""
+    """Write the record of a merge."""
     spec, path = plan.job(result.step, result.key).spec, Path(plan.files(result.step, result.key)[0])
     record = {"spec": spec, "digest": digest(spec)}
-    if result.step == "merge":
-        one = {"strategy": "short_top", "variant": "k01", "frozen": 2, "own": 1, "validation": 60.0, "test": 58.0}
-        run = one | {"subset": "all", "encoder": "tiny", "head": "linear", "seed": 1}
-        runs = {task: layout.folder("train", run | {"task": task}) for task in spec["tasks"]}
-        record |= {"tasks": {task: one | {"run": folder, "flags": []} for task, folder in runs.items()}, "bytes": 4000}
-        group = {"executed": 4, "of": 6, "tasks": list(spec["tasks"])}
-        record["layers"] = {"executed": 4, "of": 6, "by_input": {"text, at most 64 tokens": group}}
-        record["encoder"] = {"embeddings": 500, "layer": 100, "layers": LAYERS, "width": WIDTH}
-        record["parameters"] = {"merged": 960, "separate": len(spec["tasks"]) * 830}
-    else:
-        times = {"median": 0.01, "p95": 0.02, "p99": 0.03, "queries_per_second": 90.0, "calls": 200}
-        facts = {"copies": 0, "batch": 1, "tokens": 32, "layers": 4}
-        ways = [{"way": way, "tasks": n} for n in (1, 2) for way in ("merged", "separate")]
-        record |= {"rows": [way | facts | times for way in ways], "threads": 1, "hardware": {"device": "cpu"}}
-        record |= {name: {"merged": 4000, "separate": 8000} for name in ("bytes", "peak_mib")}
+    one = {"strategy": "short_top", "variant": "k01", "frozen": 2, "own": 1, "validation": 60.0, "test": 58.0}
+    run = one | {"subset": "all", "encoder": "tiny", "head": "linear", "seed": 1}
+    runs = {task: layout.folder("train", run | {"task": task}) for task in spec["tasks"]}
+    record |= {"tasks": {task: one | {"run": folder, "flags": []} for task, folder in runs.items()}, "bytes": 4000}
+    group = {"executed": 4, "of": 6, "tasks": list(spec["tasks"])}
+    record["layers"] = {"executed": 4, "of": 6, "by_input": {"text, at most 64 tokens": group}}
+    record["encoder"] = {"embeddings": 500, "layer": 100, "layers": LAYERS, "width": WIDTH}
+    record["parameters"] = {"merged": 960, "separate": len(spec["tasks"]) * 830}
     write_json(path, record)
 
 

@@ -134,7 +134,6 @@ def test_a_server_has_as_many_threads_as_the_jobs_that_ask_it():
             if step := re.search(r"python -m thaw\.steps (\w+)", rule):
                 threads = re.search(r"^ *threads: (.+)", rule, re.MULTILINE)
                 asked.setdefault(step[1], set()).add(threads[1] if threads else "1")
-    asked.pop("latency")  # which times predictions in processes of its own
     asked = {step: threads for step, threads in asked.items() if not STEPS[step].own_threads}
     found = {step: {"PLAN.threads"} if STEPS[step].libraries == "models" else {"1"} for step in asked}
     assert asked == found and len(asked) > 12

@@ -1,13 +1,11 @@
-"""The steps merge and latency on real runs of small encoders, what is drawn of them, and the plan of an experiment."""
+"""The step merge on real runs of small encoders, what is drawn of it, and the plan of an experiment."""
 
-import contextlib
 import csv
 import io
 import re
 
 import pandas
 import pytest
-import torch
 from matplotlib.colors import to_hex
 
 import invented
@@ -15,7 +13,6 @@ from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.merging.call_times import summary
 from thaw.merging.merge_runs import select
 from thaw.merging.proof import FreshProcess
 from thaw.outputs.frame.output_data import OutputData
@@ -28,9 +25,9 @@ from tiny_corpus import run_in_process
 
 @pytest.fixture(scope="module")
 def made(rooms, runs):  # noqa: F811
-    """Run both steps on two tasks, one of which has two candidates, and the second with more threads than cores.
+    """Run the step on two tasks, one of which has two candidates.
 
-    Return the results folder, the spec of the merge, the records of its runs, and what the second step said.
+    Return the results folder, the spec of the merge, and the records of its runs.
     """
     low = rooms().run("sings", "classification", FROZEN, "low")
     results, place = runs["sings"].parents[7], "n/e/one"
@@ -45,24 +42,17 @@ def made(rooms, runs):  # noqa: F811
     spec["tasks"] = {"sings": every[1:], "rivers": every[:1]}
     out = results / "merges" / place
     run_in_process("merge", "--spec", canonical(spec), "--runs", *files, "--out", out)
-    settings = {"tasks": [1, 3], "batch": [1, 2], "tokens": [8], "calls": 20}
-    more = {"version": 1, "merge": read_json(out / "merge.json")["digest"], "latency": settings}
-    times = results / "latency" / place
-    measured = ("--spec", canonical(more | {"compute": {"threads": 2}}), "--merge", out)
-    with contextlib.redirect_stderr(io.StringIO()) as said:
-        run_in_process("latency", *measured, "--cores", 1, "--out", times)
-    torch.set_num_threads(1)
-    return results, spec, files, said.getvalue()
+    return results, spec, files
 
 
 def data_of(results) -> OutputData:
-    records = [results / "merges/n/e/one/merge.json", results / "latency/n/e/one/latency.json"]
-    shown = [one["run"] for one in read_json(records[0])["tasks"].values()][:2]
-    return OutputData(results, runs=pandas.DataFrame({"folder": shown}), merges=records)
+    record = results / "merges/n/e/one/merge.json"
+    shown = [one["run"] for one in read_json(record)["tasks"].values()][:2]
+    return OutputData(results, runs=pandas.DataFrame({"folder": shown}), merges=[record])
 
 
 def test_the_step_takes_the_best_on_validation_and_counts(made):
-    results, spec, files, _ = made
+    results, spec, files = made
     record = read_json(results / "merges/n/e/one/merge.json")
     scores = [read_json(file)["scores"]["validation"]["accuracy"] for file in files[1:]]
     own = record["tasks"]["sings"]["own"]
@@ -76,7 +66,7 @@ def test_the_step_takes_the_best_on_validation_and_counts(made):
 
 
 def test_a_run_that_diverged_is_not_taken(made, tmp_path):
-    _, spec, files, _ = made
+    _, spec, files = made
     copies = []
     for number, file in enumerate(files):
         record = read_json(file)
@@ -86,40 +76,6 @@ def test_a_run_that_diverged_is_not_taken(made, tmp_path):
     write_json(copies[0], read_json(files[0]) | {"flags": ["diverged"]})
     with pytest.raises(UserError, match="rivers: every run that a branch may come from diverged"):
         select(spec, copies)
-
-
-def test_times_of_each_setting_are_on_record(made):
-    record = read_json(made[0] / "latency/n/e/one/latency.json")
-    rows = pandas.read_csv(made[0] / "latency/n/e/one/latency.csv")
-    assert len(record["rows"]) == len(rows) == 8 and set(rows["way"]) == {"merged", "separate"}
-    assert (rows["median"] <= rows["p95"]).all() and (rows["p95"] <= rows["p99"]).all()
-    assert rows.loc[rows["tasks"] == 3, "copies"].tolist() == [1] * 4
-    three = rows[(rows["tasks"] == 3) & (rows["batch"] == 1)].set_index("way")["layers"]
-    assert three["merged"] < three["separate"] == 9
-    assert record["bytes"]["merged"] < record["bytes"]["separate"] and min(record["peak_mib"].values()) > 50
-
-
-COUNTED = """
-from pathlib import Path
-
-class Model:
-    def __init__(self, folder):
-        with open(Path(folder) / "loads", "a") as file:
-            file.write("x")
-
-    def predict_with_probabilities(self, texts):
-        return [{"prediction": text} for text in texts]
-"""
-
-
-def test_a_fresh_process_loads_a_folder_once_and_counts_its_own_memory(tmp_path):
-    """A child begins with its parent's peak by getrusage's count, and a model that is loaded again is there twice."""
-    (tmp_path / "model.py").write_text(COUNTED)
-    large = b"x" * 400 * 2**20
-    with FreshProcess(1) as process:
-        replies = [process.ask(["a"], tmp_path) for _ in range(3)]
-    assert len(large) and (tmp_path / "loads").read_text() == "x"
-    assert 1 < replies[-1]["peak_mib"] < 200
 
 
 ENDS = """
@@ -152,18 +108,6 @@ def test_a_fresh_process_that_was_killed_before_a_request_is_said_too(tmp_path):
         process.ask(["a" * 2**20], tmp_path)
 
 
-def test_fewer_cores_than_threads_are_said_and_on_record(made):
-    record = read_json(made[0] / "latency/n/e/one/latency.json")
-    assert record["cores"] == 1 and record["threads"] == 2
-    assert "2 threads on cores: 1: times are longer than they need be" in made[3]
-
-
-def test_percentiles_are_those_of_the_seconds():
-    found = summary([0.001 * n for n in range(1, 101)], 4)
-    assert found["median"] == pytest.approx(0.0505) and found["p95"] == pytest.approx(0.09505)
-    assert found["queries_per_second"] == pytest.approx(400 / 5.05)
-
-
 def test_tables_and_figures_are_drawn_of_the_records(made):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
@@ -171,24 +115,21 @@ def test_tables_and_figures_are_drawn_of_the_records(made):
     links = re.findall(r'examples\.html#([^"]+)', table_formats.to_html(tables.build(data, spec)))
     shown = {link for link in links if not link.startswith("merge.")}
     one = tables.build(data, spec).groups[0]
-    assert one.name.startswith("One trunk, ") and tables.build_latency(data, spec).notes[1].startswith("One trunk: ")
+    assert one.name.startswith("One trunk, ")
     share = 100 * record["parameters"]["merged"] / record["parameters"]["separate"]
     by_name = {row.name: [cell.text for cell in row.cells] for row in one.rows}
     assert by_name["Parameters stored"][-1] == f"{share:.1f} %", "no share is in a column of scores"
     assert "merge.n.e.one" in links and len(shown) == 2, "a run that the experiment does not show is no link"
     row = dict(zip(header, line, strict=True))
     assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])
-    times = list(csv.DictReader(io.StringIO(table_formats.to_csv(tables.build_latency(data, spec)))))
-    assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
     figure = merged_load.build(data, spec)
-    stored, times = figure.drawn.axes[1:3]
+    stored = figure.drawn.axes[1]
     texts = [text.get_text() for text in stored.texts if text.get_text()]  # others are lines that lead to them
     named = {text: to_hex(line.get_color()) for text, line in zip(texts, stored.lines, strict=True)}
     assert list(named) == ["Full models", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
-    assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
     drawn = pandas.DataFrame(figure.records)
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
-    assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
+    assert merged[2] == record["layers"]["executed"]
 
 
 def test_a_branch_with_a_flag_is_marked_in_the_table(made, tmp_path):
@@ -226,7 +167,7 @@ def test_an_experiment_with_merges_is_planned(home):
     assert sizes == [(6 - k, k) for k in range(7)] and spec["seeds"] == [1, 2, 3]
     kept = {key for key, job in plan.jobs["train"].items() if job.spec["keep"] and "/top_k/" in key}
     assert kept and all(key.endswith("seed1") for key in kept)
-    assert len(plan.status.merged()) == 6 and len(plan.status.drawn_merges("table", "merges")) == 3
+    assert len(plan.status.merged()) == 3 and len(plan.status.drawn_merges("table", "merges")) == 3
     assert plan.status.drawn_merges("table", "main_table") == []
 
 

@@ -1,17 +1,14 @@
-"""ONNX graphs of single runs and of merged folders, read by ONNX Runtime; what is said without it."""
+"""ONNX graphs of runs, read by ONNX Runtime; what is said without it."""
 
-import json
 import sys
 
 import pytest
 
 from test_export import FULL, House
-from test_merge import rooms, runs, written  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.onnx_graph import require_onnx
-from thaw.merging.merge_runs import write_onnx
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +29,6 @@ def test_a_run_is_exported_as_onnx(extra, tmp_path, family, kind, head):
     assert (tmp_path / "out/model.onnx").is_file() and report == read_json(tmp_path / "out/check.json")
     assert report["onnx"]["largest_difference"] < 1e-5 and report["onnx"]["changed"] == 0
     assert "model.onnx: largest difference" in export_summary(report)
-
-
-def test_trunk_and_branches_are_written_as_onnx(extra, written):  # noqa: F811
-    compared = write_onnx(written)
-    assert set(compared) == {"sings", "rivers", "pairs"}
-    assert all(part["largest_difference"] < 1e-5 and part["changed"] == 0 for part in compared.values())
-    graphs = json.loads((written / "onnx/graphs.json").read_text())["tasks"]
-    assert graphs == {"sings": {"reads": "state_2"}, "rivers": {"reads": "state_1"}, "pairs": {"reads": "state_3"}}
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch):

@@ -1,12 +1,12 @@
-"""Figures of merged folders: layers, stored parameters and time against the number of tasks; score against storage."""
+"""Figures of merged folders: layers and stored parameters against the number of tasks; score against storage."""
 
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement
 
 FIGURES = {
     "load_figure": OutputKind(
         "thaw.papers.merged_load:build",
-        "against the number of tasks: executed layers, stored parameters by way to serve them, measured time of merges",
-        needs=(Requirement.MERGES, Requirement.LATENCY),
+        "against the number of tasks: executed layers and stored parameters, by way to serve them",
+        needs=(Requirement.MERGES,),
         adds=(Addition.MERGES,),
     ),
     "storage_figure": OutputKind(
@@ -34,7 +34,6 @@ LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices 
 ADAPTER = 64  # size of the two adapters of a layer (Houlsby et al. 2019)
 MIB_FP32 = 4 / 2**20
 SEPARATE, MERGED = "Full models", "Merged"
-MEASURED = {"separate": "Its runs, one model each", "merged": MERGED}  # students among them have fewer layers
 LETTERS = 18  # of a line of a name next to a line
 
 
@@ -74,7 +73,7 @@ COUNTS = {  # by unit: name of the axis, factor, what counts
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return three panels for each merge against the number of tasks: layers, stored parameters, measured time."""
+    """Return two panels for each merge against the number of tasks: layers, and stored parameters."""
     import pandas
 
     drawn, rows, titles = [], [], _titles(list(data.merges), spec)
@@ -87,12 +86,8 @@ def build(data, spec: dict) -> panels.Figure:
             drawn.append(panels.Panel(f"{title}: {unit}", draw, names))
             for way, ys in lines.items():
                 rows += [[subset, encoder, name, unit, way, tasks, y] for tasks, y in zip(values, ys, strict=True)]
-        times = _times(data.latencies[subset, encoder, name]["rows"])
-        drawn.append(panels.Panel(f"{title}: time", partial(_time_lines, lines=times)))
-        for (way, kind), points in times.items():
-            rows += [[subset, encoder, name, "ms", f"{way} {kind}", tasks, ms] for tasks, ms in points]
     header = "subset encoder merge unit way tasks value".split()
-    return panels.compose(drawn, pandas.DataFrame(rows, columns=header), wide=3)
+    return panels.compose(drawn, pandas.DataFrame(rows, columns=header), wide=2)
 
 
 def build_storage(data, spec: dict) -> panels.Figure:
@@ -173,18 +168,6 @@ def _stored(runs, size: EncoderSize) -> float:
     return runs["parameters"].sum() + whole * (not runs["embeddings"].all())
 
 
-def _times(rows: list[dict]) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    """Return (tasks, ms) of the smallest batch and shortest text by way and by median or P99."""
-    batch, tokens = (min(row[key] for row in rows) for key in ("batch", "tokens"))
-    chosen = [row for row in rows if (row["batch"], row["tokens"]) == (batch, tokens)]
-    ways = dict.fromkeys(row["way"] for row in chosen)
-    return {
-        (way, kind): sorted((row["tasks"], 1e3 * row[kind]) for row in chosen if row["way"] == way)
-        for way in ways
-        for kind in ("median", "p99")
-    }
-
-
 def _lines(axis, x: list[int], lines: dict[str, list[float]], name: str) -> None:
     for (_, ys), colour in zip(lines.items(), _colours(), strict=False):
         axis.plot(x, ys, color=colour)
@@ -203,18 +186,6 @@ def _names(axis, lines: dict[str, list[float]]) -> None:
     paths = [list(enumerate(ys, start=1)) for ys in lines.values()]
     names = [textwrap.fill(way, LETTERS) for way in lines]
     label_placement.label_points(axis, ends, names, paths, _colours())
-
-
-def _time_lines(axis, lines: dict) -> None:
-    looks = {way: (name, colour) for (way, name), colour in zip(MEASURED.items(), _colours(), strict=False)}
-    for (way, kind), points in lines.items():
-        style = "-" if kind == "median" else ":"
-        name, colour = looks[way]
-        label = name + ("" if kind == "median" else ", P99")
-        axis.plot(*zip(*points, strict=True), color=colour, linestyle=style, marker="o", label=label)
-    axis.set_xticks(sorted({tasks for points in lines.values() for tasks, _ in points}))
-    axis.set_xlabel("Tasks")
-    axis.set_ylabel("Time of a call, ms")
 
 
 def _storage(axis, rows) -> None:

@@ -22,20 +22,13 @@ def main(words: list[str]) -> None:
         "--add", nargs="+", action="extend", default=[], type=Path, metavar="RUN", help="add or replace their tasks"
     )
     parser.add_argument("--remove", nargs="+", action="extend", default=[], metavar="TASK", help="remove these tasks")
-    parser.add_argument("--onnx", action="store_true", help="write onnx/: a graph of the trunk and of each branch")
     arguments = parser.parse_args(words)
     changes = arguments.add or arguments.remove
     if bool(arguments.runs) == bool(changes):
         raise UserError("name runs for a new folder, or what changes in one that is there: --add RUN, --remove TASK")
-    from thaw.exporting.onnx_graph import require_onnx
-    from thaw.merging.merge_runs import change, merge, merge_summary, write_onnx
+    from thaw.merging.merge_runs import change, merge, merge_summary
 
-    if arguments.onnx:
-        require_onnx()
     folder = arguments.folder
     report = change(folder, arguments.add, arguments.remove) if changes else merge(arguments.runs, folder)
     print(merge_summary(folder, report))
-    if arguments.onnx:
-        for task, part in write_onnx(folder).items():
-            print(f"onnx/{task}.onnx: largest difference {part['largest_difference']:.1e}")
     print(f"written to {folder}")

@@ -41,7 +41,6 @@ PLACES = {
     "baseline": Place("{task}/{subset}/{baseline}", "baselines/{task}/{subset}/{baseline}/metrics.json"),
     "ensemble": Place("{task}/{subset}/{ensemble}", "ensembles/{task}/{subset}/{ensemble}/metrics.json"),
     "merge": Place("{subset}/{encoder}/{merge}", "merges/{subset}/{encoder}/{merge}/merge.json"),
-    "latency": Place("{subset}/{encoder}/{merge}", "latency/{subset}/{encoder}/{merge}/latency.json"),
     "features_adapted": Place(
         _RUN.removeprefix("runs/") + "/{probed}", _RUN.replace("runs", "adapted", 1) + "/{probed}/card.json"
     ),

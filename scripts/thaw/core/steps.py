@@ -42,7 +42,6 @@ STEPS = {
     "probe": Step(2, "models", result="record"),
     "ensemble": Step(1, "models", result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
-    "latency": Step(3, result="record"),
     "collect": Step(13, result="output"),
     "table": Step(32, result="output"),
     "figure": Step(22, "plots", result="output"),

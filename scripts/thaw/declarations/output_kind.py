@@ -34,7 +34,6 @@ class Requirement(StrEnum):
     FULL_AND_FROZEN = "{named} under strategies:, without a sweep, and one that trains the head alone on its task"
     FULL_AND_STUDENT = "{named} under strategies:, without a sweep, and one with student: or teacher: on its task"
     MERGES = "merges:, as merges: {one_trunk: {strategies: [top_k]}}"
-    LATENCY = "merges: and latency: {}"
     ONE_ANSWER = "to be the only output of its kind, since each says what to take; name one of them"
 
 

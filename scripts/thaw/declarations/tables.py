@@ -69,12 +69,6 @@ TABLES = {
         needs=(Requirement.MERGES,),
         adds=(Addition.MERGES,),
     ),
-    "latency_table": OutputKind(
-        "thaw.outputs.tables.merged:build_latency",
-        "measured times of merges against their runs as one model each (`latency:`): median, P95, P99, texts a second",
-        needs=(Requirement.LATENCY,),
-        adds=(Addition.MERGES,),
-    ),
     "layer_table": OutputKind(
         "thaw.outputs.tables.by_layer:build",
         "scores of probes by layer, a row for each task and score, a group for each encoder, pretrained or adapted; "

@@ -6,8 +6,6 @@ A request is a JSON object a line: folders, texts, and for a merged folder tasks
 
 import importlib.util
 import json
-import re
-import resource
 import sys
 from pathlib import Path
 
@@ -47,15 +45,6 @@ class CountedFolder:
         return self._inner(*arguments)
 
 
-def peak_memory() -> float:
-    """Return the most memory in MiB that this process has held; getrusage counts its parent's until its start too."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # in bytes on macOS
-    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())
-    return int(peak) / 1024
-
-
 if __name__ == "__main__":
     sys.modules["thaw"] = None  # type: ignore[assignment]  # importing it is an error from here on
     folders: dict[str, CountedFolder] = {}
@@ -65,4 +54,4 @@ if __name__ == "__main__":
             folders[name] = folders.get(name) or CountedFolder(name)
         replies = [folders[name].reply(request["texts"], request.get("tasks")) for name in request["folders"]]
         loaded = sorted(name for name, module in sys.modules.items() if name.startswith("thaw") and module)
-        print(json.dumps({"replies": replies, "thaw": loaded, "peak_mib": peak_memory()}), flush=True)
+        print(json.dumps({"replies": replies, "thaw": loaded}), flush=True)

@@ -4,8 +4,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from thaw.core import branch_choice
 from thaw.core.branch_choice import BranchSize, EncoderSize, Offer, choose, executed
 from thaw.core.errors import UserError, suggestion
@@ -13,11 +11,9 @@ from thaw.core.files import read_json, write_json
 from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.exporting.finished_run import replaced, require_new
-from thaw.exporting.onnx_graph import OnnxGraph, compared, require_onnx, write_graph
 from thaw.merging import merged_folder
 from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
-from thaw.merging.merged_model import MergedModel
-from thaw.merging.proof import proof_summary, prove, texts_of, unchanged
+from thaw.merging.proof import proof_summary, prove, unchanged
 from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches, recorded_score
 
 
@@ -99,51 +95,6 @@ def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, tar
         raise UserError(f"{target} would not predict what its runs did, so it was not written\n{proof_summary(report)}")
     write_json(folder / "check.json", report)
     return report
-
-
-PLACE = "onnx"
-
-
-def write_onnx(folder: Path) -> dict[str, dict]:
-    """Write the graphs of a merged folder, and return how each branch compares with the folder's own predictions."""
-    require_onnx()
-    model, place = MergedModel(folder), folder / PLACE
-    place.mkdir(exist_ok=True)
-    starts = sorted({branch.frozen for branch in model.branches.values()})
-    first = next(iter(model.branches.values()))
-    inputs = dict(first._inputs(texts_of(first.reads)[:2]))
-
-    def trunk(given: dict) -> tuple[torch.Tensor, ...]:
-        states = model.trunk.states(given, set(starts))
-        return tuple(states[start] for start in starts)
-
-    write_graph(trunk, inputs, [f"state_{start}" for start in starts], place / "trunk.onnx", model.trunk.model)
-    graph, comparisons = OnnxGraph(place / "trunk.onnx"), {}
-    for task in model.branches:
-        comparisons[task] = _branch(model, task, graph, starts, place)
-    tasks = {task: {"reads": f"state_{branch.frozen}"} for task, branch in model.branches.items()}
-    write_json(place / "graphs.json", {"tasks": tasks, "check": comparisons})
-    return comparisons
-
-
-def _branch(model: MergedModel, task: str, trunk: OnnxGraph, starts: list[int], place: Path) -> dict:
-    """Write the graph of a branch, and compare trunk and branch in a row with the model."""
-    branch, texts = model.branches[task], texts_of(model.branches[task].reads)
-    inputs = dict(branch._inputs(texts[:2]))
-    with torch.no_grad():
-        state = model.trunk.states(inputs, {branch.frozen})[branch.frozen]
-
-    def from_state(given: dict) -> torch.Tensor:
-        return branch.logits({name: value for name, value in given.items() if name != "state"}, given["state"])
-
-    layers = branch.own_layers.model if branch.own_layers else None
-    write_graph(from_state, inputs | {"state": state}, ["logits"], place / f"{task}.onnx", layers)
-    graph, output = OnnxGraph(place / f"{task}.onnx"), starts.index(branch.frozen)
-
-    def ours(given: dict) -> torch.Tensor:
-        return branch.logits(given, model.trunk.states(given, {branch.frozen})[branch.frozen])
-
-    return compared(ours, lambda given: graph(given | {"state": trunk(given)[output]})[0], branch, texts)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def input_of(about: dict) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of a folder but its records, its graphs and what is hidden.
+    """Return the sha256 of every file of a folder but its records, graphs of an earlier version and what is hidden.
 
     Snakemake writes a hidden time stamp into a folder that is a rule's output.
     """

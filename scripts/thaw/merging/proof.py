@@ -53,7 +53,7 @@ class FreshProcess:
         self._errors.close()
 
     def ask(self, texts: list, *folders: Path, tasks: list[str] | None = None) -> dict:
-        """Return the answers of some folders, one after the other, and the process' peak memory in MiB.
+        """Return the answers of some folders, one after the other.
 
         Raises UserError, with its last error and its exit code or signal, where the process ends.
         """

@@ -1,6 +1,5 @@
 """The jobs of one experiment, from the data up to its report. No torch, no pandas."""
 
-from collections.abc import Iterator
 from itertools import product
 
 from thaw.core import layout, plugins
@@ -55,7 +54,7 @@ class ExperimentJobs:
             self._runs.add(run)
         for key, (name, members) in combined.items():
             self._add_ensemble(key, name, members)
-        self.merges = [result for merge in merges for result in self._add_merge(merge)]
+        self.merges = [self._add_merge(merge) for merge in merges]
         self.probes = list(self._add_probes())
         self._check_precision()
         self._add_outputs(left_out)
@@ -116,19 +115,14 @@ class ExperimentJobs:
             inputs |= {name: read[name] for name in names if name in read}
         self._add_extra("ensemble", key, spec | {"data": data}, inputs)
 
-    def _add_merge(self, merge: MergePlan) -> Iterator[Result]:
-        """Add a merge, the candidates that the experiment does not show, and the latency; yield their results."""
+    def _add_merge(self, merge: MergePlan) -> Result:
+        """Add a merge, and the candidates that the experiment does not show; return its result."""
         for run in merge.runs:
             self._runs.add(run)
         digests = {run.folder: self.table.digest(run.result) for run in merge.runs}
         inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
         self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
-        yield Result("merge", merge.key)
-        if latency := self.experiment.latency:
-            spec = merge_plan.latency_spec(self.experiment, latency, self.table.digest(Result("merge", merge.key)))
-            inputs = {"merge": self.table.files("merge", merge.key)}
-            self.table.add("latency", merge.key, spec, inputs)
-            yield Result("latency", merge.key)
+        return Result("merge", merge.key)
 
     def _add_probes(self):
         """Add the probes, see to it that the stores hold all layers that they read, and yield the keys."""
@@ -168,13 +162,6 @@ class ExperimentJobs:
         base, inputs = self.upstream.based(probed.weights, task.corpus, (task.view,), read)
         return spec | base, inputs
 
-    def _merged(self) -> dict[str, dict[str, str]]:
-        """Return the digests of merges and of their latency, by step and key."""
-        digests: dict[str, dict[str, str]] = {"merge": {}, "latency": {}}
-        for result in self.merges:
-            digests[result.step][result.key] = self.table.digest(result)
-        return digests
-
     def _add_outputs(self, left_out: list[str]) -> None:
         """Add what the experiment shows: collect, tables, figures, report."""
         ensembles = [
@@ -183,9 +170,8 @@ class ExperimentJobs:
         every = digest([self.table.job(run.step, run.key).digest for run in self.runs] + ensembles)
         probed = [self.table.job("probe", key) for key in self.probes]
         origins = {corpus: job.spec["source"] for corpus, job in self.table.jobs["prepare"].items()}
-        context = OutputContext(
-            self.experiment, self.catalogue, self.planner, self.selected, origins, probed, self._merged()
-        )
+        merged = {result.key: self.table.digest(result) for result in self.merges}
+        context = OutputContext(self.experiment, self.catalogue, self.planner, self.selected, origins, probed, merged)
         self.shown, extras = context.runs, list(self.extra_results.values())
         for step, key, spec in output_jobs.specs(context, self.baseline_runs, extras, every, left_out):
             more = {"missing": True} if step == "collect" and self.experiment.allow_missing else {}

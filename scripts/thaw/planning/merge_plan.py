@@ -10,8 +10,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS, kind_version
 from thaw.declarations.heads import EXPORTED
 from thaw.planning.run_plan import RunCell, RunPlan, named_points
-from thaw.schema.entry import spec_of
-from thaw.schema.experiment import ExperimentConfig, LatencyConfig, MergeConfig
+from thaw.schema.experiment import ExperimentConfig, MergeConfig
 from thaw.schema.layers import OneLayerConfig
 
 
@@ -79,12 +78,6 @@ def spec(merge: MergePlan, digests: Mapping[str, str]) -> dict:
     chosen |= kind_version("rule_version", RULE_VERSIONS.get(rule, 1))
     seeds = [run.seed for run in next(iter(merge.candidates.values()))[0].runs]
     return {"version": STEPS["merge"].version, "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
-
-
-def latency_spec(experiment: ExperimentConfig, latency: LatencyConfig, merge: str) -> dict:
-    """Return the spec of measuring a merge. Args: how; the digest of the merge."""
-    settings = {"latency": spec_of(latency), "compute": spec_of(experiment.compute)}
-    return {"version": STEPS["latency"].version, "merge": merge, **settings}
 
 
 def _candidates(

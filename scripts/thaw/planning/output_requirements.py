@@ -25,8 +25,8 @@ from thaw.schema.experiment import ExperimentConfig
 class OutputContext:
     """An experiment, the catalogues, its runs, from which kind of source each corpus comes, its probes' jobs.
 
-    selected: the runs that it shows, and those that are there because these need them. merged: by step, merge and
-    latency, the digests of the results of merges by key.
+    selected: the runs that it shows, and those that are there because these need them. merged: the digests of merges by
+    key.
     """
 
     experiment: ExperimentConfig
@@ -35,7 +35,7 @@ class OutputContext:
     selected: list[RunPlan]
     origins: dict[str, str]
     probed: list[Job]
-    merged: dict[str, dict[str, str]]
+    merged: dict[str, str]
 
     @cached_property
     def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
@@ -114,8 +114,7 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 
 
 HOLDS: dict[Requirement, Callable[..., bool]] = {
-    Requirement.MERGES: lambda entry, of: bool(of.merged["merge"]),
-    Requirement.LATENCY: lambda entry, of: bool(of.merged["latency"]),
+    Requirement.MERGES: lambda entry, of: bool(of.merged),
     Requirement.SIZES: lambda entry, of: len({(one.rows, one.per_label) for one in _subsets(of).values()}) > 1,
     Requirement.SEARCH: lambda entry, of: any(of.planner.strategy(run).search for run in of.runs),
     Requirement.GRADIENTS: lambda entry, of: of.experiment.gradients and any(run.step == "train" for run in of.runs),
@@ -196,7 +195,7 @@ def _draws(entry: DrawsOptions, context: OutputContext) -> dict:
 
 
 def _merges(entry: OutputConfig, context: OutputContext) -> dict:
-    """Return the digests of the merges and of their latency, and the merges' names in print."""
+    """Return a digest of the merges, and their names in print."""
     names = {name: merge.label or name for name, merge in context.experiment.merges.items()}
     return {"merged": digest(context.merged), "merges": names}
 

@@ -11,14 +11,11 @@ from pathlib import Path
 from thaw.core.digests import digest
 from thaw.core.files import read_json
 from thaw.declarations.needs import EXTRA_FILES
-from thaw.declarations.output_kind import Requirement
-from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
 from thaw.planning.jobs import PlannedDigest, Result
 from thaw.planning.run_plan import RunPlan
 
 NO_PARTS = ("card", "tokens", "cost")  # files among the cards of parts
-MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
 
 
 class Status:
@@ -158,9 +155,7 @@ class Status:
         For an output that shows no merges there are none.
         """
         spec = self.plan.job(step, f"{self.plan.name}/{output}").spec
-        needs = {*OUTPUTS[spec["kind"]].needs, *([Requirement.MERGES] if {"beside", "merged"} <= spec.keys() else [])}
-        steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
-        return self._present([result for result in self.plan.merges if result.step in steps])
+        return self.merged() if "merged" in spec else []
 
     def _present(self, results: list[Result]) -> list[str]:
         """Return the first file of each of some results; with `allow_missing` of those that are there."""

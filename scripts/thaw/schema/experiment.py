@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from thaw.core.boundaries import cacheable_layers
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig, EncoderName
-from thaw.schema.entry import CatalogueEntry, Count, Id, Text
+from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import OF_AN_EXPERIMENT, ConfigModel, Inner
 from thaw.schema.phases import PhaseConfig, Precision
 from thaw.schema.yaml_files import Document, read_yaml
@@ -94,18 +94,6 @@ class MergeConfig(CatalogueEntry):
     seed: Annotated[int, Field(ge=0)] | None = Field(
         None, description="of the runs that are served; default: the first"
     )
-
-
-class LatencyConfig(BaseModel):
-    """How merged folders are measured, against their runs as one model each."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    tasks: list[Count] = Field(
-        [1, 2, 4, 8], min_length=1, description="numbers of tasks; copies make up what is missing"
-    )
-    batch: list[Count] = Field([1, 32], min_length=1, description="texts at once")
-    tokens: list[Count] = Field([32, 128], min_length=1, description="tokens of each text")
-    calls: int = Field(200, ge=20, description="measured calls of each setting, after a tenth as many to warm up")
 
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
@@ -251,7 +239,6 @@ class ExperimentConfig(ConfigModel):
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = Field([], description="baselines for comparison")  # type: ignore[valid-type]
     ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose predictions are combined")
     merges: dict[Id, MergeConfig] = Field({}, description="id: runs of several tasks that are merged on one trunk")
-    latency: LatencyConfig | None = Field(None, description="measure the merges against separate models")
     catalogues: list[str] = Field([], description="your own folders with tasks.yaml, encoders.yaml, ...")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(

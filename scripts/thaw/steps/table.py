@@ -14,7 +14,7 @@ def main() -> None:
         __doc__,
         required("--runs", "runs.csv"),
         any_number("--probes", "metrics.json of each probe"),
-        any_number("--merges", "merge.json and latency.json of each merge"),
+        any_number("--merges", "merge.json of each merge"),
         required("--results", "where the predictions of runs are"),
         out="path without the ending",
     )

@@ -18,7 +18,7 @@ class OutputData:
 
     Args: the results folder; runs, the path of runs.csv or the frame that was read from it; probes, the paths of the
     metrics.json of probes; first, the subsets that are shown as one (see `together`); merges, the paths of the
-    records of merges and of their latency.
+    records of merges.
     """
 
     def __init__(self, results, runs=None, probes=(), first: dict[str, str] | None = None, merges=()):
@@ -53,17 +53,9 @@ class OutputData:
     @cached_property
     def merges(self) -> dict[tuple[str, str, str], dict]:
         """The records of merges by (subset, encoder, id). Raises UserError where there is none."""
-        return self._merge_records("merge")
-
-    @cached_property
-    def latencies(self) -> dict[tuple[str, str, str], dict]:
-        """The measured times of merges by (subset, encoder, id). Raises UserError where there is none."""
-        return self._merge_records("latency")
-
-    def _merge_records(self, step: str) -> dict[tuple[str, str, str], dict]:
-        records, name = {}, Path(layout.PLACES[step].file).name
-        for path in (path for path in self._merges if path.name == name):
-            names = layout.names_in_folder(step, path.absolute().parent.relative_to(self.results.absolute()))
+        records = {}
+        for path in self._merges:
+            names = layout.names_in_folder("merge", path.absolute().parent.relative_to(self.results.absolute()))
             records[names["subset"], names["encoder"], names["merge"]] = read_json(path)
         if not records:
             raise UserError("no merge of this experiment has a result yet; run the workflow first")

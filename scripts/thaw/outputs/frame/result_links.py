@@ -14,7 +14,6 @@ FILES = {
     "scores and spec": "metrics.json",
     "record": "merge.json",
     "check": "check.json",
-    "times": "latency.json",
     "by layer": "layers.csv",
     "predictions": "predictions.parquet",
     "history": "history.csv",
@@ -41,7 +40,7 @@ def run_anchor(cell: tuple) -> str:
 
 
 def record_anchor(step: str, key: str) -> str:
-    """Return the id of the result of a probe, a merge or its latency on the page of examples. Args: its key."""
+    """Return the id of the result of a probe or a merge on the page of examples. Args: its key."""
     return f"{step}.{key.replace('/', '.')}"
 
 

@@ -20,7 +20,6 @@ from thaw.words import wording
 RECORDS = {  # what an output is drawn from besides runs, and its name in print
     Requirement.PROBES: "probes",
     Requirement.MERGES: "merges",
-    Requirement.LATENCY: "merges",
 }
 COPYABLE = {"TeX": to_tex, "Markdown": to_markdown}
 COPIED = 60_000  # letters of a text that the page holds for a button that copies it

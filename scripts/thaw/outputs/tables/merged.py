@@ -1,4 +1,4 @@
-"""Tables of merged folders: what each executes, stores and scores, and how fast it is against separate models."""
+"""The table of merged folders: what each executes, stores and scores."""
 
 from thaw.core import layout
 from thaw.declarations.flags import flag_label
@@ -6,10 +6,6 @@ from thaw.outputs.frame.result_links import record_anchor, run_anchor
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table, said, text_row
 from thaw.words import wording
-
-WAYS = {"merged": "merged", "separate": "its runs, one model each"}
-TIMED = "way tasks copies batch tokens layers median p95 p99 queries_per_second".split()  # of a measured setting
-MIB = 2**20
 
 
 def build(data, spec: dict) -> Table:
@@ -41,7 +37,7 @@ def build(data, spec: dict) -> Table:
         rows.append(_whole("Parameters stored", stored["merged"], stored["separate"]))
         rows.append(Row("Mean over tasks", [said(""), said(""), said(""), Cell(mean), said("")]))
         for row in rows[len(tasks) :]:
-            _linked(row, _anchor("merge", subset, encoder, name), 1)
+            _linked(row, _anchor(subset, encoder, name), 1)
         groups.append(Group(_title(subset, encoder, name, spec), rows))
         known = {"subset": subset, "encoder": encoder, "merge": name, "tasks": " ".join(tasks)}
         known["branches"] = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
@@ -59,31 +55,6 @@ def build(data, spec: dict) -> Table:
         *(f"{mark} Warning: {flag_label(flag)}." for flag, mark in marks.items()),
     ]
     return Table.of_spec(spec, titles, groups, notes, of="Task")
-
-
-def build_latency(data, spec: dict) -> Table:
-    """Return the measured times of each merge and of its runs as separate models, a line for each setting."""
-    groups, notes = [], []
-    for (subset, encoder, name), record in data.latencies.items():
-        rows = []
-        for row in record["rows"]:
-            way = WAYS[row["way"]]
-            copies = f" ({row['copies']} copies)" if row["copies"] else ""
-            cells = [said(f"{row['tasks']}{copies}")]
-            cells += [Cell(row[key], digits=0) for key in ("batch", "tokens", "layers")]
-            cells += [Cell(1e3 * row[key]) for key in ("median", "p95", "p99")]
-            known = {"subset": subset, "encoder": encoder, "merge": name} | {key: row[key] for key in TIMED}
-            line = Row(way, [*cells, Cell(row["queries_per_second"], digits=0)], [known])
-            rows.append(_linked(line, _anchor("latency", subset, encoder, name), 4))
-        groups.append(Group(_title(subset, encoder, name, spec), rows))
-        notes.append(f"{spec['merges'].get(name, name)}: {_facts(record)}")
-    titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
-    notes.insert(
-        0,
-        "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn. "
-        "Layers: those that a call executes; a student has fewer than the encoder.",
-    )
-    return Table.of_spec(spec, titles, groups, notes, of="Models")
 
 
 def _whole(name: str, taken: int, full: int) -> Row:
@@ -106,20 +77,11 @@ def _linked(row: Row, anchor: str, first: int) -> Row:
     return row
 
 
-def _anchor(step: str, subset: str, encoder: str, name: str) -> str:
-    return record_anchor(step, layout.key(step, {"subset": subset, "encoder": encoder, "merge": name}))
+def _anchor(subset: str, encoder: str, name: str) -> str:
+    return record_anchor("merge", layout.key("merge", {"subset": subset, "encoder": encoder, "merge": name}))
 
 
 def _shown_anchor(folder: str, runs) -> str:
     """Return the anchor of the runs of a cell, by the folder of one; empty where the experiment does not show them."""
     names = layout.names_in_folder("train", folder)
     return run_anchor(tuple(names[name] for name in CELL)) if (runs["folder"] == folder).any() else ""
-
-
-def _facts(record: dict) -> str:
-    sizes, peak = record["bytes"], record["peak_mib"]
-    return (
-        f"stored {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model each; peak "
-        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB; "
-        f"{wording.plural(record['threads'], 'thread')}, {record['hardware']['device']}."
-    )
