@@ -1,6 +1,6 @@
 """What the plan of an output reads, what an experiment must have for it, and what the plan adds to its spec."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +35,7 @@ class OutputContext:
     selected: list[RunPlan]
     origins: dict[str, str]
     probed: list[Job]
-    merged: dict[str, str]
+    merged: Mapping[str, str]
 
     @cached_property
     def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
