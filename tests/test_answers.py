@@ -142,11 +142,3 @@ def test_where_every_question_has_an_answer_one_is_always_given():
     assert kind.named(decided, []) == [one.text for one in predicted]
     nothing = kind.decided(predicted, kind.threshold(TASK, [[] for _ in gold], predicted))
     assert set(kind.named(nothing, [])) == {""}
-
-
-def test_ensembles_vote():
-    import pandas
-
-    kind = TARGET_KINDS["answers"]
-    frames = [pandas.DataFrame({"prediction": [text, ""]}) for text in ("a cat", "a dog", "a dog")]
-    assert kind.named(kind.combined(frames, "majority", [])[0], []) == ["a dog", ""]

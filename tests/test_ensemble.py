@@ -10,7 +10,7 @@ from corpora import prepared
 from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.evaluation.result_files import combined, scored_rows, task_with_defaults
+from thaw.evaluation.result_files import averaged, scored_rows, task_with_defaults
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
 
 ROWS = {
@@ -27,7 +27,7 @@ def task_of(kind: str) -> dict:
     )
 
 
-def ensemble_predictions(folder, kind: str, by: str, members: list[dict]):
+def ensemble_predictions(folder, kind: str, members: list[dict]):
     """Return what comes of members with these columns on both rows of validation and test."""
     corpus = prepared(folder, ENTRIES[kind], **dict.fromkeys(("train", "validation", "test"), ROWS[kind]))
     files = []
@@ -35,37 +35,24 @@ def ensemble_predictions(folder, kind: str, by: str, members: list[dict]):
         parts = [pandas.DataFrame({"split": split, "row": [0, 1], **columns}) for split in ("validation", "test")]
         files.append(folder / f"{number}.parquet")
         pandas.concat(parts).to_parquet(files[-1])
-    return combined(files, by, task_of(kind), corpus, scored_rows(task_of(kind), corpus, {}))["test"]
+    return averaged(files, task_of(kind), corpus, scored_rows(task_of(kind), corpus, {}))["test"]
 
 
 def test_probabilities_are_averaged(tmp_path):
     likely = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.5, 0.5]], [[0.3, 0.7], [0.1, 0.9]]]
     members = [{"prediction": ["no", "yes"], "probabilities": each} for each in likely]
-    found = ensemble_predictions(tmp_path, "classification", "mean", members)
+    found = ensemble_predictions(tmp_path, "classification", members)
     assert found.probabilities == pytest.approx(np.mean(likely, axis=0)) and found.values.tolist() == [1, 1]
 
 
-def test_the_majority_decides_and_of_equals_the_first_member(tmp_path):
-    votes = [{"prediction": each} for each in (["yes", "no"], ["no", "no"], ["no", "yes"], ["yes", "no"])]
-    assert ensemble_predictions(tmp_path, "classification", "majority", votes).values.tolist() == [1, 0]
-
-
 def test_scores_are_averaged(tmp_path):
-    found = ensemble_predictions(
-        tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0]}, {"prediction": [2.0, 5.0]}]
-    )
+    found = ensemble_predictions(tmp_path, "regression", [{"prediction": [1.0, 2.0]}, {"prediction": [2.0, 5.0]}])
     assert found.values.tolist() == [1.5, 3.5]
-
-
-def test_each_word_has_the_tag_of_the_majority(tmp_path):
-    votes = [[["B-PER", "O"], ["O"]], [["O", "O"], ["B-PER"]], [["B-PER", "B-PER"], ["B-PER"]]]
-    found = ensemble_predictions(tmp_path, "spans", "majority", [{"prediction": each} for each in votes])
-    assert found.values == [[0, 1], [0]], "labels are B-PER and O"
 
 
 def test_a_run_without_a_row_is_refused(tmp_path):
     with pytest.raises(UserError, match="does not hold the 2 rows of validation"):
-        ensemble_predictions(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0], "row": [0, 2]}])
+        ensemble_predictions(tmp_path, "regression", [{"prediction": [1.0, 2.0], "row": [0, 2]}])
 
 
 def test_the_step_scores_real_runs(tmp_path):

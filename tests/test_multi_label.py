@@ -267,8 +267,7 @@ def test_ensembles_and_transfer_sets(bench):
     ]
     labels = ["both", "song", "water"]
     target = TARGET_KINDS["label_set"]
-    assert target.named(target.combined(frames, "mean", labels)[0], labels) == [["song", "water"]]
-    assert target.named(target.combined(frames, "majority", labels)[0], labels) == [["song"]]
+    assert target.named(target.averaged(frames)[0], labels) == [["song", "water"]]
     entry = {"task": TASK, "rename": {"both": "song"}}
     other = TransferSet.of(entry, bench.corpus, labels)
     from thaw.evaluation.result_files import Predictions

@@ -133,12 +133,11 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions], t
     return pd.concat(parts, ignore_index=True)
 
 
-def combined(files: list[Path], by: str, task: dict, corpus, rows: dict[str, np.ndarray]) -> dict[str, Predictions]:
+def averaged(files: list[Path], task: dict, corpus, rows: dict[str, np.ndarray]) -> dict[str, Predictions]:
     """Return the predictions of an ensemble for validation and test.
 
-    Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
-    each word's tags; of equally many the first member's that is among them). A whole task; its corpus; by split the
-    rows that are scored.
+    They are means of probabilities, or of scores. Args: each member's predictions.parquet; a whole task; its corpus; by
+    split the rows that are scored.
     """
     import pandas as pd
 
@@ -146,7 +145,7 @@ def combined(files: list[Path], by: str, task: dict, corpus, rows: dict[str, np.
     for file in files:
         with wrap_corruption(file, f"{file.parent}/metrics.json"):
             frames.append(pd.read_parquet(file))
-    labels, predictions = corpus.labels(task["target"]), {}
+    predictions = {}
     for split, asked in rows.items():
         expected = corpus.column(split, "row").to_numpy()[asked]
         parts = [frame[frame["split"] == split] for frame in frames]
@@ -155,7 +154,7 @@ def combined(files: list[Path], by: str, task: dict, corpus, rows: dict[str, np.
                 raise UserError(
                     f"{file} does not hold the {len(expected)} rows of {split}; delete its run and run again"
                 )
-        predictions[split] = Predictions(asked, *target_of(task).combined(parts, by, labels))
+        predictions[split] = Predictions(asked, *target_of(task).averaged(parts))
     return predictions
 
 

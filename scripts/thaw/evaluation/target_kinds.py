@@ -1,10 +1,9 @@
-"""What evaluation does differently by kind of target: constants, names, encodings, labels, votes.
+"""What evaluation does differently by kind of target: constants, names, encodings, labels, means.
 
 N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
 floats [N], per sentence a list of tag indices, of sets of labels probabilities [N, C], or a list of N answers.
 """
 
-from collections import Counter
 from itertools import chain
 
 import numpy as np
@@ -37,11 +36,7 @@ class ClassTarget:
     def read(self, column, labels: list[str]):
         """Return encoded predictions. Args: `read_from` of some rows of predictions.parquet, as pyarrow reads it."""
         coded = column.combine_chunks().dictionary_encode()
-        return self.array([self.encoded(name, labels) for name in coded.dictionary.to_pylist()])[coded.indices]
-
-    def encoded(self, value, labels: list[str]):
-        """Return one prediction, written as the dataset does, as metrics want it."""
-        return labels.index(value)
+        return np.array([labels.index(name) for name in coded.dictionary.to_pylist()])[coded.indices]
 
     def array(self, values: list):
         """Return encoded predictions of rows in the form that metrics read."""
@@ -74,31 +69,15 @@ class ClassTarget:
         """Return predictions by what validation has decided."""
         raise NotImplementedError
 
-    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        """Return the encoded predictions of an ensemble and its probabilities.
-
-        Args: each member's rows of predictions.parquet; by, `mean` of probabilities or scores, or `majority`, where of
-        equally many the first member's counts; the label names.
-        """
-        if by == "mean":
-            shares = mean_probabilities(frames)
-            return shares.argmax(1), shares
-        return np.array([self.encoded(most(each), labels) for each in votes(frames)]), None
-
-
-def votes(frames: list):
-    """Return the predictions of all members, row by row."""
-    return zip(*(frame["prediction"].tolist() for frame in frames), strict=True)
+    def averaged(self, frames: list) -> tuple:
+        """Return what an ensemble predicts, encoded, and its probabilities. Args: each member's predictions.parquet."""
+        shares = mean_probabilities(frames)
+        return shares.argmax(1), shares
 
 
 def mean_probabilities(frames: list) -> np.ndarray:
     """Return the mean of the members' probabilities [N, C]."""
     return np.mean([np.stack(frame["probabilities"].tolist()) for frame in frames], axis=0)
-
-
-def most(given: tuple):
-    """Return what most members say; Counter keeps the order of the members among equals."""
-    return Counter(given).most_common(1)[0][0]
 
 
 class ScoreTarget(ClassTarget):
@@ -116,13 +95,10 @@ class ScoreTarget(ClassTarget):
     def read(self, column, labels: list[str]):
         return column.to_numpy().astype(np.float64)
 
-    def encoded(self, value, labels: list[str]):
-        return float(value)
-
     def relabelled(self, values, indices: np.ndarray, count: int):
         return values
 
-    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+    def averaged(self, frames: list) -> tuple:
         return np.mean([frame["prediction"].tolist() for frame in frames], axis=0), None
 
 
@@ -149,13 +125,11 @@ class TagsTarget(ClassTarget):
         """Return lists of tag indices, each name looked up once; a word that the model never saw is null."""
         sentences = column.combine_chunks()
         coded = sentences.flatten().dictionary_encode(null_encoding="encode")
-        indices = np.array(self.encoded(coded.dictionary.to_pylist(), labels), dtype=np.int64)[coded.indices].tolist()
+        index = {label: position for position, label in enumerate(labels)}
+        tags = [index.get(tag, NO_TAG) for tag in coded.dictionary.to_pylist()]
+        indices = np.array(tags, dtype=np.int64)[coded.indices].tolist()
         ends = np.cumsum(sentences.value_lengths()).tolist()
         return [indices[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-    def encoded(self, value, labels: list[str]):
-        index = {label: position for position, label in enumerate(labels)}
-        return [index.get(tag, NO_TAG) for tag in value]
 
     def array(self, values: list):
         return values
@@ -163,10 +137,6 @@ class TagsTarget(ClassTarget):
     def relabelled(self, values, indices: np.ndarray, count: int):
         """Return other tags; NO_TAG stays."""
         return [[tag if tag == NO_TAG else int(indices[tag]) for tag in tags] for tags in values]
-
-    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        tags = [[most(words) for words in zip(*each, strict=True)] for each in votes(frames)]
-        return [self.encoded(each, labels) for each in tags], None
 
 
 class LabelSetTarget(ClassTarget):
@@ -189,9 +159,6 @@ class LabelSetTarget(ClassTarget):
     def read(self, column, labels: list[str]):
         return column.combine_chunks().flatten().to_numpy().reshape(len(column), len(labels))
 
-    def encoded(self, value, labels: list[str]):
-        return np.isin(labels, list(value)).astype(np.float32)
-
     def array(self, values: list):
         return np.array(values, dtype=np.float32)
 
@@ -204,12 +171,8 @@ class LabelSetTarget(ClassTarget):
     def probabilities(self, predicted) -> np.ndarray | None:
         return predicted.values
 
-    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        """Return the mean of the members' probabilities, or the share of them that predict each label."""
-        if by == "mean":
-            return mean_probabilities(frames), None
-        votes = [[self.encoded(value, labels) for value in frame["prediction"]] for frame in frames]
-        return np.mean(votes, axis=0), None
+    def averaged(self, frames: list) -> tuple:
+        return mean_probabilities(frames), None
 
 
 class AnswersTarget(ClassTarget):
@@ -251,14 +214,8 @@ class AnswersTarget(ClassTarget):
     def read(self, column, labels: list[str]):
         return [Answer(value["text"], value["no_answer"]) for value in column.to_pylist()]
 
-    def encoded(self, value, labels: list[str]):
-        return Answer(value, -np.inf if value else np.inf)
-
     def array(self, values: list):
         return values
-
-    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
-        return [self.encoded(most(each), labels) for each in votes(frames)], None
 
 
 TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget(), "label_set": LabelSetTarget()}

@@ -6,7 +6,7 @@ from itertools import product
 from thaw.core import layout, plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
-from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import RunCell, RunPlan
 from thaw.schema.catalogue import Catalogue
@@ -75,13 +75,11 @@ def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
     if entry.by == "interpolation" and len(entry.members) != 2:
         raise UserError(f"{place}: by: interpolation is between two members; there are {len(entry.members)}")
     if entry.by in OF_WEIGHTS and kind in EXTRACTION_TYPES:
-        raise UserError(f"{place}: by: {entry.by} predicts no answers ({task}); use majority")
+        raise UserError(f"{place}: by: {entry.by} predicts no answers ({task}); leave the task out")
     if entry.by == "mean" and kind in WORD_TYPES:
-        raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
+        raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use weights")
     if entry.by == "mean" and kind in EXTRACTION_TYPES:
-        raise UserError(f"{place}: by: mean needs probabilities, and {task} has answers; use majority")
-    if entry.by == "majority" and kind in SCORE_TYPES:
-        raise UserError(f"{place}: by: majority needs labels, and {task} has scores; use mean")
+        raise UserError(f"{place}: by: mean needs probabilities, and {task} has answers; leave the task out")
 
 
 def _check_weights(runs: list[RunPlan], planner: RunPlanner, place: str) -> None:

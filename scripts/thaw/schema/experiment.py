@@ -184,9 +184,9 @@ class EnsembleMemberConfig(BaseModel):
 class EnsembleConfig(CatalogueEntry):
     """Several runs whose predictions are combined, shown with them."""
 
-    by: Literal["mean", "majority", "weights", "interpolation"] = Field(
+    by: Literal["mean", "weights", "interpolation"] = Field(
         "mean",
-        description="mean of probabilities or scores; majority of labels or tags; weights: one model with the mean of "
+        description="mean of probabilities or scores; weights: one model with the mean of "
         "the runs' weights (a soup); interpolation: with weights between the mean of the first member's runs and that "
         "of the second's, the share chosen on validation (WiSE-FT)",
     )

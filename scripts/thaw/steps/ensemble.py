@@ -42,7 +42,7 @@ def combine(spec: dict, arguments: Namespace) -> None:
     """Combine predictions. Args: spec; the parsed arguments, for their folders."""
     from thaw.data.corpus import Corpus
     from thaw.evaluation.result_files import (
-        combined,
+        averaged,
         evaluate,
         predictions_frame,
         scored_rows,
@@ -53,7 +53,7 @@ def combine(spec: dict, arguments: Namespace) -> None:
 
     corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
-    predictions = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
+    predictions = averaged(files, task, corpus, scored_rows(task, corpus, spec["subset"]))
     outcome = evaluate(task, corpus, predictions)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))
     log(f"{spec['ensemble']}, {len(files)} runs, on {task['id']}: {scores_line(task, outcome)}")
