@@ -169,11 +169,3 @@ def test_an_experiment_with_merges_is_planned(home):
     assert kept and all(key.endswith("seed1") for key in kept)
     assert len(plan.status.merged()) == 3 and len(plan.status.drawn_merges("table", "merges")) == 3
     assert plan.status.drawn_merges("table", "main_table") == []
-
-
-def test_a_scaled_down_experiment_merges_what_is_left(home):
-    files = [str(home / "config/experiments/merge.yaml")]
-    small = {"sources": ["hub"], "scale_down": {"subsets": ["n100_d1"], "seeds": [2]}}
-    plan = load_plan(read_config(files, small), home)
-    assert {key.partition("/")[0] for key in plan.jobs["merge"]} == {"n100_d1"}
-    assert {job.spec["seed"] for job in plan.jobs["merge"].values()} == {2}

@@ -75,7 +75,7 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
     if experiment.scale_down is None:
         return experiment, []
     scaling = Scaling(experiment, experiment.scale_down, catalogue)
-    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes() | scaling.merges()
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.merges()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
     return experiment.model_copy(update=changes), scaling.notes
 
@@ -112,7 +112,7 @@ class Scaling:
         return {"tasks": self.left, "sources": sources, "ensembles": self._ensembles()}
 
     def _ensembles(self) -> dict:
-        seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}
+        seeds, ensembles = self.experiment.seeds, {}
         for name, entry in self.experiment.ensembles.items():
             tasks = [task for task in entry.tasks if task in self.left]
             more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
@@ -160,7 +160,7 @@ class Scaling:
 
     def merges(self) -> dict:
         """Leave out merges of seeds or encoders that are left out, and fit the others to what is left."""
-        seeds, merges, stand_in = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
+        seeds, merges, stand_in = self.experiment.seeds, {}, self.wanted.stand_in
         for name, entry in self.experiment.merges.items():
             tasks = [task for task in entry.tasks or self.experiment.tasks if task in self.left]
             items = entry.strategies
@@ -228,21 +228,6 @@ class Scaling:
     def _fits_variant(self, name: str, variant: str) -> bool:
         values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)
         return variant in values and self._fits(name, values[variant])
-
-    def sizes(self) -> dict:
-        changes = {}
-        for name in ("subsets", "seeds"):
-            before, now = getattr(self.experiment, name), getattr(self.wanted, name)
-            if now and now != before:
-                changes[name] = now
-                self.notes.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
-        names = [named_points(item)[0] for item in self.experiment.strategies]
-        searches = [self.catalogue.get("strategies", name, "strategies").search for name in names]
-        most, count = max((len(search.seeds) for search in searches if search), default=0), self.wanted.search_seeds
-        if count and count < most:
-            changes["search_seeds"] = count
-            self.notes.append(f"Searches: {count} of their seeds, in the place of {most} at most.")
-        return changes
 
     def _layers(self, encoder: str) -> int:
         return self.catalogue.get("encoders", encoder, "scale_down: stand_in").layers

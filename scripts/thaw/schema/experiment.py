@@ -165,9 +165,6 @@ class ScaleDownConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     stand_in: EncoderName | None = Field(None, description="use this encoder instead of all others")
     local_only: bool = Field(False, description="leave out tasks that have no local files and are not synthetic")
-    subsets: list[Id] = Field([], description="instead of those of the experiment")
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="instead of those of the experiment")
-    search_seeds: int | None = Field(None, ge=1, description="instead of those of the experiment")
 
 
 class EnsembleMemberConfig(BaseModel):

@@ -13,12 +13,11 @@ from thaw.schema.reference import ProtocolItem
 
 
 def scaling_for_spec(experiment: ExperimentConfig) -> dict:
-    """Return the encoders, rows, seeds and seeds of a search of a scaled-down experiment; those that it replaced."""
-    wanted = experiment.scale_down
-    if wanted is None:
+    """Return what the runs of a scaled-down experiment have, whatever a protocol says; nothing of another one."""
+    if experiment.scale_down is None:
         return {}
-    scaled = {"encoders": experiment.encoders} if wanted.stand_in else {}
-    scaled |= {name: getattr(experiment, name) for name in ("subsets", "seeds") if getattr(wanted, name)}
+    scaled = {"encoders": experiment.encoders} if experiment.scale_down.stand_in else {}
+    scaled |= {"subsets": experiment.subsets, "seeds": experiment.seeds}
     return scaled | ({"search_seeds": experiment.search_seeds} if experiment.search_seeds else {})
 
 
