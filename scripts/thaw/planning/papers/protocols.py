@@ -16,9 +16,8 @@ def scaling_for_spec(experiment: ExperimentConfig) -> dict:
     """Return what the runs of a scaled-down experiment have, whatever a protocol says; nothing of another one."""
     if experiment.scale_down is None:
         return {}
-    scaled = {"encoders": experiment.encoders} if experiment.scale_down.stand_in else {}
-    scaled |= {"subsets": experiment.subsets, "seeds": experiment.seeds}
-    return scaled | ({"search_seeds": experiment.search_seeds} if experiment.search_seeds else {})
+    has = ["encoders"] * bool(experiment.scale_down.stand_in) + ["subsets", "seeds", "search_seeds"]
+    return {name: value for name in has if (value := getattr(experiment, name))}
 
 
 def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list]:
