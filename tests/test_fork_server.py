@@ -1,21 +1,25 @@
 """The fork server: a job in it is as one that a shell starts, however it ends; where it cannot be, it runs alone."""
 
+import contextlib
 import importlib
 import json
 import os
+import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from transformers import conversion_mapping
 
-from jobs_of_server import ASK, HOME, asked, handles, lives, parent, started, state, until, waiting
+from jobs_of_server import ASK, HOME, JOB, asked, handles, lives, parent, started, state, until, waiting
 from thaw.cli import run_command
-from thaw.core import fork_server, home, runtime
+from thaw.core import fork_server, home, lasting_servers, runtime
 from thaw.core.runtime import LESS_MEMORY
 from thaw.core.steps import STEPS
 from thaw.outputs import templates
@@ -358,3 +362,76 @@ def test_a_server_that_ends_before_it_takes_a_job_is_as_none_and_no_signal_is_lo
         os.kill(process, signal.SIGKILL)
         out, _ = client.communicate(timeout=60)
         assert client.returncode == status and (json.loads(out)["parent"] == os.getpid() if out else number)
+
+
+@pytest.fixture
+def runtime_folder():
+    """A short path, since that of a socket has at most 108 bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def shell_at_a_terminal(folder: Path, environment: dict):
+    """Yield a function that runs a command in a shell whose standard input is a terminal; returns what it prints."""
+    terminal, end = pty.openpty()
+    how = {"stdin": end, "stdout": subprocess.PIPE, "cwd": folder, "env": environment, "text": True}
+    shell = subprocess.Popen(["bash", "--noprofile", "--norc"], start_new_session=True, **how)
+    os.close(end)
+
+    def typed(line: str) -> str:
+        os.write(terminal, f"{line}\n".encode())
+        return shell.stdout.readline().strip()
+
+    try:
+        yield typed
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(terminal)
+
+
+def test_at_a_terminal_servers_wait_for_the_next_command_and_end_with_the_shell(tmp_path, runtime_folder):
+    (tmp_path / "some_job.py").write_text(JOB)
+    path = f"{tmp_path}{os.pathsep}{HOME / 'scripts'}"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes"}
+    environment |= {"XDG_RUNTIME_DIR": str(runtime_folder)} | dict.fromkeys(fork_server.OF_CORES, "1")
+    started = (
+        f"from thaw.core import fork_server, fork_client; fork_server.start('{path}', 1, ('outputs',)); import sys; "
+        "sys.exit(fork_client.ask('some_job', ['facts'], 'prepare'))"
+    )
+    command = f'{sys.executable} -c "{started}" 2>/dev/null'
+    with shell_at_a_terminal(tmp_path, environment) as typed:
+        facts = [json.loads(typed(line)) for line in (command, command, f"OTHER=1 {command}")]
+        (first, second, other) = (one["parent"] for one in facts)
+        assert first == second != other and lives(first), "the second command finds the first one's server"
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
+            assert set(lasting_servers.waiting()) == {first, other}
+        os.kill(first, signal.SIGKILL)
+        until(lambda: not lives(first))
+        assert json.loads(typed(command))["parent"] not in (first, other), "what a killed server left is replaced"
+    until(lambda: not list(runtime_folder.glob("thaw-*/*/*")))
+
+
+def test_a_server_ends_where_nobody_asks_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(lasting_servers, "PATIENCE", 0.2)
+    owner = os.pidfd_open(os.getpid())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "outputs"))
+        listener.listen()
+        assert fork_server.Server(listener, (), owner).serve() is None
+    os.close(owner)
+
+
+def test_no_server_lasts_for_a_script_in_a_folder_of_others_or_against_the_option(runtime_folder, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
+    assert lasting_servers.folder({}) is None, "the standard input of tests is no terminal"
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert lasting_servers.folder({}) != lasting_servers.folder({"A": "1"})
+    (runtime_folder / f"thaw-{os.getuid()}").chmod(0o755)
+    assert lasting_servers.folder({}) is None
+    monkeypatch.delenv("THAW_FORK_SERVER", raising=False)
+    assert lasting_servers.refuse(["my.yaml", "--no-server"]) == ["my.yaml"]
+    assert Path(os.environ["THAW_FORK_SERVER"]).parent != lasting_servers.of_user()
+    Path(os.environ.pop("THAW_FORK_SERVER")).rmdir()

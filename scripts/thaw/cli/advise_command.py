@@ -35,7 +35,7 @@ from thaw.cli.finished_runs import advice_spec, current_answers, gain_of
 from thaw.cli.new_command import HUB, draft_options, experiment_of, with_draft_options
 from thaw.cli.run_command import ready_for_jobs, run_in_subprocess, threads_of_jobs_here
 from thaw.cli.selection import given_plan, parser_of
-from thaw.core import layout
+from thaw.core import lasting_servers, layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.home import HOME
@@ -76,7 +76,7 @@ def _given(words: list[str]) -> tuple[argparse.Namespace, tuple[Plan, argparse.N
 
 def main(words: list[str]) -> None:
     """Train what may change the answer, print each score as it comes, and write the answers of all tasks."""
-    own, (plan, given, further) = _given(words)
+    own, (plan, given, further) = _given(lasting_servers.refuse(words))
     name = plan.name
     folder = Path(plan.results) / Path(layout.folder("report", {"experiment": name}))
     log = folder / "advise.log"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from thaw.cli.plan_command import readable
 from thaw.cli.selection import files_of, parsed, selected, selecting
-from thaw.core import devices, hub
+from thaw.core import devices, hub, lasting_servers
 from thaw.core.home import HOME
 from thaw.core.runtime import versions
 from thaw.planning import cost_estimate, job_request
@@ -34,7 +34,7 @@ def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
     given = parsed(selecting("doctor", __doc__), words)
     plan = load_plan(selected(given), HOME, files=files_of(given))
-    lines = [line for look in (packages, cores, memory, disk, gpu, sources) for line in look(plan)]
+    lines = [line for look in (packages, cores, memory, disk, gpu, sources, servers) for line in look(plan)]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:
         print(f"{mark:<8} {about:<{width}}  {said}")
@@ -151,3 +151,11 @@ def sources(plan: Plan) -> Iterator[Line]:
         yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
     else:
         yield OK, "sources", f"from the Hub, which answers: {listed}"
+
+
+def servers(plan: Plan) -> Iterator[Line]:
+    """List the processes that wait for the next command."""
+    if found := list(lasting_servers.waiting()):
+        numbers = " ".join(map(str, found))
+        ends = f"`kill {numbers}` ends them, and {lasting_servers.REFUSES} leaves none"
+        yield OK, "servers", f"{plural(len(found), 'process', 'processes')} of earlier commands; {ends}"

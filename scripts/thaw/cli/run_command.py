@@ -4,10 +4,12 @@ thaw run my.yaml                                   the experiment, and overlays 
 thaw run my.yaml --config data_dir=path --cores 4  every option of Snakemake
 thaw run my.yaml --dry-run                         what would run
 thaw run my.yaml --workflow-profile slurm          on a cluster
+thaw run my.yaml --no-server                       leave no process behind that has imported the libraries
 thaw demo --cores 2                                the demo, which is run where no other experiment is here
 
 Without a file it runs the only experiment in this folder, else its config/config.yaml, else the demo. Results are
-written to ./results. The exit code is Snakemake's; `snakemake --help` describes its options.
+written to ./results. The exit code is Snakemake's; `snakemake --help` describes its options. At a terminal two
+processes wait ten minutes for the next command in this folder, which then starts some seconds sooner.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from thaw.cli.selection import DEFAULT, configuration, default_file, leading_experiment
-from thaw.core import fork_server
+from thaw.core import fork_server, lasting_servers
 from thaw.core.fork_client import stop_with
 from thaw.core.home import HOME, PACKAGE
 from thaw.core.runtime import machine_size
@@ -38,7 +40,7 @@ def main(words: list[str]) -> None:
     if any(word in HELP for word in words):
         print(__doc__)
         return
-    given, further = leading_experiment("run", words)
+    given, further = leading_experiment("run", lasting_servers.refuse(words))
     given.configfile = given.configfile or [default_file()]
     if given.configfile == [str(HOME / DEFAULT)]:
         print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)

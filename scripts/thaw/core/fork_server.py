@@ -2,7 +2,8 @@
 
 Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
 two servers (`start`), one of them for steps with models, which `thaw run` starts before Snakemake. Each job asks one of
-them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs. A job has its own
+them for a process (`thaw.core.fork_client`); they end with Snakemake and the last of their jobs, and at a terminal wait
+for the next command (`thaw.core.lasting_servers`). A job has its own
 process group, working directory, environment and files, as one that a shell starts; signals reach it, Ctrl-Z and `fg`
 among them, and it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it
 lacks what it needs (Linux 5.3), where it cannot fork, in another environment, or for a card where a library has
@@ -25,6 +26,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from thaw.core import lasting_servers
 from thaw.core.fork_client import ADDRESS, MOST_SAID, REFUSED, STARTED, run
 from thaw.core.processes import die_with_parent
 from thaw.core.steps import STEPS, Step
@@ -77,29 +79,50 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
     """
     if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
         return
-    folder = Path(os.environ.get(ADDRESS) or tempfile.mkdtemp(prefix="thaw-"))
+    given = os.environ.get(ADDRESS)
+    lasting = None if given else lasting_servers.folder(_own_environment(code, threads))
+    folder = Path(given or lasting or tempfile.mkdtemp(prefix="thaw-"))
     for kind in kinds if folder.is_dir() else ():
-        if not (folder / kind).exists():
-            _start(folder / kind, code, threads if kind == "models" else 1)
+        if not lasting_servers.listens(folder / kind):
+            own = folder.parent != lasting_servers.of_user()
+            _start(folder / kind, code, threads if kind == "models" else 1, own)
     os.environ[ADDRESS] = str(folder)
 
 
-def _start(address: Path, code: Path | str, threads: int) -> None:
-    """Start a server at an address whose name is its kind."""
+def _own_environment(code: Path | str, threads: int) -> dict[str, str]:
+    """Return the variables that a server of models compares with those of who asks."""
+    environment = os.environ | environment_of_jobs(code, threads)
+    return {name: value for name, value in environment.items() if name not in OF_A_JOB}
+
+
+def _start(address: Path, code: Path | str, threads: int, own: bool) -> None:
+    """Start a server at an address whose name is its kind. Args: whether it ends with this process, not its shell."""
     environment = os.environ | environment_of_jobs(code, threads)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
+        try:
+            listener.bind(str(address))
+        except OSError:  # another command has just started it
+            return
         listener.listen(128)
-        command = [sys.executable, "-m", "thaw.core.fork_server", str(listener.fileno()), str(address)]
+        shell = [] if own else [os.pidfd_open(os.getppid())]
+        command = [
+            sys.executable,
+            "-m",
+            "thaw.core.fork_server",
+            str(listener.fileno()),
+            str(address),
+            *map(str, shell),
+        ]
         server = subprocess.Popen(
             command,
             env=environment,
-            pass_fds=[listener.fileno()],
+            pass_fds=[listener.fileno(), *shell],
             start_new_session=True,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.PIPE if own else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        _close(*shell)
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
 
 
@@ -114,26 +137,33 @@ _servers: list[subprocess.Popen] = []
 class Server:
     """Forks processes for those who ask, and passes on their signals and the exit statuses."""
 
-    def __init__(self, listener: socket.socket, libraries: tuple[str, ...]) -> None:
-        """Args: an open socket; modules that jobs need, which are imported in their order while nobody asks."""
+    def __init__(self, listener: socket.socket, libraries: tuple[str, ...], owner: int = 0) -> None:
+        """Serve until the owner ends; one that outlives a command also until nobody has asked for long.
+
+        Args: an open socket; modules that jobs need, which are imported in their order while nobody asks; what can be
+        read once the owner has ended: the standard input, or a descriptor of the shell's process.
+        """
+        self.owner, self.patience = owner, lasting_servers.PATIENCE if owner else None
         self.listener = listener
         self.environment = dict(os.environ)  # before libraries write their own into it
         self.ahead = list(libraries)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(listener, selectors.EVENT_READ)
-        self.waiting.register(0, selectors.EVENT_READ)
+        self.waiting.register(owner, selectors.EVENT_READ)
         self.open = True
         self.jobs: dict[socket.socket, tuple[int, int]] = {}  # connection: process, and the descriptor of its end
 
     def serve(self) -> dict | None:
         """Return a request in each process that is forked for one; in the server None, when all is done."""
         while self.open or self.jobs:
-            events = self.waiting.select(0 if self.ahead else None)
+            events = self.waiting.select(0 if self.ahead else None if self.jobs else self.patience)
+            if not events and not self.ahead:
+                return None
             if not events:
                 _import(self.ahead.pop(0))
             for key, _ in events:
-                if key.fileobj == 0:
-                    self.waiting.unregister(0)
+                if key.fileobj == self.owner:
+                    self.waiting.unregister(self.owner)
                     self.open = False
                 elif key.fileobj is self.listener:
                     if request := self.accept():
@@ -267,13 +297,16 @@ def _close(*those) -> None:
 
 
 def main() -> None:
-    """Serve at a socket that is open already: its descriptor and its path are the arguments."""
+    """Serve at a socket that is open already: its descriptor, its path, and that of the shell are the arguments."""
     gc.disable()
     listener, address = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    server = Server(listener, LIBRARIES[address.name])
+    server = Server(listener, LIBRARIES[address.name], *map(int, sys.argv[3:]))
+    known = address.with_suffix(lasting_servers.ENDING)
+    known.write_text(str(os.getpid()))
     request = server.serve()
     if request is None:
-        address.unlink(missing_ok=True)
+        for path in (address, known):
+            path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another server is at work
             address.parent.rmdir()
         return
