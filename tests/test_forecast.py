@@ -6,6 +6,7 @@ import statistics
 import pytest
 
 from plans import plan_of
+from thaw.cli import plan_command
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.files import write_json
 from thaw.data import sources
@@ -153,3 +154,11 @@ def test_a_ladder_has_operations_though_no_layer_is_computed():
     plan = plan_of(tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
     (key,) = plan.jobs["train"]
     assert cost_estimate.operations(plan, "train", key) > 0
+
+
+def test_a_plan_says_what_one_thread_a_job_saves_where_there_is_a_job_for_each_core(capsys, monkeypatch):
+    monkeypatch.setattr(plan_command.os, "cpu_count", lambda: 2)
+    for threads, seeds, said in ((2, [1, 2], True), (1, [1, 2], False), (2, [1], False)):
+        chosen = {"tasks": ["paraphrase"], "seeds": seeds, "baselines": [], "strategies": ["full"]}
+        plan_command.print_time(plan_of(**chosen, compute={"threads": threads}, outputs=["main_table"]))
+        assert ("would save about" in capsys.readouterr().out) == said

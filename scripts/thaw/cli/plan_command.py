@@ -8,6 +8,7 @@ Without a file it plans the only experiment in this folder, else its config/conf
 """
 
 import argparse
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def readable(size: float) -> str:
     raise AssertionError
 
 
+ONE_THREAD = 0.23  # of the time of four trainings of top 2 on two cores: 137 s in jobs of one thread, 178 s of two
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
@@ -104,6 +106,10 @@ def print_time(plan: Plan) -> None:
     print(f"time, roughly, with all cores busy: {duration(sum(parts.values()))} ({shown})")
     made = f"; {updates:,.0f} updates, {_pace(updates / parts['train'])}" if updates else ""
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores{made}")
+    untouched = by_step["train"] == [*plan.jobs["train"]]  # of others finished runs would be made again
+    if plan.threads > 1 and untouched and len(by_step["train"]) >= (os.cpu_count() or 1):
+        saved = duration(ONE_THREAD * parts["train"])
+        print(f"  compute: {{threads: 1}} would save about {saved} of training: there is a job for each core")
     if probes := [key for step, key in waiting if step == "probe"]:
         print(f"  not counted: what probes fit ({len(probes)} to do), seconds each, on words and trees minutes")
     if parts:
