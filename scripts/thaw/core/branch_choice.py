@@ -90,11 +90,6 @@ def best(offers: Offers, margin: float) -> dict[str, Offer]:
     return {task: max(some, key=lambda offer: (offer.score, -offer.size.own)) for task, some in offers.items()}
 
 
-def smallest(offers: Offers, margin: float) -> dict[str, Offer]:
-    """Return, task by task, the fewest own layers within the margin of the task's best; of equal ones the better."""
-    return {task: _fewest(_admissible(some, margin)) for task, some in offers.items()}
-
-
 def cheapest(offers: Offers, margin: float) -> dict[str, Offer]:
     """Return the choice with the fewest executed layers of all choices within the margin of each task's best.
 
@@ -160,4 +155,4 @@ def _fewest(some: Sequence[Offer]) -> Offer:
 
 
 RULE_VERSIONS = {"mixed": 2}  # raised where a rule chooses otherwise than before; of all others 1
-RULES = {"best": best, "smallest": smallest, "cheapest": cheapest, "mixed": mixed}
+RULES = {"best": best, "cheapest": cheapest, "mixed": mixed}

@@ -48,6 +48,11 @@ def task_with_defaults(entry: dict, subset: dict) -> dict:
     return {"id": entry["id"], **SubsetConfig.model_validate(subset).of_runs(task).model_dump()}
 
 
+def whole_task(spec: dict) -> dict:
+    """Return the whole task of a spec, with the splits that runs on its subset have."""
+    return task_with_defaults(spec["task"], spec.get("subset", {}))
+
+
 def scored_splits(task: dict) -> list[str]:
     """Return the validation split and the test splits of a whole task, each once."""
     return list(dict.fromkeys([task["validation"], *task["test"]]))

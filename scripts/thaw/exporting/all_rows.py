@@ -25,7 +25,7 @@ from thaw.data.corpus import Corpus, numbered_groups
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.objective_kinds import texts_read
-from thaw.evaluation.result_files import predictions_frame, task_with_defaults
+from thaw.evaluation.result_files import predictions_frame, whole_task
 from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run, result_with
 from thaw.exporting.keeping import command_of
 from thaw.schema.experiment import threads_of
@@ -45,7 +45,7 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     run, results, metrics = finished(run)
     check_exported(run, metrics)
     spec = metrics["spec"]
-    task = _task(spec)
+    task = whole_task(spec)
     if why := _obstacle(spec, task):
         raise UserError(f"{run}: {why}; export it without --all-rows")
     corpus = Corpus(result_with(results, "prepare", spec["data"], "dataset").parent)
@@ -70,10 +70,6 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     source = open_run(again)
     refit = Refit(again, {split: len(part) for split, part in rows.items()}, layers=True)
     return replace(source, run=run, results=results, metrics=metrics | {"spec": source.spec}, refit=refit)
-
-
-def _task(spec: dict) -> dict:
-    return task_with_defaults(spec["task"], spec["subset"])
 
 
 def _phases(spec: dict) -> list[PhaseConfig]:
@@ -107,7 +103,7 @@ def _write_dataset(corpus: Corpus, rows: dict[str, np.ndarray], spec: dict, out:
 
     parts = [corpus.frame(split).iloc[chosen].drop(columns="seen", errors="ignore") for split, chosen in rows.items()]
     train = pandas.concat(parts, ignore_index=True)
-    task = task_with_defaults(spec["task"], {})
+    task = whole_task(spec | {"subset": {}})
     frames = {
         "train": train.assign(row=np.arange(len(train)), group=numbered_groups(corpus, rows)),
         task["validation"]: parts[-1],
@@ -165,7 +161,7 @@ def _is_taken(run: Path, results: Path, spec: dict) -> bool:
     taking = [name for name, _ in record.answers_that_take(run, results)]
     if not taking:
         return False
-    if why := _obstacle(spec, _task(spec)):
+    if why := _obstacle(spec, whole_task(spec)):
         log(f"{listing(taking)} takes this strategy, and it is exported as it was trained: {why}")
         return False
     log(f"{listing(taking)} takes this strategy, which trains on all rows; --no-all-rows exports the run as it is")

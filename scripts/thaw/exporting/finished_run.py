@@ -20,7 +20,7 @@ from thaw.declarations.heads import EXPORTED
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig, boundaries_read
 from thaw.schema.student import kept_layers
@@ -76,7 +76,7 @@ class FinishedRun:
     @cached_property
     def task(self) -> dict:
         """The run's task with every default filled in."""
-        return task_with_defaults(self.spec["task"], self.spec["subset"])
+        return whole_task(self.spec)
 
     @property
     def folds(self) -> int | None:

@@ -18,7 +18,7 @@ from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 from thaw.exporting.finished_run import finished, result_with
 
 
@@ -92,6 +92,6 @@ def recommended_runs(folder: Path) -> dict[str, Path]:
 
 def _validation(file: Path) -> float:
     record = read_json(file)
-    task = task_with_defaults(record["spec"]["task"], record["spec"].get("subset", {}))
+    task = whole_task(record["spec"])
     value = record["scores"][task["validation"]][task["metrics"][0]]
     return float("-inf") if value is None else value

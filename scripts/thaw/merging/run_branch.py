@@ -18,7 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 from thaw.exporting.finished_run import FinishedRun, open_run
 from thaw.exporting.formats import facts, trained_encoder
 from thaw.schema.head import HeadConfig
@@ -88,7 +88,7 @@ def recorded_score(record: dict, role: str) -> dict | None:
 
     None where the run has no score there. Args: its metrics.json; validation or test.
     """
-    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    task = whole_task(record["spec"])
     split = task["validation"] if role == "validation" else next(iter(task["test"]), None)
     metric = task["metrics"][0]
     value = record["scores"].get(split, {}).get(metric)

@@ -16,7 +16,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 from thaw.schema.by_kind import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
@@ -35,7 +35,7 @@ class EncoderComparison:
         """Keep the sides. Raises UserError for fewer than two seeds."""
         if len(adapted) < 2:
             raise UserError(f"{spec['of']['probe']}: {len(adapted)} run; the comparison of seeds needs two or more")
-        self.task = task_with_defaults(spec["task"], spec["subset"])
+        self.task = whole_task(spec)
         self.entry: Any = PROBE_CONFIGS.model_validate(spec["probe"])  # of the model of its kind
         self.numbers, self.split, self.layers = spec["read"], self.task["validation"], spec["layers"]
         self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained}

@@ -82,11 +82,11 @@ class MergeConfig(CatalogueEntry):
     strategies: list[Id | dict[Id, list[int]]] = Field(
         min_length=1, description="whose runs may be taken: an id, or {id: [points of its sweep]}"
     )
-    choose: Literal["cheapest", "smallest", "best", "mixed"] = Field(
+    choose: Literal["cheapest", "best", "mixed"] = Field(
         "cheapest",
         description="by validation. cheapest: fewest executed layers of all tasks together within the margin of each "
-        "task's best; smallest: the same task by task; best: the highest score; mixed: on the trunk of the task's best "
-        "teacher a larger student is taken while it gains the margin; then the teacher, if it does (Wei et al. 2022)",
+        "task's best; best: the highest score; mixed: on the trunk of the task's best teacher a larger student is "
+        "taken while it gains the margin; then the teacher, if it does (Wei et al. 2022)",
     )
     margin: float = Field(1.0, ge=0, description="points x 100; of the mean over the experiment's seeds")
     encoder: EncoderName | None = Field(None, description="default: the only one of the experiment")

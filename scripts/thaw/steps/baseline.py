@@ -20,7 +20,7 @@ def main() -> None:
         result_line,
         scored_rows,
         scored_training_rows,
-        task_with_defaults,
+        whole_task,
         write_result,
     )
     from thaw.schema.corpora import SubsetConfig
@@ -29,7 +29,7 @@ def main() -> None:
     check_digest(arguments.data / "card.json", spec["data"])
     plugins.verify_plugins(spec, arguments.catalogues)
     with watch("train"):
-        corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
+        corpus, task = Corpus(arguments.data), whole_task(spec)
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
         draw = SubsetConfig.model_validate(spec["subset"]).draw

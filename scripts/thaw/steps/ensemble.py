@@ -47,11 +47,11 @@ def combine(spec: dict, arguments: Namespace) -> None:
         predictions_frame,
         scored_rows,
         scores_line,
-        task_with_defaults,
+        whole_task,
         write_result,
     )
 
-    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
+    corpus, task = Corpus(arguments.data), whole_task(spec)
     files = [path.with_name("predictions.parquet") for path in arguments.members]
     predictions = averaged(files, task, corpus, scored_rows(task, corpus, spec["subset"]))
     outcome = evaluate(task, corpus, predictions)

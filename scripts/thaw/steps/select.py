@@ -4,7 +4,7 @@ from thaw.core.files import check_digest, read_json, write_json
 from thaw.core.runtime import run_step
 from thaw.core.step_arguments import at_least_one, parse_arguments
 from thaw.evaluation.model_selection import choose_trial
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
         __doc__, at_least_one("--trials", "metrics.json, by trial and by its seeds"), out="chosen.json"
     )
     spec, files = arguments.spec, iter(arguments.trials)
-    task = task_with_defaults(spec["task"], spec.get("subset", {}))
+    task = whole_task(spec)
     trials = [(trial["settings"], *scored(trial, files, task)) for trial in spec["trials"]]
     write_json(arguments.out, choose_trial(spec, task, trials))
 

@@ -18,7 +18,7 @@ from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, decided, joined, scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.result_files import Predictions, decided, joined, scored_splits, select_rows, whole_task
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.batch import pieces
 from thaw.features.store import FeatureStore
@@ -46,7 +46,7 @@ class TaskContext:
         self.inputs, self.layers = inputs, spec["layers"]
         self.corpus, self.store, self.encoder_folder = inputs.corpus, inputs.store, inputs.encoder
         self.kept = kept_layers(spec)
-        self.task = task_with_defaults(spec["task"], spec["subset"])
+        self.task = whole_task(spec)
         self.labels = self.corpus.labels(self.task["target"])
         self.words = self.task["type"] in WORD_TYPES
         self.rows = read_rows(spec, self.corpus)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
-from thaw.evaluation.result_files import scored_rows, task_with_defaults
+from thaw.evaluation.result_files import scored_rows, task_with_defaults, whole_task
 
 
 def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
@@ -12,7 +12,7 @@ def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
     Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
     where no row is left.
     """
-    task, subset = task_with_defaults(spec["task"], spec["subset"]), spec["subset"]
+    task, subset = whole_task(spec), spec["subset"]
     rows = scored_rows(task, corpus, subset)
     chosen = spec.get("rows", "subset")
     if chosen == "none":
@@ -26,8 +26,8 @@ def auxiliary_rows(spec: dict, entry: dict, corpus: Corpus) -> np.ndarray:
     On the run's own dataset they are the rows that the run trains on, since others may be those it is scored on. Args:
     spec of the run; its entry of the task; the task's corpus.
     """
-    task = spec["task"] if entry["data"] == spec["data"] else entry["task"]
-    return subset_rows(corpus, task_with_defaults(task, spec["subset"]), spec["subset"])
+    task = whole_task(spec if entry["data"] == spec["data"] else spec | {"task": entry["task"]})
+    return subset_rows(corpus, task, spec["subset"])
 
 
 def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]:
@@ -43,8 +43,8 @@ def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]
             splits = [*splits, "train"] if "subset" in selection else splits
             rows = {split: np.arange(corpus.size(split)) for split in splits}
         elif "auxiliary" in selection:
-            task, subset = task_with_defaults(selection["auxiliary"], selection["subset"]), selection["subset"]
-            rows = {"train": subset_rows(corpus, task, subset)}
+            task = task_with_defaults(selection["auxiliary"], selection["subset"])
+            rows = {"train": subset_rows(corpus, task, selection["subset"])}
         else:
             rows = read_rows(selection, corpus)
         for split, chosen in rows.items():

@@ -11,7 +11,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, joint_groups, scored_part, subset_rows
-from thaw.evaluation.result_files import joined, select_rows, task_with_defaults
+from thaw.evaluation.result_files import joined, select_rows, whole_task
 from thaw.evaluation.target_kinds import target_of
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.statistics.bootstrap import PartDraws, Resampled, RowDraws, resampled
@@ -184,8 +184,7 @@ class PredictionFiles:
         """Return the whole task of a run and its subset, as its spec has it."""
         if folder not in self._read:
             spec = read_json(self.results / folder / "metrics.json")["spec"]
-            subset = spec.get("subset", {})
-            self._read[folder] = task_with_defaults(spec["task"], subset), subset
+            self._read[folder] = whole_task(spec), spec.get("subset", {})
         return self._read[folder]
 
     def _corpus(self, name: str) -> Corpus:

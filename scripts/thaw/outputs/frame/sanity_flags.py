@@ -20,7 +20,7 @@ from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
 from thaw.declarations.task_types import CLASS_METRICS, CORRELATION_METRICS, TARGET_OF_TYPE, UNBOUNDED_METRICS
 from thaw.evaluation.metrics import METRICS, THRESHOLD
-from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.result_files import whole_task
 from thaw.schema.phases import PhaseConfig
 
 JUDGED = 3  # equal validation scores needed for the flag validation_flat
@@ -93,7 +93,7 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    task = task_with_defaults(record["spec"]["task"], record["spec"].get("subset", {}))
+    task = whole_task(record["spec"])
     scores = record["scores"]
     main, validation = task["metrics"][0], task["validation"]
     tests, flags = [split for split in task["test"] if split in scores], []
