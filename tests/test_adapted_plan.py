@@ -68,22 +68,6 @@ def test_pretrained_and_adapted_are_probed_on_the_same_rows():
         assert card.spec["run"] == plan.job("train", run.removeprefix("results/").removesuffix("/metrics.json")).digest
 
 
-def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run():
-    plan = planned(probe_tasks=["entities"], adapted=["full"], strategies=["full"])
-    entities = {key: plan.job("probe", key).spec for key in plan.probes if key.startswith("entities")}
-    assert [key.split("/")[-1] for key in entities] == ["pretrained", "acceptability.linear.full.base"]
-    assert all("rows" not in spec for spec in entities.values())
-    assert not any("entities" in key.split("/")[1] for key in plan.jobs["train"])
-
-
-def test_comparisons_read_validation_and_so_take_runs_on_all_of_train():
-    plan = planned(probes=["cka"], subsets=["all"], outputs=["main_table", "layer_changes"])
-    spec = plan.job("probe", plan.probes[0]).spec
-    assert "rows" not in spec and spec["phases"] == [{"boundary": n} for n in range(7)]
-    assert {job.spec["rows"] for job in plan.jobs["features_adapted"].values()} == {"none"}
-    assert plan.status.probed("figure", "layer_changes") == [plan.files("probe", key)[0] for key in plan.probes]
-
-
 def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(tmp_path, monkeypatch):
     """A chain of runs that noted gradients serves an experiment that asks for none, link by link."""
     monkeypatch.chdir(tmp_path)

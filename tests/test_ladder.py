@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from test_layers import layers_of, with_head
+from test_layers import layers_of
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
@@ -239,11 +239,3 @@ FROZEN = {"train": ["head"], "boundary": 3, "reads": [0, 1, 2]}
 
 def head_of(**changes) -> dict:
     return {"pooling": "mean", "layers": SMALL | changes}
-
-
-def test_the_plan_stores_what_a_ladder_reads(tmp_path):
-    plan = with_head(tmp_path / "my", "{kind: linear, layers: {combine: ladder, every: 2, width: 32}}", ["frozen_sgd"])
-    (run,) = [run for run in plan.runs if run.task == "acceptability"][:1]
-    spec = plan.job(run.step, run.key).spec
-    assert run.step == "train" and spec["head"]["layers"] == {"combine": "ladder", "every": 2, "width": 32}
-    assert (spec["phases"][0]["boundary"], spec["phases"][0]["reads"]) == (6, [0, 2, 4])

@@ -12,7 +12,6 @@ import torch
 from plans import plan_of
 from pretended import pretended
 from test_contract_head import batch_of, trained_on
-from test_pairs_plan import job
 from test_training import OnTheFly
 from thaw.encoders.parity import MARKER
 from thaw.heads.combination import combination
@@ -303,14 +302,6 @@ def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, ben
         bench.train(spec, **given)[1] for given in ({}, {"store": OnTheFly(bench.features, bench.encoder)})
     )
     assert equal(tensors(stored), tensors(computed)) and stored.history == computed.history
-
-
-def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers():
-    plan = plan_of(strategies=["frozen_mix", "frozen_layer_attention"], tasks=["acceptability"], seeds=[1])
-    mix, run = (job(plan, strategy=name) for name in ("frozen_mix", "frozen_layer_attention"))
-    assert {found.step for found in plan.runs} == {"train"} and run.spec["phases"] == mix.spec["phases"]
-    assert (run.spec["phases"][0]["boundary"], run.spec["phases"][0]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
-    assert run.spec["head"] == mix.spec["head"] | {"layers": {"combine": "attention", "norm": True}}
 
 
 @pytest.mark.parametrize(

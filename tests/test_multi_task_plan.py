@@ -79,14 +79,6 @@ def test_what_starts_after_a_training_is_run_on_its_tasks(tmp_path):
         plan_with(tmp_path, STRATEGIES.format("") + after, **BOTH | {"strategies": ["after"]})
 
 
-def test_leave_one_out_is_a_training_for_each_task_on_the_others(tmp_path):
-    plan = planned(tmp_path, ", own: left_out")
-    jobs = [plan.job("train", key(task)) for task in BOTH["tasks"]]
-    for job, other in zip(jobs, reversed(BOTH["tasks"]), strict=True):
-        assert [entry["task"]["id"] for entry in job.spec["auxiliary"]] == [other]
-        assert job.spec["multi_task"] == {"own": "left_out"}
-
-
 def test_each_task_is_trained_with_the_one_that_is_named(tmp_path):
     """Of the named task itself it is a training of one task."""
     text = (

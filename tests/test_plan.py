@@ -23,13 +23,6 @@ from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.questions import command
 
 
-def test_the_demo_selects_what_it_says(home):
-    plan = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
-    assert len(plan.runs) == 3 * 2 + 5 + 1 + 1, "probes, what trains layers on one task each, a cosine"
-    names = ("linear_probe", "linear_probe_all_layers")
-    assert plan.executed["fit_heads"] == {("linear_mean", name) for name in names} | {("cosine", "frozen_separate")}
-
-
 def test_boundaries_follow_from_the_selectors():
     assert boundary(components(["head"], 6, {}), 6) == 6
     assert boundary(components(["head", {"top": "k"}], 6, {"k": 2}), 6) == 4
@@ -69,11 +62,6 @@ def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below():
 
 def test_nothing_is_stored_without_room():
     assert cacheable_layers(6, 384, 10**9, "bf16", 0.0) == []
-
-
-def test_dropout_in_the_frozen_part_turns_caching_off():
-    plan = plan_of(strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
-    assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs)
 
 
 def test_the_precision_of_an_experiment_is_that_of_phases_which_state_none(tmp_path):

@@ -190,12 +190,6 @@ def test_a_run_with_reads_asks_for_pooled_states_and_for_no_others():
     assert "vectors" not in job(both, strategy="linear_probe").spec["phases"][0]
 
 
-def test_words_have_states_of_their_own():
-    run = job(plan_on("linear_probe_all_layers", tasks=["entities"]), strategy="linear_probe_all_layers")
-    assert run.spec["phases"][0]["vectors"] == "words"
-    assert [card.rpartition("/")[2] for card in run.inputs["boundaries"]] == ["words.json"]
-
-
 @pytest.mark.parametrize(
     ("reads", "vectors"),
     [

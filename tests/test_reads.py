@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from plans import plan_of, plan_with
+from plans import plan_with
 from test_pairs_plan import job
 from thaw.heads.pooling import make_pooling
 from thaw.heads.registry import build, example
@@ -17,21 +17,6 @@ SOLVED = "phases: [{train: [head], optimizer: lbfgs}]"
 def with_strategy(folder, text: str, **changes):
     """Plan the demo with a strategy of one's own catalogue, `mine`."""
     return plan_with(folder, f"  mine: {{{text}}}\n", strategies=["mine"], outputs=["main_table"], **changes)
-
-
-def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read():
-    plan = plan_of(strategies=["linear_probe", "linear_probe_all_layers"], tasks=["acceptability"], seeds=[1])
-    own, wide = job(plan, strategy="linear_probe"), job(plan, strategy="linear_probe_all_layers")
-    assert "runs/acceptability/all/minilm/linear/linear_probe_all_layers/base" in plan.jobs["fit_heads"]
-    assert own.spec["head"] == {"kind": "linear"}
-    assert wide.spec["head"] == {"kind": "linear", "pooling": "mean", "layers": {"combine": "concat"}}
-    assert wide.spec["phases"][0]["boundary"] == 6
-
-
-def test_what_is_read_decides_whether_heads_are_fitted_in_one_job():
-    plan = plan_of(strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
-    assert {run.strategy: run.step for run in plan.runs} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
-    assert job(plan, strategy="frozen_mix").spec["phases"][0]["reads"] == [0, 1, 2, 3, 4, 5]
 
 
 def test_heads_that_differ_under_what_is_read_are_all_planned(tmp_path):

@@ -32,15 +32,6 @@ def refused(tmp_path, entry: str, strategy="mine") -> str:
     return sentence
 
 
-def test_all_students_of_a_teacher_read_the_same_outputs(tmp_path):
-    plan = planned(tmp_path, [{"hinton": [2, 3]}, {"pkd_skip": [3]}, "born_again"])
-    assert len(plan.jobs["teach"]) == 2  # one for each seed
-    students = [job for key, job in plan.jobs["train"].items() if "/full/" not in key]
-    assert len({job.spec["teacher"]["taught"] for job in students}) == 2 and len(students) == 8
-    teachers = [job for key, job in plan.jobs["train"].items() if "/full/" in key]
-    assert all(job.spec["keep"] for job in teachers) and len(teachers) == 2
-
-
 def test_a_teacher_keeps_its_encoder_for_a_student_that_only_an_ensemble_has(tmp_path):
     members = {"two": {"members": [{"strategy": "mine"}, {"strategy": "full"}]}}
     entry = f"  mine: {{{LOW}, teacher: full, {TRAIN}}}\n"
@@ -102,17 +93,6 @@ def test_another_student_changes_no_digest_of_what_is_there(tmp_path):
         assert all(more.jobs[step][key].digest == job.digest for key, job in few.jobs[step].items())
     (key, *_) = few.jobs["teach"]
     assert len(more.files("teach", key)) > len(few.files("teach", key)) == 1
-
-
-def test_a_branch_is_resumed_at_its_trunk(tmp_path):
-    plan = planned(tmp_path, [{"wei_kd_1": [3]}], seeds=[1])
-    student = next(job for key, job in plan.jobs["train"].items() if "wei_kd_1/k03/" in key)
-    layers = student.spec["layers"]
-    assert student.spec["student"] == {"layers": list(range(1, layers - 1))}
-    assert student.spec["phases"][0]["components"] == ["head", f"layer.{layers - 2}"]
-    assert student.spec["phases"][0]["boundary"] == layers - 3
-    teacher = next(job for key, job in plan.jobs["train"].items() if "wei_top_k/k03/" in key)
-    assert student.spec["after"] == {"run": teacher.digest, "epoch": "best"} and teacher.spec["keep"]
 
 
 @pytest.mark.parametrize(
