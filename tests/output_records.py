@@ -163,6 +163,7 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
             "short_adapters",
             "short_search",
             "short_student",
+            "short_after_weight",
         ],
         "adapted": ["short_full", "short_adapters"],
     }
@@ -189,6 +190,9 @@ def _catalogues(place: Workplace) -> None:
     strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
     place.write("my/tasks.yaml", tasks)
     strategies["strategies"]["short_student"] = strategies["strategies"]["short_full"] | {"student": {"layers": 2}}
+    after = {"after": {"strategy": "short_kept", "task": "weight", "subset": "few"}}
+    strategies["strategies"]["short_kept"] = strategies["strategies"]["short_full"] | {"keep": True}
+    strategies["strategies"]["short_after_weight"] = strategies["strategies"]["short_full"] | after
     adapters = {"train": ["head"], "insert": {"kind": "adapters", "size": 2}, "rate": "1e-3", "epochs": 1}
     strategies["strategies"]["short_adapters"] = {"phases": [adapters]}
     place.write("my/strategies.yaml", strategies)

@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import multivariate_normal
 
-from thaw.papers.domain_divergence import jensen_shannon, terms
 from thaw.probes.logme import log_evidence
+from thaw.statistics.word_divergence import jensen_shannon, terms
 
 
 def largest(vectors: np.ndarray, target: np.ndarray) -> float:

@@ -19,6 +19,7 @@ REFUSED = {  # an output, and changes to an experiment
     "trials": {},
     "comparisons": {"strategies": ["full"]},
     "gains": {"probes": ["logme"]},
+    "task_pairs": {"strategies": ["full_200", "linear_probe"]},
     "transfer_table": {},
     "gradients": {"gradients": True},
     "probe_curves": {},

@@ -33,6 +33,9 @@ class Requirement(StrEnum):
     FULL = "{named} under strategies:, without a sweep, and another strategy on its task"
     FULL_AND_FROZEN = "{named} under strategies:, without a sweep, and one that trains the head alone on its task"
     FULL_AND_STUDENT = "{named} under strategies:, without a sweep, and one with student: or teacher: on its task"
+    TASK_PAIRS = (
+        "{named} under strategies:, without a sweep, and one that trains with or after one other task on its task"
+    )
     MERGES = "merges:, as merges: {one_trunk: {strategies: [top_k]}}"
     ONE_ANSWER = "to be the only output of its kind, since each says what to take; name one of them"
 
@@ -47,6 +50,7 @@ class Addition(StrEnum):
     DRAWS = "which subsets are draws of one size, where they are shown together"
     MERGES = "the merges that are shown, and their names"
     STUDENTS = "which runs are students, of how many layers and of which teacher"
+    TASK_PAIRS = "which runs train with or after one other task, and the corpora of both"
 
 
 class Use(StrEnum):

@@ -62,6 +62,15 @@ class OutputContext:
         layers = len(shape.layers) if shape else self.planner.layers(run.encoder)
         return layers, strategy.teaching.strategy if strategy.teaching else ""
 
+    def partner(self, run: RunPlan) -> dict[str, str] | None:
+        """Return the one other task that a run is trained with, or after; None where there is none, or several."""
+        strategy = self.planner.strategy(run)
+        if (start := strategy.start) and start.task:
+            return {"source": start.task, "subset": start.subset, "way": "first"}
+        several = strategy.multi_task
+        others = {*several.of_run(run.task)} - {run.task} if several and several.own != "left_out" else set()
+        return {"source": others.pop(), "way": "together"} if len(others) == 1 else None
+
     @property
     def strategies(self) -> list[str]:
         return [named_points(item)[0] for item in self.experiment.strategies]
@@ -128,6 +137,7 @@ HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.FULL: _full_and(lambda run, context: True),
     Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
     Requirement.FULL_AND_STUDENT: _full_and(lambda run, context: context.students(run)[0] is not None),
+    Requirement.TASK_PAIRS: _full_and(lambda run, context: context.partner(run) is not None),
 }
 
 
@@ -176,6 +186,16 @@ def _students(entry: OutputConfig, context: OutputContext) -> dict:
     return {"students": list(points.values())}
 
 
+def _task_pairs(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return by target and strategy which other task its runs are trained with or after, and the corpora of all."""
+    pairs: dict[str, dict] = {}
+    for run in context.runs:
+        if (partner := context.partner(run)) and partner["source"] != run.task:
+            pairs.setdefault(run.task, {})[run.strategy] = partner
+    tasks = dict.fromkeys([*pairs, *(one["source"] for own in pairs.values() for one in own.values())])
+    return {"pairs": pairs, "corpora": {task: context.catalogue.get("tasks", task, "tasks").corpus for task in tasks}}
+
+
 def _draws(entry: DrawsOptions, context: OutputContext) -> dict:
     """Return for each subset that is one of several draws, alike in all else, the first of them.
 
@@ -207,5 +227,6 @@ ADDITIONS: dict[Addition, Callable[..., dict]] = {
     Addition.PROTOCOL: _protocol,
     Addition.CLAIMS: _tested_claims,
     Addition.STUDENTS: _students,
+    Addition.TASK_PAIRS: _task_pairs,
     Addition.DRAWS: _draws,
 }
