@@ -292,7 +292,7 @@ def test_what_is_no_trained_run_is_no_run(runs, tmp_path):
 def test_the_summary_counts_layers_by_what_is_read(merged):
     """Four tasks, of which one reads pairs: no text runs all of them."""
     stored, pairs, texts = [line for line in merge_summary(*merged).splitlines() if " layers (" in line]
-    assert stored == "7 of 12 layers (58.3%) are stored"
+    assert stored == "7 of 12 layers (58.3%) are stored, 0.3 MB with embeddings and heads"
     assert pairs == "3 of 3 layers (100.0%) are run for one pair, at most 64 tokens: pairs"
     assert texts == "6 of 9 layers (66.7%) are run for one text, at most 64 tokens: rivers, sings, taught"
 
@@ -329,3 +329,56 @@ def test_a_branch_follows_from_the_tensors_and_not_from_words(runs):
     branch = branch_of(source, Pretrained.load(source.encoder))
     assert branch.size == BranchSize(1, 2) and branch.own == [2, 3] and branch.top == 3
     assert all(torch.is_tensor(value) for value in branch.tensors.values()) and json.dumps(branch.about)
+
+
+ALL = {"train": ["all"], "epochs": 1}
+
+
+def joint_runs(one: Rooms, phase: dict, name: str) -> list[Path]:
+    """Train two tasks together, of texts and of pairs; return the folders of both runs."""
+    first, second = one.benches["classification"], one.benches["pair_classification"]
+    first.others = {"together": second}
+    spec = first.spec(phase, keep=True, multi_task={}, auxiliary=[first.auxiliary("together")])
+    spec["task"] |= {"id": "joint"}
+    lead, run = (
+        one.folder / kind / f"results/runs/{task}/all/e/linear/{name}/base/seed1"
+        for kind, task in (("classification", "joint"), ("pair_classification", "together"))
+    )
+    first.step("train", spec, lead)
+    own = second.spec(phase, multi_task={"run": read_json(lead / "metrics.json")["digest"]}, keep=True)
+    own["task"] |= {"id": "together"}
+    second.step("train", own, run, "--need", "multi_task", lead / "metrics.json")
+    return [lead, run]
+
+
+def test_what_was_trained_together_is_one_trunk_of_all_layers_with_a_head_for_each_task(rooms, runs, tmp_path):
+    """Also of the embeddings; each branch is its run to the bit, and another training cannot take the trunk's place."""
+    joint = joint_runs(rooms(), ALL, "whole")
+    report = merge(joint, tmp_path / "out")
+    assert report["passed"] and report["trunk"]["equal"]
+    for task in ("joint", "together"):
+        part = report["tasks"][task]
+        assert part["same_bits"]["equal"] and part["layers"] == {"counted": 3, "expected": 3}
+        assert load_file(tmp_path / f"out/branches/{task}/layers.safetensors") == {}
+        assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
+    trained, trunk = load_file(joint[0] / "encoder.safetensors"), load_file(tmp_path / "out/trunk.safetensors")
+    assert trained.keys() == trunk.keys() and all(trunk[name].equal(value) for name, value in trained.items())
+    summary, card = merge_summary(tmp_path / "out", report), (tmp_path / "out/README.md").read_text()
+    assert "3 of 6 layers (50.0%) are stored, 0.1 MB" in summary and "those of one training of several tasks" in summary
+    assert "The first 3 of 3 layers are those of one training of several tasks" in card
+    assert change(tmp_path / "out", [], ["joint"])["kept"] == {"together": True}
+    assert change(tmp_path / "out", [joint[0]], [])["kept"] == {"together": True}
+    with pytest.raises(UserError, match="has another trunk than .*: several tasks trained one of them"):
+        change(tmp_path / "out", [runs["sings"]], [])
+    with pytest.raises(UserError, match="its embeddings are not those that several tasks have trained together"):
+        merge([*joint, runs["sings"]], tmp_path / "other")
+
+
+def test_layers_that_were_trained_together_above_frozen_ones_are_shared_with_them(rooms, runs, tmp_path):
+    joint = joint_runs(rooms(), top(2), "upper")
+    report = merge([*joint, runs["sings"]], tmp_path / "out")
+    assert report["passed"]
+    layers = {
+        task: (about["frozen"], about["layers"]) for task, about in merged_folder.branches_of(tmp_path / "out").items()
+    }
+    assert layers == {"joint": (3, []), "together": (3, []), "sings": (1, [2, 3])}

@@ -44,6 +44,10 @@ def change(target: Path, add: list[Path], remove: list[str]) -> dict:
     pretrained, branches = open_branches(add) if add else (None, [])
     if pretrained:
         check_encoder(about["encoder"], pretrained.folder, str(target))
+        if about["encoder"].get("training") != pretrained.about.get("training"):
+            raise UserError(
+                f"{add[0]} has another trunk than {target}: several tasks trained one of them; merge all runs again"
+            )
     gone = {*remove, *(branch.task for branch in branches)}
     if not branches and gone >= set(about["tasks"]):
         raise UserError(f"{target} would have no task left; delete the folder instead")
@@ -74,7 +78,8 @@ def merge_summary(folder: Path, report: dict) -> str:
     if kept := report.get("kept"):
         lines.append(f"unchanged to the byte: {', '.join(task for task, same in kept.items() if same)}")
     stored, layers = executed(merged_folder.sizes_of(folder).values()), about["trunk"]["of"]
-    lines.append(f"{_share(stored, layers * len(about['tasks']))} are stored")
+    size = stored_bytes(folder) / 1e6
+    lines.append(f"{_share(stored, layers * len(about['tasks']))} are stored, {size:,.1f} MB with embeddings and heads")
     for reads, group in merged_folder.layers_by_input(folder, layers).items():
         lines.append(f"{_share(group['executed'], group['of'])} are run for one {reads}: {', '.join(group['tasks'])}")
     warnings = merged_folder.warnings_of(merged_folder.branches_of(folder))

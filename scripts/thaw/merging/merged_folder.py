@@ -177,7 +177,7 @@ def card(pretrained: Pretrained, folder: Path) -> str:
     return (
         "---\nlibrary_name: thaw\n---\n\n"
         f"# {len(abouts)} tasks on one trunk, {pretrained.about['name']}\n\nThe first {depth(folder)} of "
-        f"{pretrained.layers} layers are the pretrained encoder's and run once for all tasks that read the same input."
+        f"{pretrained.layers} layers are {pretrained.whose} and run once for all tasks that read the same input."
         f"\n\n{table}{warnings}\n\n## Use\n\n{use}\n"
     )
 

@@ -3,7 +3,7 @@
     from model import Model
     Model().predict(["a text", "another"])            # {task: [labels]}; tasks=["..."] names some of them
 
-The trunk is the pretrained encoder's lower layers, which tasks share; each task has a branch: layers of its own and a
+The trunk is the encoder's lower layers, which tasks share; each task has a branch: layers of its own and a
 head. For tasks that read the same input, the trunk runs once. As a program it reads a JSON object a line,
 {"texts": [...], "tasks": [...]}, and writes {task: [{"prediction", "probabilities"}, ...]}.
 

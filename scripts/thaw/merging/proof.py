@@ -2,7 +2,7 @@
 
 Compared are: all tasks with their runs' recorded predictions and tensors; with exports of the single runs, to the bit;
 all tasks of an input at once with each alone, to the bit; the layers that ran with the closed form; the trunk's
-tensors with the pretrained encoder's, to the bit.
+tensors with those of the shared encoder, to the bit.
 """
 
 import contextlib
@@ -169,7 +169,7 @@ def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
 
 
 def _trunk(pretrained: Pretrained, folder: Path) -> dict:
-    """Compare the trunk's tensors with the pretrained encoder's; no branch may have one that is below its start."""
+    """Compare the trunk's tensors with the shared encoder's; no branch may have one that is below its start."""
     trunk, expected = load_file(folder / "trunk.safetensors"), pretrained.up_to(depth(folder))
     equal = trunk.keys() == expected.keys() and all(trunk[name].equal(value) for name, value in expected.items())
     low = [
@@ -178,7 +178,8 @@ def _trunk(pretrained: Pretrained, folder: Path) -> dict:
         for name in load_file(folder / "branches" / task / "layers.safetensors")
         if pretrained.anatomy.component(name) <= about["frozen"]
     ]
-    return {"passed": equal and not low, "tensors": len(trunk), "equal": equal, "below_a_branch": low}
+    found = {"passed": equal and not low, "tensors": len(trunk), "equal": equal, "below_a_branch": low}
+    return found | {"whose": pretrained.whose}
 
 
 def proof_summary(report: dict) -> str:
@@ -201,4 +202,4 @@ def proof_summary(report: dict) -> str:
             f"ran, {layers['expected']} expected"
         )
     words = "equal" if report["trunk"]["equal"] else "NOT equal"
-    return "\n".join([*lines, f"trunk: {report['trunk']['tensors']} tensors, {words} to the pretrained encoder's"])
+    return "\n".join([*lines, f"trunk: {report['trunk']['tensors']} tensors, {words} to {report['trunk']['whose']}"])

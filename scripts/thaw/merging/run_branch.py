@@ -1,9 +1,10 @@
-"""The branch of a finished run: which layers it shares with the pretrained encoder, and which are its own.
+"""The branch of a finished run: which layers it shares with the encoder of the trunk, and which are its own.
 
-L layers. Tensors decide, not the strategy's words: what is equal to the pretrained encoder's is shared.
+L layers. Tensors decide, not the strategy's words: what is equal to the trunk's is shared. The trunk is the pretrained
+encoder, or the one that several tasks have trained together.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ from thaw.exporting.formats import facts, trained_encoder
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
 
+JOINT = "multi_task"  # key of the spec of a run that several tasks have trained
+OTHER_TRUNK = (
+    "{run}: its embeddings are not those that several tasks have trained together, so it shares no layer with their "
+    "trunk; merge it by itself"
+)
 EMBEDDINGS_TRAINED = (
     "{run}: its embeddings were trained, so it shares no layer with other tasks; merge a run that leaves them "
     "frozen, as top-k fine-tuning does"
@@ -62,10 +68,10 @@ class RunBranch:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The encoder that all runs of a merge share."""
+    """The encoder that all runs of a merge share: as it was fetched, or as several tasks have trained it together."""
 
     folder: Path
-    about: dict  # its name, and the sha256 of its weights and of its tokenizer
+    about: dict  # its name, the sha256 of its weights and of its tokenizer, and the training of several tasks, if any
     anatomy: Anatomy
     config: Any
     tensors: dict[str, torch.Tensor]
@@ -77,6 +83,16 @@ class Pretrained:
         tensors = {name: value.clone() for name, value in encoder.model.state_dict().items()}
         about = {"name": folder.name} | {key: card[key] for key in ("sha256", "tokenizer_sha256")}
         return cls(folder, about, encoder.anatomy, encoder.model.config, tensors, encoder.layers)
+
+    def trained_by(self, source: FinishedRun) -> "Pretrained":
+        """Return the encoder that the training of several tasks has left, of which a run is one."""
+        trained = trained_encoder(source).model.state_dict()
+        lead = source.spec[JOINT].get("run", source.metrics["digest"])
+        return replace(self, tensors={**self.tensors, **trained}, about=self.about | {"training": lead})
+
+    @property
+    def whose(self) -> str:
+        return "those of one training of several tasks" if "training" in self.about else "the pretrained encoder's"
 
     def up_to(self, boundary: int) -> dict[str, torch.Tensor]:
         """Return the tensors of the embeddings and of the layers below a boundary."""
@@ -102,6 +118,8 @@ def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
     same = {name for name, value in pretrained.tensors.items() if name in trained and torch.equal(trained[name], value)}
     changed = {component(name) for name in pretrained.tensors.keys() - same}
     if 0 in changed:
+        if "training" in pretrained.about:
+            raise UserError(OTHER_TRUNK.format(run=source.run))
         raise UserError(EMBEDDINGS_TRAINED.format(run=source.run))
     frozen = min([top, *(layer - 1 for layer in changed)])
     kept = {component(name) for name in trained if name.startswith(pretrained.anatomy.layers + ".")}
@@ -125,7 +143,7 @@ def check_may_be_branch(run: Path) -> None:
             f"{run}: its head reads several layers ({entry.combine}); a branch ends in one. thaw export writes this "
             "run as a model of its own"
         )
-    if any(trains_embeddings(phase["components"]) for phase in spec["phases"]):
+    if JOINT not in spec and any(trains_embeddings(phase["components"]) for phase in spec["phases"]):
         raise UserError(EMBEDDINGS_TRAINED.format(run=run))
 
 
@@ -142,6 +160,8 @@ def open_branches(runs: list[Path]) -> tuple[Pretrained, list[RunBranch]]:
     pretrained = Pretrained.load(sources[0].encoder)
     for source in sources[1:]:
         check_encoder(pretrained.about, source.encoder, f"{sources[0].run}")
+    if joint := next((source for source in sources if JOINT in source.spec), None):
+        pretrained = pretrained.trained_by(joint)
     return pretrained, [branch_of(source, pretrained) for source in sources]
 
 
