@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from plans import plan_of
+from thaw.core.digests import canonical
 from thaw.encoders.transformers import Encoder
 from thaw.papers.coral import coral, covariance
+from thaw.planning.questions import Questions
 from thaw.training.objectives import Supervised
 from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import TrainingRun
@@ -56,3 +59,23 @@ def test_the_loss_of_a_batch_is_the_tasks_and_the_weighted_distance(bench):
     vectors = [whole(bench.store.batch("train", chosen))[:, 0].detach().numpy() for chosen in (rows, drawn)]
     distance = np.square(np.cov(vectors[0].T) - np.cov(vectors[1].T)).sum() / (4 * vectors[0].shape[1] ** 2)
     assert found == pytest.approx(plain + 100 * distance, rel=1e-3)
+
+
+OTHER = """corpora: {other: {texts: [sentence], targets: {label: label}, synthetic: acceptability}}
+tasks:
+  other: {corpus: other, target: label, type: classification, metrics: [accuracy]}
+"""
+
+
+def test_coral_on_stored_states_asks_for_the_training_rows_of_its_target(tmp_path):
+    """It draws from all of them; test rows alone were once extracted, and the run was refused."""
+    task = "{base: acceptability, transfer_sets: [{task: other}]}"
+    (tmp_path / "tasks.yaml").write_text(f"{OTHER}  more: {task}\n")
+    near = "{phases: [{train: [head, {top: 1}], coral: {to: other}}]}"
+    (tmp_path / "strategies.yaml").write_text(f"strategies:\n  near: {near}\n")
+    wish = {"catalogues": [str(tmp_path)], "strategies": ["near"], "tasks": ["more"], "baselines": [], "seeds": [1]}
+    plan = plan_of(**wish)
+    (job,) = plan.jobs["train"].values()
+    assert Questions(plan).rows_read("minilm/other/joint") == canonical(
+        [{"subset": {}, "transfer": job.spec["also"][0]["task"]}]
+    )

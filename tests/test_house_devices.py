@@ -39,7 +39,6 @@ ALLOWED = {
     "similarity_indices.py: ": "one number, to which sums on a device are added",
     "objectives.py: targets": "made from the corpus' numbers on the CPU, and sent once",
     "modeling_thaw.py: preprocess": "a pipeline sends its inputs to the device of the model",
-    "auxiliary_tasks.py: of": "a head is made on the CPU, before it is moved",
     "training_run.py: __init__": "the same",
     "resumed.py: collate": "a loop of one's own makes its batches on the CPU, and sends each as a whole",
     "taught.py: write": "logits are gathered on the CPU, to be written",

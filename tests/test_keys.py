@@ -76,7 +76,6 @@ OTHERS = {
     (PhaseConfig, "betas"): (0.7, 0.99),
     (PhaseConfig, "contrastive"): {"balance": False},
     (PhaseConfig, "coral"): {"to": "mnli", "weight": 0.5},
-    (PhaseConfig, "auxiliary"): {"tasks": ["mnli"], "weight": 0.5},
     (WAYS["ladder"], "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},

@@ -132,10 +132,6 @@ mine: {phases: [{train: [all]}], search: {grid: {epochs: [2, 2]}, seeds: [3]}}
 mine: {phases: [{train: [all]}], search: {grid: {layers: [1, 2]}, seeds: [3]}}
 mine: {phases: [{train: [all]}], search: {grid: {2.epochs: [1, 2]}, seeds: [3]}}
 mine: {phases: [{train: [all]}], sweep: {learning_rate: [1.0e-5, 2.0e-4]}}
-mine: {phases: [{train: [all], auxiliary: {tasks: [reviews]}}]}
-mine: {phases: [{train: [all], auxiliary: {tasks: [sentimental]}}]}
-mine: {phases: [{train: [head], auxiliary: {tasks: [acceptability]}}]}
-mine: {phases: [{train: [all], coral: {to: other}, auxiliary: {tasks: [acceptability]}}]}
 mine: {phases: [{train: [head], coral: {to: other}}]}
 mine: {phases: [{train: [all], contrastive: {}}]}
 mine: {phases: [{train: [all], coral: {to: other}}]}

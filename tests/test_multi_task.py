@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.nn import functional
 from transformers import AutoModel
 
-from test_auxiliary_tasks import written_out
 from test_plain_loop import undropped
 from test_progress import Stopped, killed_and_finished, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
@@ -49,6 +49,19 @@ def bench(tmp_path_factory) -> Bench:
 def spec_of(bench: Bench, *phases: dict, others=OTHERS, **several) -> dict:
     """Return the spec of a training of several tasks."""
     return bench.spec(*phases, multi_task=several, auxiliary=[bench.auxiliary(name) for name in others])
+
+
+def written_out(model, head, bench: Bench, rows) -> torch.Tensor:
+    """Return the mean loss of some rows by transformers' model and the matrix of a head."""
+    batch, gold = bench.store.batch("train", rows), bench.corpus.targets(bench.spec()["task"], "train")
+    states = model(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state
+    gold, logits = [gold[row] for row in rows], states @ head.output.weight.T + head.output.bias
+    if bench.kind == "regression":
+        return functional.mse_loss(logits[:, 0, 0], torch.tensor(gold).float())
+    if bench.kind == "classification":
+        return functional.cross_entropy(logits[:, 0], torch.tensor(gold))
+    words = [(logits[n, batch.first_pieces[n, m]], tag) for n, tags in enumerate(gold) for m, tag in enumerate(tags)]
+    return functional.cross_entropy(torch.stack([one for one, _ in words]), torch.tensor([tag for _, tag in words]))
 
 
 def run_of(bench: Bench, spec: dict) -> MultiTaskRun:

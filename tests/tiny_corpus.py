@@ -199,7 +199,7 @@ class Bench:
         return entry | {"features": [other.upstream["features"]]}
 
     def auxiliary(self, task: str) -> dict:
-        """Return what a spec says of an auxiliary task among `others`, with a linear head."""
+        """Return what a spec says of another task of a training among `others`, with a linear head."""
         return {key: value for key, value in self.also(task).items() if key != "rename"} | {"head": {"kind": "linear"}}
 
     def inputs(self, store=None, spec: dict | None = None) -> Inputs:

@@ -38,10 +38,7 @@ def with_parts(bench: Bench, entry: StrategyConfig, spec: dict) -> dict:
                 pairs = one.pairs(kept, bench.layers, boundary(phase["components"], bench.layers))
                 phase[key] = [list(pair) for pair in pairs]
     tasks = dict.fromkeys(phase.coral.to for phase in entry.phases if phase.coral)
-    spec |= {"also": [bench.also(task) for task in tasks]} if tasks else {}
-    named = dict.fromkeys(task for phase in entry.phases if phase.auxiliary for task in phase.auxiliary.tasks)
-    others = [bench.auxiliary(task) for task in named if task in bench.others]
-    return spec | ({"auxiliary": others} if named else {})
+    return spec | ({"also": [bench.also(task) for task in tasks]} if tasks else {})
 
 
 def teach(bench: Bench, metrics: Path, phases: list[dict], out: Path) -> Path:

@@ -1,7 +1,7 @@
 """
 Training: one run per task, subset, encoder, head, strategy, variant and seed.
 
-INPUTS      cards of the corpus, the encoder and the tokens, in each view that it reads, which stand for the states; the same of the transfer sets of its task and of auxiliary tasks;
+INPUTS      cards of the corpus, the encoder and the tokens, in each view that it reads, which stand for the states; the same of the transfer sets of its task and of tasks that are trained with it;
             what it needs of other jobs (scripts/thaw/declarations/needs.py): for a strategy with `after:`, the
             metrics.json of the run that it starts from; with `multi_task:` but for the first task, that of
             the run that trained it; with `teacher:`, the card.json of what the

@@ -244,8 +244,7 @@ def _stages(plan: Plan, spec: dict, key: str) -> Iterator[tuple[int, float, floa
     rows, read = max(1.0, training_rows(plan, key, spec, training_size(plan, key)[0])), boundaries_read(spec)
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
-        times = 2 if settings.auxiliary else 1  # each batch with as many texts of another task
-        passes = times * math.prod(kind.passes for kind in objectives_of(settings).values())
+        passes = math.prod(kind.passes for kind in objectives_of(settings).values())
         highest = max([*read, *(own for own, _ in phase.get("pairs", []))])
         for stage in stages_of(settings, phase):
             computed = len([n for n in layers if (stage["boundary"] or 0) < n <= highest])

@@ -43,7 +43,7 @@ def _far_apart(plan) -> list[str]:
     """Return what is wrong with the sizes of tasks that are trained together, of those whose corpora are prepared."""
     sentences, cards = [], {job.digest: key for key, job in plan.jobs["prepare"].items()}
     for key, job in plan.jobs["train"].items():
-        if "multi_task" not in job.spec or "auxiliary" not in job.spec:
+        if "auxiliary" not in job.spec:
             continue
         name, rows = layout.names_in_key("train", key)["strategy"], {}
         several = plan.catalogue.get("strategies", name, "strategies").multi_task

@@ -40,10 +40,7 @@ def _of_others(spec: dict, store: str) -> list[dict]:
     for entry in (entry for entry in sets if store in entry["features"]):
         selected.append({"transfer": entry["task"]} | ({"subset": {}} if entry["task"]["id"] in targets else {}))
     for entry in (entry for entry in spec.get("auxiliary", []) if store in entry["features"]):
-        if "multi_task" in spec:
-            selected.append({"task": entry["task"], "subset": spec["subset"]})
-        elif entry["data"] != spec["data"]:  # else they are the run's own rows
-            selected.append({"auxiliary": entry["task"], "subset": spec["subset"]})
+        selected.append({"task": entry["task"], "subset": spec["subset"]})
     return selected
 
 
@@ -55,7 +52,7 @@ def share_of_train(table: JobTable, store: str, examples: float) -> float:
     read: dict[int, float] = {}
     for selection in selections(table, store) or [{"subset": {}}]:
         subset = selection.get("subset", {"rows": 0})
-        task = selection.get("task") or selection.get("auxiliary") or {}
+        task = selection.get("task") or {}
         drawn = planned_rows(table, store, task.get("target"), subset, examples)
         rows = 0 if selection.get("rows") == "none" else drawn
         rows = (2 * rows if selection.get("rows") == "outside" else rows) + subset.get("reserved", 0)

@@ -95,7 +95,7 @@ def check_strategy(strategy) -> None:
     if strategy.pairs == "best" or strategy.fits_to_convergence:
         raise ValueError("multi_task: lbfgs fits one head alone, where no encoder is shared; take adamw")
     for phase in strategy.phases:
-        if named := [name for name in ("auxiliary", *objectives_of(phase)) if getattr(phase, name)]:
+        if named := list(objectives_of(phase)):
             raise ValueError(f"multi_task: {listing(named)} is for a run of one task; leave it out")
         if several.sampling == "annealed" and phase.updates is None and phase.epochs == 1:
             raise ValueError("multi_task: sampling: annealed goes over epochs, and a phase has one; take power")

@@ -10,33 +10,13 @@ from thaw.core.phrases import listing
 from thaw.declarations.lazy_import import LazyImport
 from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.schema.distillation import DistilConfig
-from thaw.schema.entry import Id, Rate, Share
+from thaw.schema.entry import Rate, Share
 from thaw.schema.keys import OF_A_PHASE, OF_AN_INSERT, ConfigModel, Key
-
-
-class AuxiliaryConfig(ConfigModel):
-    """Auxiliary tasks (Caruana 1997): each update adds the loss of one of them, with a head of its own, on a batch."""
-
-    tasks: list[Id] = Field(
-        min_length=1,
-        description="tasks of which one is drawn for each update, with as many training examples as the batch has; the "
-        "run's own is left out; each has a new head, of the kind of the run's, which is not kept",
-    )
-    power: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="a task is drawn with a probability that goes by its number of training examples to this power; 0: "
-        "all equally often",
-    )
-    weight: float = Field(1.0, gt=0, description="of an auxiliary task's loss")
 
 
 def check_losses(phase) -> None:
     """Find out whether what sets the loss of a phase goes with its other settings; a ValueError if not."""
-    if phase.auxiliary and list(phase.train) == ["head"] and not phase.insert:
-        raise ValueError("auxiliary adapts the encoder; let some of it train, as train: [head, {top: 2}]")
-    known = ("auxiliary", "distil", *OBJECTIVES)
+    known = ("distil", *OBJECTIVES)
     named = [name for name in known if getattr(phase, name)]
     if len(named) > 1:
         raise ValueError(f"{named[0]} sets the loss of a phase, as {listing(known)} do; leave all but one out")
@@ -324,9 +304,6 @@ class PhaseConfig(ObjectiveKeys):
         ge=0,
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
-    )
-    auxiliary: AuxiliaryConfig | None = Field(
-        None, description="multi-task training: other tasks train the encoder too"
     )
     clip: Annotated[float | None, Key(aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"

@@ -98,7 +98,6 @@ class ModelTrainer:
         self.spent.head_flops += self.model.head_flops(batch.host)
         self.spent.lengths[batch.mask.shape[1]] += len(batch.mask)
         loss = self.objective.loss(self.model, rows, batch, stored).view(1)
-        self.spent.lengths.update(self.objective.read)
         return loss
 
     def backward(self, losses: torch.Tensor) -> None:

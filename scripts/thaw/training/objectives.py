@@ -25,11 +25,9 @@ class Objective:
     """What a model is trained towards.
 
     With `on_vectors` it also has the last two methods, by which heads train on constant vectors, several as a batch.
-    `read` has the lengths of the sequences that the last loss computed in addition to its batch.
     """
 
     on_vectors = False
-    read: list[int] = []
 
     def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""

@@ -20,21 +20,11 @@ def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
     return rows | {"train": (subset_rows if chosen == "subset" else rows_outside)(corpus, task, subset)}
 
 
-def auxiliary_rows(spec: dict, entry: dict, corpus: Corpus) -> np.ndarray:
-    """Return the rows of train that an auxiliary task brings to a run: those of the run's subset of its dataset.
-
-    On the run's own dataset they are the rows that the run trains on, since others may be those it is scored on. Args:
-    spec of the run; its entry of the task; the task's corpus.
-    """
-    task = whole_task(spec if entry["data"] == spec["data"] else spec | {"task": entry["task"]})
-    return subset_rows(corpus, task, spec["subset"])
-
-
 def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]:
     """Return the rows that any of some selections reads, by split.
 
     Args: selections, each the `task`, `subset` and `rows` of a spec; or the `transfer` task whose test splits are read,
-    and with `subset` all of its train; or the `auxiliary` task of which a subset of train is read.
+    and with `subset` all of its train.
     """
     by_split: dict[str, list[np.ndarray]] = {}
     for selection in selections:
@@ -42,9 +32,6 @@ def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]
             splits = task_with_defaults(selection["transfer"], {})["test"]
             splits = [*splits, "train"] if "subset" in selection else splits
             rows = {split: np.arange(corpus.size(split)) for split in splits}
-        elif "auxiliary" in selection:
-            task = task_with_defaults(selection["auxiliary"], selection["subset"])
-            rows = {"train": subset_rows(corpus, task, selection["subset"])}
         else:
             rows = read_rows(selection, corpus)
         for split, chosen in rows.items():

@@ -27,7 +27,7 @@ from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 from thaw.schema.multi_task import of_task
 from thaw.training.adapted import AdaptedEncoder
-from thaw.training.rows_read import auxiliary_rows, read_rows
+from thaw.training.rows_read import read_rows
 
 
 @dataclass
@@ -105,16 +105,10 @@ def open_inputs(spec: dict, arguments: Namespace) -> list[Inputs]:
         read = other.rows(("train",) if entry["task"]["id"] in targets else ())
         for inputs, expected in zip(views, entry["features"], strict=True):
             inputs.transfer_sets.append((other, open_store(tokens(expected), expected, spec, arguments.encoder, read)))
-    for entry in spec.get("auxiliary", []) if "multi_task" in spec else ():
+    for entry in spec.get("auxiliary", []):
         folders = {"data": data(entry["data"]), "features": [tokens(one) for one in entry["features"]]}
         of_it = open_inputs(of_task(spec, entry), Namespace(**vars(arguments) | folders))
         views[0].auxiliary[entry["task"]["id"]] = of_it[0]
-    for entry in spec.get("auxiliary", []) if "multi_task" not in spec else ():
-        auxiliary = Corpus(data(entry["data"]))
-        read = {"train": auxiliary_rows(spec, entry, auxiliary)}
-        for inputs, expected in zip(views, entry["features"], strict=True):
-            store = open_store(tokens(expected), expected, spec, arguments.encoder, read)
-            inputs.auxiliary[entry["task"]["id"]] = Inputs(auxiliary, store, arguments.encoder)
     return views
 
 

@@ -26,7 +26,6 @@ from thaw.features.store import FeatureStore
 from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.training.auxiliary_tasks import AuxiliaryTask, MultiTask
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext, inference_cost, start_head
@@ -137,9 +136,6 @@ class TrainingRun:
         seed, entry = self.seed, self.spec["phases"][number - 1]
         if phase.distil and self.taught:
             return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, seed, number)
-        if phase.auxiliary:
-            entries = [one for one in self.spec["auxiliary"] if one["task"]["id"] in phase.auxiliary.tasks]
-            return MultiTask(self.gold, [AuxiliaryTask.of(one, self, number) for one in entries], phase.auxiliary, seed)
         return Supervised(self.gold)
 
     def finish_all(self, watch: Stopwatch) -> list[Trained]:
