@@ -6,8 +6,8 @@ from thaw.declarations.output_kind import Addition, OutputKind, Requirement
 FIGURES = {
     "task_pair_figure": OutputKind(
         "thaw.papers.task_pairs:build",
-        "source by target: what training with one other task, or after it, gains over the reference; beside it rows, "
-        "words and own gain of the source against that",
+        "source by target: what training with one other task, or after it, gains over the reference, by rows, "
+        "words and own gain of the source",
         options.ReferenceOptions,
         needs=(Requirement.TASK_PAIRS,),
         adds=(Addition.TASK_PAIRS,),
