@@ -102,6 +102,10 @@ def _size(run: RunPlan, planner, place: str) -> BranchSize:
         raise UserError(
             f"{place}: {point} on {run.task} has the head {head.kind}; a branch has {' or '.join(EXPORTED)}"
         )
+    if planner.strategy(run).multi_task:
+        raise UserError(
+            f"{place}: {point} trains several tasks at once, which share all layers; merge its runs with thaw merge"
+        )
     read = planner.read(run)
     if len(read) > 1 or not isinstance(head.layers, OneLayerConfig):
         raise UserError(f"{place}: {point} reads several layers; a branch ends in one")
