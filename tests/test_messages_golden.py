@@ -268,7 +268,7 @@ OF_AN_EXPERIMENT = """
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, l2: [1.0]}}}}
 {probes: [mine], outputs: [probe_curves], probes.yaml: {probes: {mine: {kind: edge, dropout: 1.0}}}}
 {file: merge, merges: {near: {strategies: [full]}}}
-{file: merge, tasks: [stsb], strategies: [joint_pairs], subsets: [n500_s300], merges: {a: {strategies: [joint_pairs]}}}
+{file: merge, tasks: [sick_e, stsb, mrpc], strategies: [joint_pairs], merges: {near: {strategies: [joint_pairs]}}}
 {file: merge, merges: {near: {strategies: [top_q]}}}
 {file: merge, merges: {near: {strategies: [top_k], tasks: [mrpq]}}}
 {file: merge, merges: {near: {strategies: [top_k], seed: 9}}}
