@@ -20,7 +20,6 @@ OWNED = {"Parameter", "register_buffer"}
 ALLOWED = {
     "anatomy.py: probe_ids": "an encoder is studied on the CPU, before it is moved",
     "anatomy.py: _run": "the same",
-    "call_times.py: _inputs": "ids are drawn by a generator of the CPU, and sent as a whole",
     "formats.py: cut": "an exported model is made and checked on the CPU",
     "ladder.py: computes_the_same": "the encoder is read on the CPU, before the head is moved",
     "ladder.py: copy_pruned_layers": "the same",

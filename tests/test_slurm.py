@@ -82,7 +82,7 @@ def rules() -> dict[str, bool]:
 
 def test_where_each_rule_runs_on_a_cluster_is_said_in_the_profile_and_on_its_page():
     local = rules()
-    assert len(local) == 20 and local["prepare"] and local["free"] and not local["train"] and not local["teach"]
+    assert len(local) == 19 and local["prepare"] and local["free"] and not local["train"] and not local["teach"]
     page = (HOME / "docs/howto/cluster.md").read_text()
     lines = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", page.partition("## What runs where")[2], re.MULTILINE)
     named = {name: where.startswith("login node") for names, where in lines for name in re.findall(r"`(\w+)`", names)}
