@@ -184,13 +184,18 @@ def quality(found: dict[str, dict]) -> list[str]:
     lines = ["| row | against | Thaw | other | difference, 90 % CI | within a point |", "|:--|:--|--:|--:|--:|:--|"]
     for peer, verdicts in found.items():
         names = printed.of_rows(verdicts)
-        for name, one in verdicts.items():
+        for name, one in sorted(verdicts.items(), key=lambda one: in_order(one[0])):
             means = " | ".join(f"{100 * one[side]['mean']:.1f}" for side in ("ours", "peer"))
             words = {True: "yes", False: "not shown", None: "one seed"}[one["equivalent"]]
             words = "no" if one.get("different") else words
             gap = "" if one["equivalent"] is None else f"{100 * one['difference']:.1f} ± {100 * one['interval']:.1f}"
             lines.append(f"| {names[name]} | {printed.name(peer)} | {means} | {gap} | {words} |")
     return lines
+
+
+def in_order(name: str) -> list:
+    """Return what sorts names by the numbers in them: a kept record has its names by letters."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def facts(part: dict) -> list[str]:
@@ -201,6 +206,7 @@ def facts(part: dict) -> list[str]:
 
 def nested(found: dict[str, dict], of: str) -> list[str]:
     """Return a mapping of mappings with the same keys as a table. Args: the mapping; what its own keys are."""
+    found = {name: found[name] for name in sorted(found, key=in_order)}
     columns = list(next(iter(found.values())))
     lines = [f"| {of} | " + " | ".join(printed.name(name).replace("_", " ") for name in columns) + " |"]
     lines.append("|:--|" + "--:|" * len(columns))
