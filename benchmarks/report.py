@@ -1,5 +1,6 @@
 """bench.json, the table and the figures, from whatever parts have been measured."""
 
+import re
 from pathlib import Path
 
 from thaw.core.files import read_json, write_json, write_text
