@@ -40,7 +40,7 @@ def planned(folder, strategies: str, chosen: str, **changes):
 def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
     kinds = ("strategy_table", "advice_table", "finding_table")
     chosen = {"subsets": ["divided_1", "divided_2"], "strategies": ["linear_probe", "short_full"], "merges": {}}
-    records = OutputRecords(tmp_path, kinds, "together", **chosen, latency=None, probes=[], adapted=[])
+    records = OutputRecords(tmp_path, kinds, "together", **chosen, probes=[], adapted=[])
     path = records.results / "outputs/all_kinds/runs.csv"
     own = pandas.read_csv(path).query("kind == 'run'")
     assert dict(own.groupby("split")["role"].first()) == {
