@@ -429,7 +429,13 @@ def test_no_server_lasts_for_a_script_in_a_folder_of_others_or_against_the_optio
     assert lasting_servers.folder({}) is None, "the standard input of tests is no terminal"
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     assert lasting_servers.folder({}) != lasting_servers.folder({"A": "1"})
+    with pytest.MonkeyPatch.context() as patched:
+        before = lasting_servers.folder({})
+        patched.setattr(os, "getpriority", lambda *_: 7)
+        assert lasting_servers.folder({}) != before, "under nice"
     (runtime_folder / f"thaw-{os.getuid()}").chmod(0o755)
+    assert lasting_servers.folder({}) is None
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime_folder / "of another machine"))
     assert lasting_servers.folder({}) is None
     monkeypatch.delenv("THAW_FORK_SERVER", raising=False)
     assert lasting_servers.refuse(["my.yaml", "--no-server"]) == ["my.yaml"]

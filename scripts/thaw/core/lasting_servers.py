@@ -32,21 +32,32 @@ def refuse(words: list[str]) -> list[str]:
 
 
 def folder(environment: dict[str, str]) -> Path | None:
-    """Return the folder of servers with an environment; None where nobody sits at a terminal, or it is not ours."""
+    """Return the folder of servers with an environment; None where nobody sits at a terminal, or none can be ours."""
     if not sys.stdin or not sys.stdin.isatty():
         return None
     home = of_user()
-    home.mkdir(mode=0o700, exist_ok=True)
-    seen = home.lstat()
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
+    try:
+        home.mkdir(mode=0o700, exist_ok=True)
+        seen = home.lstat()
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
+            return None
+        found = home / hashlib.sha256(json.dumps([sorted(environment.items()), *_facts()]).encode()).hexdigest()[:16]
+        found.mkdir(mode=0o700, exist_ok=True)
+    except OSError:  # XDG_RUNTIME_DIR of another machine or user, as after `sudo` or `srun --pty`
         return None
-    shell = os.getppid(), Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19]  # since when
+    return found
+
+
+def _facts() -> list:
+    """Return what a job has from the process that it is forked from, beside its environment."""
+    proc = Path("/proc")
+    shell = os.getppid(), (proc / str(os.getppid()) / "stat").read_text().rpartition(")")[2].split()[19]  # since when
     code = sorted((str(path), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
     packages = sys.executable, os.stat(sysconfig.get_paths()["purelib"]).st_mtime_ns
-    facts = [sorted(environment.items()), shell, os.getcwd(), code, packages, release()]
-    found = home / hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-    found.mkdir(mode=0o700, exist_ok=True)
-    return found
+    given = [(proc / "self" / name).read_text() for name in ("limits", "cgroup")]  # ulimit
+    given += [line for line in (proc / "self/status").read_text().splitlines() if line.startswith("Umask")]
+    own = sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0), os.getgroups()  # taskset, nice
+    return [shell, os.getcwd(), code, packages, release(), given, own]
 
 
 def listens(address: Path) -> bool:
