@@ -5,7 +5,6 @@ Scores are × 100. The grid's record also has every row's answer (scripts/answer
 """
 
 import json
-import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -15,15 +14,16 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 
+import joint
 import replay
 import unseen
 from answers import COSTS, FULL, Record, scorer_of
+from record_names import catalogue, label, task_label, title
 from thaw.core.files import read_json
 from thaw.decision.contrasts import Difference
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame.paired_differences import jointly
-from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, resampled
 from thaw.words import wording
 from thaw.words.wording import number
@@ -37,20 +37,6 @@ THREE = ("trec6", "sst2_sentences", "conll2003")
 PROBE, ALL, LORA, TOP = "linear_probe", "linear_probe_all_layers", "lora", "top_k k02"
 OF_PAIRS = ("lora_separate", "top_k_separate k02", "full_separate")
 OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
-LABELS = {
-    "bag_of_words": "*Bag of words*",
-    "majority": "*Majority class*",
-    "budget_ulmfit": "Gradual unfreezing",
-    "frozen_lowest_layer": "Linear probe, lowest sufficient layer",
-    "ladder": "Ladder side network",
-    "frozen_sgd": "Frozen encoder (AdamW, 3 epochs)",
-    "full_one_rate": "Full fine-tuning, one learning rate",
-    "full_5_epochs": "Full fine-tuning, 5 epochs",
-    "stack_1_epoch": "Stack for 1 epoch, then fine-tune",
-    "stack_then_finetune": "Stack, then fine-tune",
-    "stack_by_gap": "Stack until a gap, then fine-tune",
-    "stack_converged": "Stack to convergence, then fine-tune",
-}
 
 
 @dataclass(frozen=True)
@@ -139,27 +125,6 @@ def recorded(name: str) -> pd.DataFrame:
 def about(name: str) -> dict:
     """Return what a record says of its making."""
     return json.loads(parquet.read_schema(RECORDS / f"{name}.parquet").metadata[b"record"])
-
-
-@cache
-def catalogue() -> Catalogue:
-    """Return the shipped catalogue."""
-    return Catalogue(shipped(HOME))
-
-
-def label(point: str) -> str:
-    """Return the name of a strategy at a point of its sweep, as tables print it."""
-    name, _, variant = point.partition(" ")
-    shown = LABELS.get(name) or catalogue().get("strategies", name, "record").label
-    swept = re.fullmatch(r"([a-z]+?)0*(\d+)", variant)
-    return f"{shown} ({swept[1]} = {swept[2]})" if swept else shown
-
-
-def title(task: str, split: str = "test") -> str:
-    """Return a task's name and metric, and its split where that has a name of its own."""
-    entry = catalogue().get("tasks", task, "record")
-    place = "" if split in ("test", RESERVED) else f", {split.replace('_', ' ')}"
-    return f"{entry.label}{place}<br>{wording.metric_name({}, entry.metrics[0])}"
 
 
 def columns(frame: pd.DataFrame, tasks: tuple[str, ...], role: str = "test") -> list[tuple[str, str]]:
@@ -258,7 +223,7 @@ def way() -> list[list[str]]:
     frame = recorded("read_before_thaw")
     tasks = [task for task in EIGHT if task not in ("sick_e", "stsb", "cola")]
     means = 100 * frame.groupby(["point", "task"])["value"].mean().unstack()[tasks]
-    lines = [["% of the way", *(catalogue().get("tasks", task, "record").label for task in tasks), "median"]]
+    lines = [["% of the way", *(task_label(task) for task in tasks), "median"]]
     for point in (ALL, "frozen_lowest_layer", "ladder", "grid_top_k k02"):
         share = 100 * (means.loc[point] - means.loc[PROBE]) / (means.loc["grid_full"] - means.loc[PROBE])
         lines.append([label(point), *(number(one, 0) for one in [*share, share.median()])])
@@ -272,7 +237,7 @@ def times() -> list[list[str]]:
     lines = [["Full fine-tuning takes so many times as much", "training, seconds", "peak memory"]]
     for task in EIGHT:
         parts = [of.loc[task, (what, "grid_full")] / of.loc[task, (what, ALL)] for what in COSTS[1:]]
-        lines.append([catalogue().get("tasks", task, "record").label, *(number(one, 1) for one in parts)])
+        lines.append([task_label(task), *(number(one, 1) for one in parts)])
     return lines
 
 
@@ -301,7 +266,7 @@ def loops() -> list[list[str]]:
         for side in (0, 1):
             spread = f" ± {np.std(pairs[0][side], ddof=1):.2f}" if task else ""
             sides.append(f"{np.mean([np.mean(pair[side]) for pair in pairs]):.2f}{spread}")
-        name = catalogue().get("tasks", task, "record").label if task else "mean of the tasks"
+        name = task_label(task) if task else "mean of the tasks"
         shown = f"{number(tested.difference, 2)} {wording.interval(tested.low, tested.high, 2)}"
         verdict = "yes" if tested.within(0.5) else "not shown"
         lines.append([name, str(len(pairs[0][0])) if task else "", *sides, shown, verdict])
@@ -340,7 +305,7 @@ def draw_sizes(path: Path) -> pd.DataFrame:
     frame = frame.assign(rows=frame["subset"].str.extract(r"n(\d+)_")[0].astype(int), value=100 * frame["value"])
     points = frame.groupby(["task", "point", "rows"])["value"].agg(["mean", "std"]).reset_index()
     with figure_style.style():
-        figure, axes = figure_style.grid([catalogue().get("tasks", task, "record").label for task in THREE])
+        figure, axes = figure_style.grid([task_label(task) for task in THREE])
         marks = figure_style.marks([label(point) for point in (PROBE, ALL, TOP, FULL)])
         for axis, task in zip(axes, THREE, strict=True):
             axis.set(xlabel="labelled rows", ylabel="score × 100", xscale="log")
@@ -384,16 +349,20 @@ def encoders() -> list[list[str]]:
     return made
 
 
-OTHERS = unseen.TABLES | {
-    "encoders": encoders,
-    "layers": layers,
-    "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
-    "grid": grid,
-    "curve": curve,
-    "seeds": seeds,
-    "way": way,
-    "times": times,
-    "loops": loops,
-    "planned": planned,
-    "records": records,
-}
+OTHERS = (
+    unseen.TABLES
+    | joint.TABLES
+    | {
+        "encoders": encoders,
+        "layers": layers,
+        "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
+        "grid": grid,
+        "curve": curve,
+        "seeds": seeds,
+        "way": way,
+        "times": times,
+        "loops": loops,
+        "planned": planned,
+        "records": records,
+    }
+)

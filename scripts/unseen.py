@@ -13,11 +13,11 @@ import pandas as pd
 
 import replay
 from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, scorer_of
+from record_names import task_label
 from thaw.decision import prior
 from thaw.decision.decide import SPREAD
 from thaw.decision.stops import SPREAD_OF_TRAINED
 from thaw.outputs.frame.paired_differences import jointly, printed
-from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
 from thaw.words import wording
 from thaw.words.wording import number
@@ -89,14 +89,9 @@ def read() -> Unseen:
     return Unseen(pd.read_parquet(RECORD))
 
 
-def name(task: str) -> str:
-    """Return a task's name in print."""
-    return Catalogue(shipped(replay.HOME)).get("tasks", task, "unseen").label
-
-
 def scores(record: Unseen) -> list[list[str]]:
     """Return tuned scores by task, means over draws ± their deviation."""
-    lines = [["", *map(name, record.tasks)]]
+    lines = [["", *map(task_label, record.tasks)]]
     for point, said in (dict(zip(PROBES, ("linear probe", "linear probe, all layers"), strict=True)) | TRAINED).items():
         of = [record.mean(task, record.tuned(task, point) if point in TRAINED else point) for task in record.tasks]
         lines.append([said, *(f"{one.mean():.1f}" + f" ± {one.std(ddof=1):.1f}" * (len(one) > 2) for one in of)])
@@ -109,7 +104,7 @@ def lora_against_full(record: Unseen) -> list[list[str]]:
     lines = [["LoRA less full fine-tuning", "tuned, with one 95 % interval for all", "default rates"]]
     for task, one in zip(record.tasks, jointly(tuned), strict=True):
         default = record.mean(task, LORA) - record.mean(task, FULL)
-        lines.append([name(task), printed(one), number(default.mean())])
+        lines.append([task_label(task), printed(one), number(default.mean())])
     low, high = over_tasks([one.value for one in tuned])
     verdict = "equivalent" if low > -MARGIN and high < MARGIN else "equivalence not shown"
     shown = f"{number((low + high) / 2)} {wording.interval(low, high, 1)}: {verdict}"
@@ -135,7 +130,7 @@ def tuning(record: Unseen) -> list[list[str]]:
         gains.append(np.mean([tuned[of] - default[of] for of in TRAINED]))
         same += orders[0][0] == orders[1][0]
         shown = [", ".join(TRAINED[of] for of in order) for order in orders]
-        lines.append([name(task), *shown, "yes" if orders[0][0] == orders[1][0] else "no", number(gains[-1], 2)])
+        lines.append([task_label(task), *shown, "yes" if orders[0][0] == orders[1][0] else "no", number(gains[-1], 2)])
     return [*lines, ["all", "", "", f"{same} of {len(record.tasks)}", number(np.mean(gains), 2)]]
 
 
@@ -148,7 +143,7 @@ def readings(record: Unseen) -> list[list[str]]:
         found += [record.difference(task, cross, other) for other in (apart, record.best(task, READINGS))]
     cells = list(map(printed, jointly(found)))
     titles = ["Full fine-tuning, pair as one text, less", "pair as two texts", "the better probe"]
-    return [titles, *([name(task), *cells[2 * n : 2 * n + 2]] for n, task in enumerate(pairs))]
+    return [titles, *([task_label(task), *cells[2 * n : 2 * n + 2]] for n, task in enumerate(pairs))]
 
 
 def rules(record: Unseen) -> list[list[str]]:
@@ -167,7 +162,7 @@ def rules(record: Unseen) -> list[list[str]]:
                 losses.append(np.mean([record.lost(task, role, (draw,))[arm] for draw, (arm, _) in mine]))
             prices.append(np.mean([record.price(task, tried) for _, tried in taken]))
         both = np.mean(list(lost.values()), axis=0)
-        worst = f"{number(both.max())} ({name(record.tasks[both.argmax()])})"
+        worst = f"{number(both.max())} ({task_label(record.tasks[both.argmax()])})"
         lines.append([rule, *(number(np.mean(lost[role]), 2) for role in ROLES), worst, number(np.mean(prices), 2)])
     return lines
 

@@ -62,7 +62,7 @@ def build(data, spec: dict) -> panels.Figure:
         of = names.several(group, *GROUP)
         for way, part in rows.groupby("way", sort=False):
             title = "\n".join([*of, WAYS[way]])
-            drawn.append(panels.Panel(title, partial(_matrix, rows=part, names=names, largest=largest)))
+            drawn.append(panels.Panel(title, partial(matrix, rows=part, names=names, largest=largest)))
         for name, label in PROPERTIES.items():
             found = {way: foretold(part, name) for way, part in rows.groupby("way", sort=False)}
             said += [group | {"way": way, "property": name} | one for way, one in found.items()]
@@ -151,7 +151,7 @@ def _printed(one: dict) -> str:
     return f"ρ {wording.number(one['rho'], 2)}{ends}"
 
 
-def _matrix(axis, rows, names: Names, largest: float) -> None:
+def matrix(axis, rows, names: Names, largest: float) -> None:
     """Draw the gains of one way, sources by targets; what is decided is bold."""
     sources, targets = list(rows["source"].unique()), list(rows["target"].unique())
     grid = rows.pivot(index="source", columns="target", values="gain").reindex(index=sources, columns=targets)
