@@ -43,7 +43,7 @@ EXPECTED = (  # by hypothesis of config/experiments/joint.yaml: a strategy, what
     (6, "full_after_others", SAME, ("trec6", "stsb")),
     (7, MORE, SAME, ("cola", "trec6", "conll2003")),
 )
-WAYS = {"with_": "together", "after_": "first"}
+WAYS = {"with": "together", "after": "first"}
 SOURCES = {"sick_e": "sick_e", "sst2": "sst2_sentences", "conll2003": "conll2003"}  # as strategies name them
 
 
@@ -133,11 +133,11 @@ def pairs(record: Seeds) -> list[list[str]]:
 def helped(record: Seeds) -> pd.DataFrame:
     """Return a row for each source, target and way of training: its gain over the target alone, with an interval."""
     rows, found = [], []
-    for arm in (f"{way}{source}" for way in WAYS for source in SOURCES):
+    for arm in (f"{way}_{source}" for way in WAYS for source in SOURCES):
         way, _, source = arm.partition("_")
         first = {task: split for task, split in reversed(record.columns())}
         for place in ((task, split) for task, split in first.items() if record.has((task, split), arm, THREE)):
-            rows.append({"source": SOURCES[source], "target": place[0], "way": WAYS[f"{way}_"]})
+            rows.append({"source": SOURCES[source], "target": place[0], "way": WAYS[way]})
             found.append(record.difference(place, arm, "full_200", THREE))
     told = [{"gain": one.value, "low": one.low, "high": one.high, "answer": one.answer} for one in jointly(found)]
     return pd.DataFrame([row | one for row, one in zip(rows, told, strict=True)])

@@ -138,10 +138,10 @@ def test_nothing_knows_of_the_command_line():
     assert wrong == []
 
 
-def test_only_plugins_of_papers_import_plugins_of_papers():
+def test_the_package_imports_no_plugin_of_papers():
     found = [(path, node) for path, node in nodes() if isinstance(node, ast.Import | ast.ImportFrom)]
     found = [(path, node) for path, node in found if "thaw.papers" in ast.unparse(node)]
-    assert found and [f"{shown(path)}:{node.lineno}" for path, node in found if PLUGINS not in path.parents] == []
+    assert found and [f"{shown(path)}:{node.lineno}" for path, node in found if PACKAGE in path.parents] == []
 
 
 def test_nothing_knows_of_the_interface_for_notebooks_which_runs_no_step():

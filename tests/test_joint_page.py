@@ -28,28 +28,11 @@ def record(tmp_path, monkeypatch):
 
 def _line(task: str, seed: int, arm: str, right: int) -> dict:
     right += 2 * seed
-    answers = (np.arange(ROWS) < right).astype(np.int16)
-    return {
-        **{
-            "kind": "run",
-            "task": task,
-            "metric": "accuracy",
-            "subset": "n500_s300",
-            "strategy": arm,
-            "seed": float(seed),
-        },
-        **{
-            "variant": "base",
-            "seed": float(seed),
-            "thawed": 6,
-            "split": "test",
-            "role": "test",
-            "value": right / ROWS,
-            "corpus": task,
-        },
-        **{"type": "pair_classification", "one_fit": False, "train": 10.0, "extraction": 1.0, "first": answers},
-        **{"second": np.ones(ROWS, np.int16), "group": np.arange(ROWS, dtype=np.int32)},
-    }
+    answers = {"first": (np.arange(ROWS) < right).astype(np.int16), "second": np.ones(ROWS, np.int16)}
+    run = {"kind": "run", "task": task, "subset": "n500_s300", "strategy": arm, "variant": "base", "seed": float(seed)}
+    scored = {"split": "test", "role": "test", "metric": "accuracy", "value": right / ROWS}
+    of_task = {"type": "pair_classification", "corpus": task, "group": np.arange(ROWS, dtype=np.int32)}
+    return run | scored | of_task | answers | {"thawed": 6, "one_fit": False, "train": 10.0, "extraction": 1.0}
 
 
 def test_scores_are_of_three_seeds_and_bold_where_they_are_decided(record):
