@@ -129,7 +129,7 @@ def test_files_and_keys_that_are_given_twice_count_together(home):
 
 @pytest.mark.parametrize("module", sorted(path.stem for path in Path(cli.__file__).parent.glob("*_command.py")))
 def test_an_option_with_several_values_may_be_given_several_times(module):
-    """By itself argparse forgets all but the last: `thaw merge DIR --add A --add B` would add B alone."""
+    """By itself argparse forgets all but the last: `--text A --text B` would read B alone."""
     for call in ast.walk(ast.parse((Path(cli.__file__).parent / f"{module}.py").read_text())):
         if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "add_argument":
             said = {word.arg: getattr(word.value, "value", None) for word in call.keywords}

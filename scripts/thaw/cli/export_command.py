@@ -1,7 +1,7 @@
 """Export a trained model into a folder that works without Thaw, and verify it.
 
 thaw export results/runs/sick_e/all/minilm/linear/linear_probe/base/seed1 my_model
-thaw export RUN my_model --license mit --language en --push owner/name --private
+thaw export RUN my_model --license mit --language en
 thaw export my.yaml my_model                                              the best run of what the answer takes
 thaw export RUN my_model --no-all-rows                                    the run as it is
 thaw export RUN my_model --exits                                          texts leave at the first layer that is sure
@@ -15,7 +15,7 @@ encoder.safetensors.
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
-docs/howto/export.md says what the folder holds. With --push the folder becomes a repository on the Hugging Face Hub.
+docs/howto/export.md says what the folder holds.
 """
 
 import argparse
@@ -31,7 +31,6 @@ def main(words: list[str]) -> None:
     parser = parser_of("export", __doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, or the file of a finished experiment")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
-    parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     all_rows = "train once more, on training and validation rows together; default: where an answer takes the strategy"
     parser.add_argument("--all-rows", action=argparse.BooleanOptionalAction, help=all_rows)
     exits = "let each text leave at the first layer that is sure; POINTS may be lost on validation, 1 by default"
@@ -44,22 +43,13 @@ def main(words: list[str]) -> None:
     parser.add_argument(
         "--language", nargs="+", action="extend", default=[], metavar="CODE", help="languages of the texts, as en"
     )
-    parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to the Hub, with the token of HF_TOKEN")
-    parser.add_argument("--private", action="store_true", help="with --push: a private repository")
     arguments = parser.parse_args(words)
-    if arguments.push and arguments.push.strip("/").count("/") != 1:
-        raise UserError(f"--push {arguments.push}: expected owner/name, as me/my-model")
-    if arguments.exits is not None and (arguments.onnx or arguments.all_rows):
-        other = "--onnx" if arguments.onnx else "--all-rows"
-        raise UserError(f"--exits and {other}: model.onnx runs all layers, and exits need rows that no head has seen")
-    if arguments.push and not arguments.license:
-        raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
+    if arguments.exits is not None and arguments.all_rows:
+        raise UserError("--exits and --all-rows: exits need rows that no head has seen")
     if arguments.run.suffix in SUFFIXES:
         from thaw.exporting.keeping import recommended_runs
 
         runs = recommended_runs(folder_of(str(arguments.run), Path("results")))
-        if len(runs) > 1 and arguments.push:
-            raise UserError(f"--push: {arguments.run} has {len(runs)} models; export them, and upload each by its run")
         folders = {arguments.folder / task if len(runs) > 1 else arguments.folder: run for task, run in runs.items()}
     else:
         folders = {arguments.folder: arguments.run}
@@ -68,9 +58,5 @@ def main(words: list[str]) -> None:
 
     stated = Stated(arguments.license, tuple(arguments.language))
     for folder, run in folders.items():
-        report = export(run, folder, stated, arguments.onnx, arguments.all_rows, arguments.catalogues, arguments.exits)
+        report = export(run, folder, stated, arguments.all_rows, arguments.catalogues, arguments.exits)
         print(f"{export_summary(report)}\nwritten to {folder}")
-    if arguments.push:
-        from thaw.exporting.export import push
-
-        print(f"uploaded to {push(arguments.folder, arguments.push, arguments.private)}")

@@ -14,38 +14,12 @@ from thaw.exporting.early_exits import add_exits, check_exits, exits_text
 from thaw.exporting.finished_run import LayersNotKept, open_run, refit_text, replaced, require_new
 from thaw.exporting.keeping import keep
 from thaw.exporting.model_card import Stated, card
-from thaw.exporting.onnx_graph import export_onnx, require_onnx
-
-
-def push(folder: Path, repository: str, private: bool, endpoint: str | None = None) -> str:
-    """Upload a folder that `export` wrote, as one commit, and return the address of the repository.
-
-    Args: folder; owner/name, made where it is not there; whether it is made private; address of the Hub, by default
-    that of HF_ENDPOINT or huggingface.co. Raises UserError where the Hub refuses it or cannot be reached.
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HFValidationError
-
-    api = HfApi(endpoint=endpoint)
-    try:
-        address = api.create_repo(repository, private=private, exist_ok=True)
-        api.upload_folder(repo_id=str(address.repo_id), folder_path=folder, commit_message="Upload by thaw export")
-    except HFValidationError as error:
-        raise UserError(f"--push {repository}: expected owner/name, as me/my-model") from error
-    except Exception as error:  # of many kinds: no token, no right, no network
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"--push {repository}: {folder} is written, but not uploaded ({reason}); set HF_TOKEN to a token that may "
-            "write there, or log in with `hf auth login`, and upload the folder"
-        ) from error
-    return str(address)
 
 
 def export(
     run: Path,
     target: Path,
     stated: Stated | None = None,
-    onnx: bool = False,
     all_rows: bool | None = None,
     catalogues: Sequence[Path] = (),
     exits: float | None = None,
@@ -54,14 +28,12 @@ def export(
 
     A run that did not keep its layers, and is exported as it is, is trained again.
 
-    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
-    model.onnx too; whether it is trained once more on the rows of train and validation together (`last_fit`); folders
-    of catalogues with plug-ins that it uses; the points that early exits may lose, None for no exits. A model that
-    predicts otherwise than its run did is a UserError, and leaves nothing behind.
+    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether it is
+    trained once more on the rows of train and validation together (`last_fit`); folders of catalogues with plug-ins
+    that it uses; the points that early exits may lose, None for no exits. A model that predicts otherwise than its run
+    did is a UserError, and leaves nothing behind.
     """
     require_new(target)
-    if onnx:
-        require_onnx()
     if exits is not None:
         check_exits(open_run(run), exits)
         all_rows = False  # thresholds hold for heads that have not seen the rows of validation
@@ -83,8 +55,6 @@ def export(
             )
         if exits is not None:
             report["exits"] = add_exits(source, folder, exits)
-        if onnx:
-            report["onnx"] = export_onnx(source, folder)
         write_json(folder / "check.json", report)
     return report
 
@@ -105,8 +75,6 @@ def export_summary(report: dict) -> str:
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
     if "exits" in report:
         lines += exits_text(report["exits"])
-    if "onnx" in report:
-        lines.append(f"model.onnx: largest difference {report['onnx']['largest_difference']:.1e}")
     return "\n".join(lines)
 
 

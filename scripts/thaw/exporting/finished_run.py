@@ -208,10 +208,10 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     return folder, read_json(folder / "tokens.json")
 
 
-def require_new(target: Path, hint: str = "name a folder that is new or empty") -> None:
-    """Raise UserError where a file, or a folder with something in it, is there. Args: hint, what would be right."""
+def require_new(target: Path) -> None:
+    """Raise UserError where a file, or a folder with something in it, is there."""
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise UserError(f"{target} is there already; {hint}")
+        raise UserError(f"{target} is there already; name a folder that is new or empty")
 
 
 @contextlib.contextmanager

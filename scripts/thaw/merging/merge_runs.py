@@ -1,20 +1,19 @@
 """A merge from first to last: a folder is written next to its target, proved, and moved there whole."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.core import branch_choice
 from thaw.core.branch_choice import BranchSize, EncoderSize, Offer, choose, executed
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.core.phrases import plural
 from thaw.core.runtime import log
 from thaw.exporting.finished_run import replaced, require_new
 from thaw.merging import merged_folder
 from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
-from thaw.merging.proof import proof_summary, prove, unchanged
-from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches, recorded_score
+from thaw.merging.proof import proof_summary, prove
+from thaw.merging.run_branch import Pretrained, RunBranch, open_branches, recorded_score
 
 
 def merge(runs: list[Path], target: Path, record: dict | None = None, counted=None) -> dict:
@@ -23,7 +22,7 @@ def merge(runs: list[Path], target: Path, record: dict | None = None, counted=No
     Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
     folder that predicts otherwise than its runs did is a UserError, and leaves nothing behind.
     """
-    require_new(target, "name a folder that is new, or use --add and --remove to change it")
+    require_new(target)
     pretrained, branches = open_branches(runs)
     with replaced(target) as folder:
         merged_folder.write(pretrained, branches, folder)
@@ -33,50 +32,8 @@ def merge(runs: list[Path], target: Path, record: dict | None = None, counted=No
     return report
 
 
-def change(target: Path, add: list[Path], remove: list[str]) -> dict:
-    """Replace or add the branches of some runs in a merged folder, remove those of some tasks, and return its check.
-
-    All other branches keep their bytes. The folder changes in one step, or not at all.
-    """
-    about = merged_folder.open_folder(target)
-    if unknown := [task for task in remove if task not in about["tasks"]]:
-        raise UserError(f"{target} has no task {unknown[0]}{suggestion(unknown[0], about['tasks'])}")
-    pretrained, branches = open_branches(add) if add else (None, [])
-    if pretrained:
-        check_encoder(about["encoder"], pretrained.folder, str(target))
-        if about["encoder"].get("training") != pretrained.about.get("training"):
-            raise UserError(
-                f"{add[0]} has another trunk than {target}: several tasks trained one of them; merge all runs again"
-            )
-    gone = {*remove, *(branch.task for branch in branches)}
-    if not branches and gone >= set(about["tasks"]):
-        raise UserError(f"{target} would have no task left; delete the folder instead")
-    with replaced(target) as folder:
-        kept = sorted(set(about["tasks"]) - gone)
-        for task in kept:
-            shutil.copytree(target / "branches" / task, folder / "branches" / task)
-        for branch in branches:
-            merged_folder.write_branch(branch, folder / "branches" / branch.task)
-        if pretrained:
-            merged_folder.write_trunk(pretrained, folder)
-        else:
-            pretrained = merged_folder.pretrained_of(target, about)
-            merged_folder.copy_trunk(pretrained, folder)
-        merged_folder.finish(pretrained, folder)
-        report = _proved(pretrained, branches, folder, target)
-        same = unchanged(target, folder, kept)
-        if not all(same.values()):
-            raise UserError(f"{target}: other tasks would change ({same}), so it was left as it is")
-        old = read_json(target / "check.json")["tasks"]
-        report |= {"tasks": {task: old[task] for task in kept} | report["tasks"], "kept": same}
-        write_json(folder / "check.json", report)
-    return report
-
-
 def merge_summary(folder: Path, report: dict) -> str:
     about, lines = read_json(folder / "thaw.json"), [proof_summary(report)]
-    if kept := report.get("kept"):
-        lines.append(f"unchanged to the byte: {', '.join(task for task, same in kept.items() if same)}")
     stored, layers = executed(merged_folder.sizes_of(folder).values()), about["trunk"]["of"]
     size = stored_bytes(folder) / 1e6
     lines.append(f"{_share(stored, layers * len(about['tasks']))} are stored, {size:,.1f} MB with embeddings and heads")

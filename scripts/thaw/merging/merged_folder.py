@@ -1,29 +1,20 @@
-"""The files of a merged folder: the trunk once, a folder for each branch, and the code that loads them.
-
-Equal runs give equal bytes, so that adding a task and removing it again leaves the folder as it was.
-"""
+"""The files of a merged folder: the trunk once, a folder for each branch, and the code that loads them."""
 
 import inspect
 import shutil
 from pathlib import Path
 
-from safetensors.torch import load_file
-
 from thaw.core import branch_choice
 from thaw.core.branch_choice import BranchSize
-from thaw.core.digests import file_sha256
-from thaw.core.errors import UserError
 from thaw.core.files import read_json, save_tensors, write_json, write_text
 from thaw.declarations.flags import flag_label
 from thaw.encoders import resume
-from thaw.encoders.anatomy import Anatomy
 from thaw.exporting import standalone_model
 from thaw.exporting.formats import write_tokenizer
 from thaw.merging import merged_model
 from thaw.merging.run_branch import Pretrained, RunBranch
 
 FORM = "merged"
-UNSIGNED = {"thaw.json", "check.json", "merge.json", "onnx", "__pycache__"}  # what a folder's sha256 leave out
 OWN_IMPORTS = {  # lines of model.py, as they are here and in a folder
     "from thaw.encoders import resume": "import resume",
     "from thaw.exporting import standalone_model": "import standalone_model",
@@ -57,25 +48,8 @@ def write_trunk(pretrained: Pretrained, folder: Path) -> None:
         write_tokenizer(pretrained.folder, True, LONGEST, folder / "words")
 
 
-def pretrained_of(target: Path, about: dict) -> Pretrained:
-    """Return what a merged folder holds of its encoder: the layers of its trunk. Args: its thaw.json."""
-    anatomy = Anatomy(**{name: about["anatomy"][name] for name in ("layers", "form", "parts", "outputs")})
-    tensors = load_file(target / "trunk.safetensors")
-    return Pretrained(target, about["encoder"], anatomy, None, tensors, about["trunk"]["of"])
-
-
-def copy_trunk(trunk: Pretrained, folder: Path) -> None:
-    """Copy a merged folder's trunk, as much of it as the branches of another folder need, and its tokenizers."""
-    save_tensors(folder / "trunk.safetensors", trunk.up_to(depth(folder)))
-    for file in trunk.folder.iterdir():
-        if file.is_file() and not _unsigned(file.name) and file.name != "trunk.safetensors":
-            shutil.copyfile(file, folder / file.name)
-    if any(about["reads"] == "words" for about in branches_of(folder).values()):
-        shutil.copytree(trunk.folder / "words", folder / "words")
-
-
 def finish(pretrained: Pretrained, folder: Path) -> None:
-    """Write the code that loads a folder, its model card, and thaw.json, with the sha256 of every file."""
+    """Write the code that loads a folder, its model card, and thaw.json."""
     code = Path(merged_model.__file__).read_text(encoding="utf-8")
     for ours, own in OWN_IMPORTS.items():
         code = code.replace(ours, own)
@@ -89,7 +63,7 @@ def finish(pretrained: Pretrained, folder: Path) -> None:
     anatomy = pretrained.anatomy
     names = {name: getattr(anatomy, name) for name in ("layers", "form", "parts", "outputs", "owner")}
     about = {"form": FORM, "encoder": pretrained.about, "anatomy": names, "tasks": sorted(branches_of(folder))}
-    about |= {"trunk": {"layers": depth(folder), "of": pretrained.layers}, "files": digests(folder)}
+    about |= {"trunk": {"layers": depth(folder), "of": pretrained.layers}}
     write_json(folder / "thaw.json", about)
 
 
@@ -98,11 +72,8 @@ def branches_of(folder: Path) -> dict[str, dict]:
 
 
 def warnings_of(abouts: dict[str, dict]) -> list[str]:
-    """Return what the flags of runs say, a sentence each. Args: by task its branch.json, or thaw.json of an export.
-
-    Folders of an earlier version have no flags.
-    """
-    return [f"{task}: {flag_label(flag)}" for task, about in abouts.items() for flag in about.get("flags", [])]
+    """Return what the flags of runs say, a sentence each. Args: by task its branch.json."""
+    return [f"{task}: {flag_label(flag)}" for task, about in abouts.items() for flag in about["flags"]]
 
 
 def sizes_of(folder: Path) -> dict[str, BranchSize]:
@@ -137,30 +108,9 @@ def input_of(about: dict) -> str:
     return f"{about['reads']}{pairs}, at most {about['max_length']} tokens"
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of a folder but its records, graphs of an earlier version and what is hidden.
-
-    Snakemake writes a hidden time stamp into a folder that is a rule's output.
-    """
-    files = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {name.as_posix(): file_sha256(path) for name, path in files.items() if not any(map(_unsigned, name.parts))}
-
-
-def open_folder(folder: Path) -> dict:
-    """Return thaw.json of a merged folder; another folder, or one whose files were edited, is a UserError."""
-    if not (folder / "thaw.json").is_file() or read_json(folder / "thaw.json").get("form") != FORM:
-        raise UserError(f"{folder} is no merged folder; thaw merge writes one from runs")
-    about, now = read_json(folder / "thaw.json"), digests(folder)
-    if wrong := sorted(
-        name for name in about["files"].keys() | now.keys() if about["files"].get(name) != now.get(name)
-    ):
-        raise UserError(f"{folder}/{wrong[0]} is not as it was written (sha256 differs); merge its runs again")
-    return about
-
-
 def card(pretrained: Pretrained, folder: Path) -> str:
     abouts = branches_of(folder)
-    tests = {task: about.get("test") for task, about in abouts.items()}
+    tests = {task: about["test"] for task, about in abouts.items()}
     scores = {
         task: f"{one['metric']} {one['value']:.4f} on {one['split']}" if one else "" for task, one in tests.items()
     }
@@ -180,8 +130,3 @@ def card(pretrained: Pretrained, folder: Path) -> str:
         f"{pretrained.layers} layers are {pretrained.whose} and run once for all tasks that read the same input."
         f"\n\n{table}{warnings}\n\n## Use\n\n{use}\n"
     )
-
-
-def _unsigned(part: str) -> bool:
-    """Return whether a part of a file's path says that the file is no part of what a folder predicts with."""
-    return part in UNSIGNED or part.startswith(".")

@@ -23,7 +23,7 @@ from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
 from thaw.merging import folder_reader
-from thaw.merging.merged_folder import branches_of, depth, digests, input_of
+from thaw.merging.merged_folder import branches_of, depth, input_of
 from thaw.merging.run_branch import Pretrained, RunBranch
 from thaw.schema.experiment import threads_of
 
@@ -80,17 +80,8 @@ class FreshProcess:
         return self._process.wait()
 
 
-WORDS = "a few words of several lengths and then some more of them".split()
 SAME = 256  # examples that are compared to the bit
 AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
-
-
-def texts_of(reads: str) -> list:
-    """Return texts of many lengths in the form that a task reads."""
-    texts = [" ".join(WORDS[: 1 + n % len(WORDS)]) for n in range(40)]
-    if reads == "text":
-        return texts
-    return [[text, texts[-1 - n]] if reads == "pair" else text.split() for n, text in enumerate(texts)]
 
 
 def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> dict:
@@ -148,24 +139,6 @@ def _together(process: FreshProcess, branches: list[RunBranch], folder: Path) ->
         compared[name] = {"passed": equal and counted == expected, "tasks": tasks, "examples": len(texts)}
         compared[name] |= {"equal": equal, "layers": {"counted": counted, "expected": expected}}
     return compared
-
-
-def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
-    """Return for some tasks whether two merged folders have the same branch, and predict the same of a few texts.
-
-    Both to the bit.
-    """
-    with FreshProcess(1) as process:
-        replies = {
-            task: process.ask(texts_of(about["reads"])[5:7], before, folder, tasks=[task])
-            for task, about in branches_of(folder).items()
-            if task in tasks
-        }
-    return {
-        task: digests(before / "branches" / task) == digests(folder / "branches" / task)
-        and reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]
-        for task, reply in replies.items()
-    }
 
 
 def _trunk(pretrained: Pretrained, folder: Path) -> dict:
