@@ -117,7 +117,7 @@ rule all:
     """Tables, figures and report of the chosen experiment."""
     default_target: True
     input:
-        [f"{PLAN.results}/outputs/{PLAN.name}/{page}.html" for page in ("report", "examples")],
+        [f"{PLAN.results}/outputs/{PLAN.name}/{page}.html" for page in ("report", "runs")],
         # Named with the report, so that one which the experiment got since is made though Snakemake's own notes are gone.
         ASK.report_files(),
         PLAN.status.merged(),

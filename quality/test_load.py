@@ -24,8 +24,8 @@ def test_a_thousand_runs_make_tables_figures_and_a_report_that_opens_at_once(tmp
     assert all(f"task {number:03d}" in text for number in (1, 100, 200) for text in (page, table))
     assert place.planned() == {}
     print(f"\n1,000 runs: tables, figures and report in {seconds:.0f} s, the report {len(page) / 1e6:.1f} MB")
-    examples = folder / "examples.html"
-    assert seconds < 300 and len(page) < 5e6 and examples.stat().st_size < 5e6
+    runs = folder / "runs.html"
+    assert seconds < 300 and len(page) < 5e6 and runs.stat().st_size < 5e6
     if not browser.CHROMIUM:
         pytest.skip("no Chromium: the time of the first screen is not measured")
     painted = browser.first_paint(folder / "report.html", tmp_path / "profile")

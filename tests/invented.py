@@ -13,11 +13,10 @@ from thaw.core import layout
 from thaw.core.files import write_json, write_text
 from thaw.decision.record import VERSION
 from thaw.declarations.task_types import PAIR_TYPES
-from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
-from thaw.outputs.report import report_page
+from thaw.outputs.report import report_page, runs_page
 from thaw.outputs.tables import scores
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -258,8 +257,8 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     )
     write_text(folder / "figures/layers.svg", picture)
     write_json(folder / "figures/layers.json", {"version": VERSION, "records": [], "points": [], "failed": ""})
-    examples = examples_page.content(frame, report_spec(), results, results / "logs", folder)
-    write_text(folder / "examples.html", examples_page.page(examples))
+    runs = runs_page.content(frame, report_spec(), results, results / "logs", folder)
+    write_text(folder / "runs.html", runs_page.page(runs))
     content = report_page.content(frame, report_spec(), results, folder)
     write_text(folder / "paper.tex", report_page.paper(content))
     write_text(folder / "references.bib", report_page.bibliography(content))

@@ -8,7 +8,7 @@ import pytest
 
 import invented
 from browser import CHROMIUM
-from test_examples import write_evidence
+from test_runs_page import write_evidence
 from thaw.outputs.figures import cost_front
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.report import shown_outputs
@@ -102,7 +102,7 @@ SHOWN = "[...document.querySelectorAll('%s')].filter(part => part.offsetParent !
 
 @pytest.fixture(scope="module")
 def with_evidence(invented_results, invented_frame, tmp_path_factory):
-    """A report whose figure is a cost figure, packed until it is asked for, with its page of examples."""
+    """A report whose figure is a cost figure, packed until it is asked for, with its page of runs."""
     results = tmp_path_factory.mktemp("evidence") / "results"
     shutil.copytree(invented_results, results)
     write_evidence(results)
@@ -130,7 +130,7 @@ def test_a_click_on_a_number_shows_its_command_and_the_way_to_its_runs(browser, 
     click(browser, 'td a[href$="odd.run.all.tiny.linear.full.base"]')
     assert browser.evaluate("document.querySelector('.pop code').textContent").count("full/base/seed") == 2
     link = browser.evaluate("document.querySelector('.pop a').getAttribute('href') ?? ''")
-    assert link.endswith("examples.html#odd.run.all.tiny.linear.full.base")
+    assert link.endswith("runs.html#odd.run.all.tiny.linear.full.base")
     box = browser.evaluate("(b => [b.left, b.right])(document.querySelector('.pop').getBoundingClientRect())")
     assert box[0] >= 0 and box[1] <= 1280
     click(browser, "h1")
@@ -206,16 +206,16 @@ def test_a_table_without_files_is_copied_as_it_is_shown(browser, with_evidence):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_of_examples_fits_and_says_nothing_to_the_console(browser, with_evidence, width):
-    browser.open(with_evidence.with_name("examples.html"), width)
+def test_the_page_of_runs_fits_and_says_nothing_to_the_console(browser, with_evidence, width):
+    browser.open(with_evidence.with_name("runs.html"), width)
     browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.happened("Runtime.exceptionThrown") == browser.happened("Log.entryAdded") == []
-    assert browser.evaluate(COUNT % "table.examples tbody tr") > 2
+    assert browser.evaluate(COUNT % "table.runs tbody tr") > 2
 
 
 def test_a_link_to_a_cell_unfolds_its_task(browser, with_evidence):
-    browser.open(with_evidence.with_name("examples.html"), 1280)
+    browser.open(with_evidence.with_name("runs.html"), 1280)
     anchor = "odd.run.all.tiny.linear.full.base"
     browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = false)")
     browser.evaluate(f"location.hash = '{anchor}'; new Promise(done => setTimeout(done, 200))")

@@ -84,7 +84,7 @@ def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_p
     assert found["together"] == [(names[0], 8, "higher")]
     both = [f"odd.run.{names[0]}.tiny.linear.{strategy}.base" for strategy in ("first", "second")]
     assert [anchor for _, anchor in table.groups[0].rows[0].cells[-1].behind] == both
-    assert f'<a href="../examples.html#{both[0]}">' in table_formats.to_html(table)
+    assert f'<a href="../runs.html#{both[0]}">' in table_formats.to_html(table)
 
 
 def entry(times: float = -1.0, **changes) -> dict:

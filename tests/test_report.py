@@ -152,7 +152,7 @@ def test_each_cell_has_the_command_that_makes_its_runs_again_and_each_output_has
     assert known["command"] == "snakemake --" and len(known["files"]) == 5 * 2 + 3 + 4 + 1
     assert known["files"]["odd.baseline.all.tiny.-.random_encoder.base"] == seeds
     assert known["files"]["odd.ensemble.all.-.-.all_full.base"] == f"{results}/ensembles/odd/all/all_full/metrics.json"
-    assert set(re.findall(r'examples\.html#([^"]+)"', page)) == set(known["files"])
+    assert set(re.findall(r'runs\.html#([^"]+)"', page)) == set(known["files"])
     assert re.search(r"snakemake -- \S+/tables/main\.html", text_of(page))
     assert re.search(r"snakemake -- \S+/figures/layers\.svg", text_of(page))
 

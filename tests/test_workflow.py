@@ -141,7 +141,7 @@ def commands(place: Workplace) -> dict[str, str]:
     table = re.search(r'<figure class="table" id="main_table".*?</figure>', page, re.DOTALL)[0]
     for head, row in re.findall(r'<th scope="row"[^>]*>(.*?)</th>(.*?)</tr>', table, re.DOTALL):
         name = html.unescape(re.sub(r"<.*?>", "", head)).replace("\N{NO-BREAK SPACE}", " ")
-        for anchor in map(html.unescape, re.findall(r'href="examples.html#(.*?)"', row)):
+        for anchor in map(html.unescape, re.findall(r'href="runs.html#(.*?)"', row)):
             if anchor in shown["files"]:
                 task = anchor.partition(".")[0]
                 found[f"{task}, {name}"] = f"{shown['command']} {shown['files'][anchor]}"

@@ -6,7 +6,7 @@ INPUTS      metrics.json and cost.json of every run of the experiment, its basel
 OUTPUTS     results/outputs/<experiment>/runs.csv, and runs.json, the list of the results that it was made from
             results/outputs/<experiment>/tables/<id>.{json,csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{json,pdf,svg,png,csv}
-            results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib
+            results/outputs/<experiment>/report.html, runs.html, paper.tex, references.bib
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
 
@@ -106,7 +106,7 @@ rule report:
         records=lambda w: PLAN.status.recorded(),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
-        examples=f"{OUTPUTS}/examples.html",
+        listed=f"{OUTPUTS}/runs.html",
         article=f"{OUTPUTS}/paper.tex",
         references=f"{OUTPUTS}/references.bib",
     log:

@@ -1,4 +1,4 @@
-"""Where a page finds what is behind a number: the anchor of a cell on the page of examples, the files of a result."""
+"""Where a page finds what is behind a number: the anchor of a cell on the page of runs, the files of a result."""
 
 import contextlib
 import os
@@ -22,12 +22,12 @@ FILES = {
 
 
 def cell_anchor(task: str, key: dict) -> str:
-    """Return the id of a cell of a table on the page of examples. Args: what ROW names, as runs.csv has it."""
+    """Return the id of a cell of a table on the page of runs. Args: what ROW names, as runs.csv has it."""
     return ".".join([task, *(str(key[name]) or "-" for name in ROW)])
 
 
 def section_anchor(task: str, group: tuple) -> str:
-    """Return the id of a task's section on the page of examples. Args: subset, encoder and head."""
+    """Return the id of a task's section on the page of runs. Args: subset, encoder and head."""
     return ".".join([task, *group])
 
 
@@ -40,7 +40,7 @@ def run_anchor(cell: tuple) -> str:
 
 
 def record_anchor(step: str, key: str) -> str:
-    """Return the id of the result of a probe or a merge on the page of examples. Args: its key."""
+    """Return the id of the result of a probe or a merge on the page of runs. Args: its key."""
     return f"{step}.{key.replace('/', '.')}"
 
 

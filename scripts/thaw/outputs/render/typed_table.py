@@ -31,7 +31,7 @@ class Cell:
     high: of the interval that is shown. runs: how many are behind it; missing: how many are not there. flags: of its
     runs. best: in bold. open: against the best. marks: what refers to notes. written: what is printed instead of value
     and sd; of several parts HTML has a line for each. below: what is said in a line of its own. link: the anchor of its
-    runs on the page of examples; behind: (name, anchor) where there are several. aside: what the CSV alone says.
+    runs on the page of runs; behind: (name, anchor) where there are several. aside: what the CSV alone says.
     """
 
     value: float | None = None

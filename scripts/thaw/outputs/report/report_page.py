@@ -39,12 +39,12 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates
-from thaw.outputs.evidence.examples_page import ON_ONE_PAGE
 from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
 from thaw.outputs.report import methods, page_tables, provenance
+from thaw.outputs.report.runs_page import ON_ONE_PAGE
 from thaw.outputs.report.shown_outputs import numbered
 from thaw.words import answer_text, settings, wording
 

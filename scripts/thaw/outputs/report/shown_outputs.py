@@ -60,7 +60,7 @@ def links(path: Path, output: dict, page_folder: Path) -> list[tuple[str, str]]:
     there = ((name, path.with_suffix(ending)) for ending, name in FORMATS[output["step"]].items() if name != "HTML")
     files = [(name, relative(file, page_folder)) for name, file in there if file.exists()]
     records = [name for need, name in RECORDS.items() if need in OUTPUTS[output["kind"]].needs]
-    return files + [(name, "examples.html#records") for name in records[:1]]
+    return files + [(name, "runs.html#records") for name in records[:1]]
 
 
 def picture(svg: bytes) -> dict:

@@ -22,7 +22,7 @@
     const close = () => { open?.remove(); open = null; };
     document.addEventListener("keydown", (event) => event.key === "Escape" && close());
     document.addEventListener("click", (event) => {
-      const link = event.target.closest('td a[href^="examples.html#"]');
+      const link = event.target.closest('td a[href^="runs.html#"]');
       if (event.target.closest(".pop")) return;
       close();
       const anchor = link && decodeURIComponent(link.hash.slice(1));
@@ -30,7 +30,7 @@
       event.preventDefault();
       open = document.createElement("div");
       open.className = "pop";
-      const runs = Object.assign(document.createElement("a"), { href: link.href, textContent: "Runs, logs, predictions and examples" });
+      const runs = Object.assign(document.createElement("a"), { href: link.href, textContent: "Runs, logs and predictions" });
       const code = document.createElement("code");
       code.textContent = `${command} ${files[anchor]}`;
       open.append(runs, code, copying("copy command", () => code.textContent));
