@@ -35,16 +35,15 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
     words = probe_record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9], 3: [0.6, 0.8]}) | {
         "majority": {"test": {"edge_f1": 0.25}}
     }
-    trees = probe_record("trees", {1: [0.2, 0.65, 0.6]}, main="uuas", more=("dspr", "nspr", "root"))
-    trees["majority"] = {"test": {"uuas": 0.434, "dspr": None, "nspr": 0.3, "root": 0.2}}
+    trees = probe_record("trees", {1: [0.2, 0.65, 0.6]}, main="accuracy")
+    trees["majority"] = {"test": {"accuracy": 0.434}}
     adapted = probe_record("pos", {1: [0.1, None], 2: [0.3, None], 3: [0.2, None]}, run=FULL | {"task": "pos"})
     table = by_layer.build(OutputData("", probes=written(tmp_path, [words, trees, adapted])), SPEC)
     assert [group.name for group in table.groups] == ["Pretrained", "Full"]
-    assert [len(group.rows) for group in table.groups] == [5, 1]
+    assert [len(group.rows) for group in table.groups] == [2, 1]
     shown = rows(table)
     assert shown[""] == ["0", "1", "2", "Baseline"]
-    assert shown["trees: UUAS"] == ["20.0", "**65.0**", "60.0", "43.4"]
-    assert shown["trees: DSpr, distances"] == ["**50.0**", "**50.0**", "**50.0**", ""]  # no baseline is defined
+    assert shown["trees: accuracy"] == ["20.0", "**65.0**", "60.0", "43.4"]
     assert [cell and cell.text for cell in table.groups[0].rows[0].cells] == [
         "60.0 ± 10.0",
         "80.0 ± 10.0",
@@ -57,7 +56,6 @@ def test_scores_have_their_best_layer_in_bold_and_their_baseline_last(tmp_path):
     )
     assert "<strong>80.0 ± 10.0</strong>" in table_formats.to_html(table)
     assert "on test: mean ± standard deviation (n − 1) over 1 to 3 seeds, from 3 on." in table.notes[0]
-    assert "for UUAS, DSpr, NSpr and root accuracy a chain" in table.notes[2]
     first = numbers(table)[0]
     assert (first["mean"], first["sd"], first["seeds"], first["baseline"]) == ("60.0", "10.0", "3", "25.0")
 

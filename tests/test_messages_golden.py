@@ -478,7 +478,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(place, recorded, command)
 @pytest.mark.parametrize(
     ("command", "sentence"),
     {
-        "new tasks reviews.csv": "argument {task,encoder}: invalid choice: 'tasks' (choose from 'task', 'encoder')",
+        "new tasks reviews.csv": "argument task: invalid choice: 'tasks' (choose from 'task')",
         "plan mine.yaml --strategy-names linear_probe": "unrecognized arguments: --strategy-names linear_probe",
     }.items(),
 )

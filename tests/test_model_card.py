@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from huggingface_hub import ModelCard
 from transformers import AutoModel
 
-from test_export import FROZEN, FULL, SGD, House
+from test_export import FROZEN, FULL, SGD
 from test_export import houses as houses
 from thaw.core.files import read_json, write_json
 from thaw.exporting import formats
@@ -79,59 +80,21 @@ def test_a_bag_of_words_stands_beside_the_model_where_it_read_the_same_data(hous
     assert rows(run)["licence"] == "not stated; it depends on the encoder and the data"
 
 
-def test_what_was_given_was_not_chosen(houses):
+def settings(run: Path) -> dict:
+    """Return the YAML of the section on training."""
+    return yaml.safe_load(card(open_run(run), "encoder_and_head").partition("```yaml\n")[2].partition("```")[0])
+
+
+def test_training_is_said_as_in_the_spec_with_what_validation_chose(houses):
     house = houses("bert", "classification")
-    fixed = house.run("full", FULL, keep=True)
-    assert rows(fixed)["chosen on validation"] == "nothing; settings and length of the training were given"
-    assert " for 1 epoch in batches of 4 " in rows(fixed)["phase 1"]
-    best = rows(house.run("best", SGD | {"epochs": 3, "pick": "best"}))
-    assert best["chosen on validation"] in ("epoch 1", "epoch 2", "epoch 3")
-    stopped = rows(house.run("patient", SGD | {"epochs": 9, "patience": 1, "rate": 1e-9, "head_rate": 1e-9}))
-    assert stopped["chosen on validation"] == "the end after epoch 2" and "at most 9 epochs" in stopped["phase 1"]
-    one, many = (rows(house.run(f"l2_{len(l2)}", FROZEN | {"l2": l2})) for l2 in ([1e-2], [1e-4, 1e-2]))
-    assert one["chosen on validation"].startswith("nothing") and "(lbfgs, L2 penalty 0.01)" in one["phase 1"]
-    assert many["chosen on validation"] in ("L2 penalty 0.0001", "L2 penalty 0.01")
-
-
-def test_settings_of_a_search_are_those_that_it_chose(houses):
-    """As in a run of a search: its spec has the settings of the strategy, and the digest of the choice."""
-    house = houses("bert", "classification")
-    of_search = {"chosen": "abc", "phase": {"epochs": 4}}
-    run = changed(house.run("full", FULL, keep=True), "searched", of_search, {"trial": 2, "rate": 3e-4, "epochs": [2]})
-    assert rows(run)["chosen on validation"] == "learning_rate 0.0003" and "rate 0.0003" in rows(run)["phase 1"]
-    found = run.parent / "chosen.json"
-    write_json(found, {"digest": "abc", "settings": {"rate": 3e-4, "epochs": 2}})
-    assert rows(run)["chosen on validation"] == "epochs 2, learning_rate 0.0003"
-    assert "for 2 epochs" in rows(run)["phase 1"]
-
-
-def student(house: House) -> tuple[Path, Path]:
-    """Train a student of layers 1 and 3 towards a full model's logits; return the runs, the teacher first."""
-    bench, teacher = house.bench, house.run("full", FULL, keep=True)
-    record = read_json(teacher / "metrics.json")
-    distil = {"hard": 0.5, "logits": {"temperature": 5, "weight": 0.5}}
-    spec = bench.spec(FULL | {"distil": distil}, keep=True, student={"layers": [1, 3], "start": {"3": 2}})
-    spec["phases"][0]["components"] = ["head", "embeddings", "layer.1", "layer.3"]
-    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
-    asked |= {"run": record["digest"], "dtype": "fp32"}
-    out = house.results / "taught" / teacher.relative_to(house.results / "runs") / "all"
-    bench.step("teach", asked, out, "--run", teacher / "metrics.json", "--boundaries")
-    spec |= {"teacher": {"taught": read_json(out / "card.json")["digest"]}}
-    run = house.results / "runs/t/all/e/linear/student/base/seed1"
-    return teacher, bench.step("train", spec, run, "--need", "teacher", out / "card.json")
-
-
-def test_a_student_has_its_layers_its_teacher_and_its_loss(houses):
-    house = houses("bert", "classification")
-    teacher, run = student(house)
-    said = rows(run)
-    assert said["layers"] == "2 of the encoder's 3: 1 and 3, which started with the weights of 1 and 2"
-    digest = read_json(teacher / "metrics.json")["digest"]
-    assert said["teacher"] == f"runs/t/all/e/linear/full/base/seed1 (spec digest {digest})"
-    assert said["phase 1"].endswith("; distil: {hard: 0.5, logits: {weight: 0.5, temperature: 5, loss: kl}}")
-    after = changed(run, "after", {"after": {"run": digest, "epoch": "last"}, "teacher": {"taught": "0123"}}, {})
-    assert rows(after)["started from"] == said["teacher"]
-    assert rows(after)["teacher"] == "no longer in these results (spec digest 0123)"
+    run = house.run("best", SGD | {"epochs": 3, "pick": "best"})
+    record = read_json(run / "metrics.json")
+    assert settings(run) == {"phases": record["spec"]["phases"], "chosen": record["chosen"]}
+    fitted = house.run("l2", FROZEN | {"l2": [1e-4, 1e-2]})
+    assert settings(fitted)["chosen"]["l2"] in (1e-4, 1e-2)
+    student = {"student": {"layers": [1, 3]}, "teacher": {"taught": "0123"}, "phase": {"distil": {"logits": {}}}}
+    said = settings(changed(house.run("full", FULL, keep=True), "student", student, {}))
+    assert list(said) == ["student", "teacher", "phases", "chosen"] and said["student"] == {"layers": [1, 3]}
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "electra", "gpt2"])

@@ -13,6 +13,7 @@ from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
+from thaw.encoders.catalogue_draft import draft_of_encoder
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue
@@ -306,29 +307,27 @@ def test_an_encoder_without_weights_is_refused(place):
     (place / "bare").mkdir()
     (place / "bare/config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 8}')
     with pytest.raises(UserError, match="bare has no weights: neither model.safetensors nor pytorch_model.bin"):
-        new_command.main(["encoder", "bare"])
+        draft_of_encoder("bare", set())
     tiny_encoder("bert", place / "mute")
     for file in place.glob("mute/*token*"):
         file.unlink()
     (place / "mute/vocab.txt").unlink(missing_ok=True)
     with pytest.raises(UserError, match="mute has no tokenizer: tokenizer.json, vocab.txt"):
-        new_command.main(["encoder", "mute"])
-    assert not (place / "my").exists()
-
-
-def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, home, capsys):
-    tiny_encoder("bert", place / "bert-own")
-    new_command.main(["encoder", "bert-own"])
-    assert "  unknown: objective, pretraining; write what its model card says" in capsys.readouterr().out
-    entry = Catalogue(["my"]).get("encoders", "bert_own", "test")
-    assert (entry.layers, entry.width, entry.cased, entry.objective) == (3, 32, False, "unknown")
-    plan = plan_of("bert_own.yaml", home)
-    assert "Thaw cannot warn if it was pretrained on a task" in plan.job("report", "bert_own").spec["notes"]["bert_own"]
-    stated = entry.model_copy(update={"objective": "masked words", "pretraining": ["Wikipedia"]})
-    assert stated.footnote is None
+        draft_of_encoder("mute", set())
     (place / "empty").mkdir()
     with pytest.raises(UserError, match="empty: no config can be read, as of a folder or a Hub id"):
-        new_command.main(["encoder", "empty"])
+        draft_of_encoder("empty", set())
+
+
+def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, home):
+    tiny_encoder("bert", place / "bert-own")
+    new_command.main(["task", "data/rte.csv", "--encoders", "./bert-own"])
+    entry = Catalogue(["my"]).get("encoders", "bert_own", "test")
+    assert (entry.layers, entry.width, entry.cased, entry.objective) == (3, 32, False, "unknown")
+    plan = plan_of("my_rte.yaml", home)
+    assert "Thaw cannot warn if it was pretrained on a task" in plan.job("report", "my_rte").spec["notes"]["bert_own"]
+    stated = entry.model_copy(update={"objective": "masked words", "pretraining": ["Wikipedia"]})
+    assert stated.footnote is None
 
 
 @pytest.mark.parametrize(("types", "lines"), [({"regression"}, 5), ({"classification", "pair_regression"}, 8)])

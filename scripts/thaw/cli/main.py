@@ -16,7 +16,7 @@ COMMANDS = {
     "pin": "pin what an experiment reads from the Hub to revisions",
     "doctor": "check whether this machine can run an experiment",
     "list": "list tasks, encoders, strategies, subsets, heads, probes or outputs",
-    "new": "write the catalogue entry of your data or encoder, and an experiment",
+    "new": "write the catalogue entry of your data, and an experiment",
     "show": "print the recommendation and where the report is",
     "advise": "find the strategy to take without training all of them",
     "export": "export a trained model and verify it",

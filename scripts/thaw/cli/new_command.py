@@ -1,8 +1,12 @@
-"""Write the first draft of a catalogue entry for your data or encoder, and the experiment that selects it.
+"""Look at your labelled texts, and write an entry for them and an experiment on them.
 
-thaw new task reviews.csv        looks at the file, writes my/tasks.yaml and reviews.yaml
-thaw new encoder owner/name      a model on the Hub, or a local folder
+thaw new task reviews.csv                                  writes my/tasks.yaml and reviews.yaml
+thaw new task reviews.csv --text body --label stars        where names and values leave several columns
+thaw new task train.csv test.csv                           files that are a split each
+thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
 
+A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
+An Excel file, and a folder with one of texts for each label (pos/1.txt, or train/pos/1.txt), are written as CSV first.
 What was guessed is marked in the entry and printed. Existing files are added to, and never overwritten.
 """
 
@@ -14,7 +18,6 @@ import re
 from functools import reduce
 from os.path import relpath
 from pathlib import Path
-from typing import Any
 
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
@@ -69,7 +72,7 @@ FEW = 100  # rows of texts below which the contrastive phase is tried too, see f
 CONTRASTIVE = """\
   - setfit                   # a contrastive phase before the head, for few labels
 """
-LANGUAGE = "             # trained on English texts; for others: thaw new encoder owner/name"
+LANGUAGE = "             # trained on English texts; for others: [owner/name] of the Hub"
 
 
 def known(folder: Path) -> Catalogue:
@@ -119,7 +122,6 @@ def strategies(types: set[str], rows: float = math.inf) -> str:
 
 OWN = Path("my")  # the folder of the user's catalogues
 HUB = "hub:"
-SYNTHETIC = "acceptability"  # a task that needs no data, with which an encoder is tried
 HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
 
 
@@ -141,54 +143,29 @@ def draft_options(given: argparse.Namespace) -> list[str]:
     return [f"--{key.replace('_', '-')}" for key in keys if vars(given)[key]]
 
 
-TASK = """Look at your labelled texts, and write an entry for them and an experiment on them.
-
-thaw new task reviews.csv
-thaw new task reviews.csv --text body --label stars        where names and values leave several columns
-thaw new task train.csv test.csv                           files that are a split each
-thaw new task hub:owner/name --text text --label label     a data set on the Hugging Face Hub
-
-A file may be csv, tsv, json, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz).
-An Excel file, and a folder with one of texts for each label (pos/1.txt, or train/pos/1.txt), are written as CSV first.
-"""
-ENCODER = """Write an entry for an encoder, and an experiment that tries it on a synthetic task.
-
-thaw new encoder answerdotai/ModernBERT-base
-"""
-
-
 def arguments(words: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = parser_of("new", __doc__)
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="{task,encoder}")
-    form: dict[str, Any] = {"formatter_class": parser.formatter_class, "allow_abbrev": False}
-    task = kinds.add_parser("task", help="labelled texts", description=TASK, **form)
-    encoder = kinds.add_parser("encoder", help="a pretrained model", description=ENCODER, **form)
-    task.add_argument("source", help="your file, hub:owner/name, a folder")
+    parser.add_argument("what", choices=["task"], metavar="task", help="labelled texts")
+    parser.add_argument("source", help="your file, hub:owner/name, a folder")
     further = "further files: those of test, or of validation and test"
-    task.add_argument("further", nargs="*", default=[], help=further)
-    with_draft_options(task)
-    task.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
+    parser.add_argument("further", nargs="*", default=[], help=further)
+    with_draft_options(parser)
+    parser.add_argument("--config", help="configuration of a Hub data set, as mrpc of nyu-mll/glue")
     encoders = "encoders of the experiment; default: minilm"
-    task.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
-    encoder.add_argument("source", help="owner/name on the Hub, or a folder")
-    encoder.add_argument("--name", help="the id of the entry and the experiment; default: after the model")
-    for kind in (task, encoder):
-        kind.add_argument("--revision", help="commit or branch on the Hub")
+    parser.add_argument("--encoders", nargs="+", action="extend", default=[], metavar="ID", help=encoders)
+    parser.add_argument("--revision", help="commit or branch on the Hub")
     given = parser.parse_args(words)
-    if given.what == "task" and given.further and given.source.startswith(HUB):
-        task.error(f"unrecognized arguments: {' '.join(given.further)}")
+    if given.further and given.source.startswith(HUB):
+        parser.error(f"unrecognized arguments: {' '.join(given.further)}")
     return given
 
 
 def main(words: list[str]) -> None:
     """Write an entry and an experiment; say what was guessed and what is next."""
     given = arguments(words)
-    if given.what == "encoder":
-        written = _encoder(given)
-    else:
-        with _tables_as_csv(given):
-            written = _task(given)
+    with _tables_as_csv(given):
+        written = _task(given)
     print(f"wrote {', '.join(map(relpath, written))}; check what was guessed, then\n    thaw plan {written[-1]}")
 
 
@@ -328,22 +305,6 @@ def _sources_of(catalogue: Catalogue, id: str) -> set[str | Path]:
 
 def _data_dir_of(experiment: Path) -> Path:
     return Path(read_yaml(str(experiment)).content.get("data_dir", ""))
-
-
-def _encoder(given: argparse.Namespace) -> list[Path]:
-    from thaw.encoders.catalogue_draft import draft_of_encoder
-
-    catalogue = known(OWN)
-    taken = set(catalogue.ids("encoders"))
-    _is_free(given.name, taken)
-    draft = draft_of_encoder(given.source, given.revision, taken, given.name)
-    experiment, catalogue_file = _experiment_file(draft.name), OWN / "encoders.yaml"
-    chosen = strategies({"classification"})
-    _write({catalogue_file: draft.blocks}, given.source, experiment, [SYNTHETIC], [draft.name], None, chosen)
-    print(f"encoder {draft.name}")
-    if draft.unknown:
-        print(f"  unknown: {', '.join(draft.unknown)}; write what its model card says, so that Thaw can warn")
-    return [catalogue_file, experiment]
 
 
 def _is_free(name: str | None, taken: set[str]) -> None:

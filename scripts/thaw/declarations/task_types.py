@@ -69,10 +69,6 @@ METRIC_LABELS = {
     "exact_match": "exact match",
     "best_f1": "answer F1, best threshold",
     "best_exact": "exact match, best threshold",
-    "uuas": "UUAS",
-    "dspr": "DSpr, distances",
-    "nspr": "NSpr, depths",
-    "root": "root accuracy",
 }
 
 

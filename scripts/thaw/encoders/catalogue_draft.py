@@ -22,11 +22,6 @@ class EncoderDraft:
     model_type: str
 
     @property
-    def unknown(self) -> list[str]:
-        """The keys of which its files say nothing."""
-        return [key for key, value in self.entry.items() if value in (UNKNOWN, [UNKNOWN])]
-
-    @property
     def blocks(self) -> dict[str, str]:
         """The entry's text by block of encoders.yaml."""
         lines = [f"    {key}: {yaml_value(value)}" for key, value in self.entry.items()]
@@ -42,15 +37,15 @@ def drafted(names: list[str], catalogue: Catalogue) -> list[EncoderDraft]:
     drafts = []
     for name in names:
         if "/" in name and catalogue.id_of("encoders", name) == name:
-            drafts.append(draft_of_encoder(name, None, set(catalogue.ids("encoders"))))
+            drafts.append(draft_of_encoder(name, set(catalogue.ids("encoders"))))
             catalogue.add_encoder(name, drafts[-1].name, drafts[-1].entry)
     return drafts
 
 
-def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: str | None = None) -> EncoderDraft:
+def draft_of_encoder(source: str, taken: set[str]) -> EncoderDraft:
     """Return the entry of an encoder; what its files do not say is `unknown`.
 
-    Args: a local folder or a Hub id; a commit; the ids that exist; the id to use. Raises UserError where there is no
+    Args: a local folder or a Hub id; the ids that exist. Raises UserError where there is no
     model, or its config states no layers.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -59,7 +54,7 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
 
     folder = Path(source).is_dir()
     silence = "" if folder else hub.silence()
-    known = {"revision": revision, "trust_remote_code": False, "local_files_only": bool(silence)}
+    known = {"trust_remote_code": False, "local_files_only": bool(silence)}
     try:
         config = AutoConfig.from_pretrained(source, **known)
     except Exception as error:  # of many kinds, from several libraries
@@ -84,7 +79,6 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
     cased = UNKNOWN if tokenizer is None else tokenizer.tokenize("Paris") != tokenizer.tokenize("paris")
     entry = {
         "folder" if folder else "hub": source,
-        **({"revision": revision} if revision else {}),
         "layers": layers,
         "width": width,
         "cased": cased,
@@ -92,6 +86,6 @@ def draft_of_encoder(source: str, revision: str | None, taken: set[str], name: s
         "pretraining": [UNKNOWN],
     }
     EncoderConfig.model_validate(entry)
-    given = id_of(Path(source).name, "encoder")
-    name = name or (given if given[0].isalpha() else f"my_{given}")
+    name = id_of(Path(source).name, "encoder")
+    name = name if name[0].isalpha() else f"my_{name}"
     return EncoderDraft(free_id(name, taken) if name in taken else name, entry, config.model_type)

@@ -7,27 +7,21 @@ from typing import Any
 import yaml
 
 from thaw.core import layout
-from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.home import HOME
-from thaw.core.phrases import listing, plural, rate, written
+from thaw.core.phrases import listing, plural, written
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import scored_part, subset_rows
 from thaw.decision import record
 from thaw.declarations.flags import flag_label
-from thaw.declarations.needs import NEEDS, stated_needs
-from thaw.declarations.objective_kinds import OBJECTIVES
 from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import THRESHOLD
-from thaw.exporting.finished_run import FinishedRun, refit_text, result_with
+from thaw.exporting.finished_run import FinishedRun, refit_text
 from thaw.exporting.formats import HEAD_APART, has_pipeline
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.schema.head import HeadConfig, as_list
+from thaw.schema.head import as_list
 from thaw.schema.keys import stated
 from thaw.schema.layers import LAST_LAYER
-from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.schema.strategy import written_key
-from thaw.schema.student import RANDOM
 from thaw.words import answer_text
 
 PIPELINES = {"tags": "token-classification"}  # of other kinds of targets text-classification, as the Hub has it
@@ -93,16 +87,11 @@ def _results(source: FinishedRun) -> list[dict]:
     ]
 
 
-ROLES = {"after": "started from", "towards": "teacher"}  # rows by how a need is said in a list of runs
-OF_THE_RUN = {"trial", "epochs", "stopped", "no_answer_threshold"}  # what `chosen` has besides searched settings
-NOTHING = "nothing; settings and length of the training were given"
+STATED = ("student", "after", "teacher", "multi_task", "phases")  # keys of a spec that say how a run was trained
 
 
 def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
-    """Return the rows of a model card on data, encoder and training. Args: the run; the card of its encoder."""
-    searched, entries, chosen = _searched(source), source.spec["phases"], source.metrics["chosen"]
-    chosen_by = f"by {source.folds}-fold cross-validation" if source.folds else "on validation"
-    phases = [PhaseConfig.of_spec(entry | of_phase(searched, n)) for n, entry in enumerate(entries, 1)]
+    """Return the rows of a model card on data and encoder. Args: the run; the card of its encoder."""
     kind, _, name = encoder["source"].partition(" ")
     place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {encoder['revision']}"
     return {
@@ -110,15 +99,20 @@ def origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
         "training data": _rows(source),
         "encoder": f"{encoder['encoder']} ({place})",
         "pretrained as": encoder["objective"],
-        **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
-        **({"layers": _kept(source)} if source.kept else {}),
-        **_earlier(source),
-        **{f"phase {n}": _phase(*one, chosen) for n, one in enumerate(zip(phases, entries, strict=True), 1)},
-        f"chosen {chosen_by}": _chosen(source, phases, searched) or NOTHING,
+        **({"further pretraining": f"on {encoder['further']['corpus']}"} if "further" in encoder else {}),
         **({"last fit": refit_text(source.refit.rows, source.folds, source.refit.layers)} if source.refit else {}),
         "run": str(source.run.relative_to(source.results)),
         "spec digest": source.metrics["digest"],
     }
+
+
+def training(source: FinishedRun) -> str:
+    """Return what the run's spec says of its training, and what was chosen, as a block of YAML."""
+    said = {key: source.spec[key] for key in STATED if source.spec.get(key)} | {"chosen": source.metrics["chosen"]}
+    by = f"{source.folds}-fold cross-validation" if source.folds else "validation"
+    block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
+    what = f"The run's settings without defaults, and under `chosen` what {by} chose."
+    return f"## Training\n\n{what}\n\n```yaml\n{block}```"
 
 
 def _dataset(card: dict) -> str:
@@ -134,89 +128,6 @@ def _rows(source: FinishedRun) -> str:
     every = subset | {"scored": None}  # of the rows held out for validation, and not of those that are scored alone
     rows += len(scored_part(source.corpus, HELD_OUT, source.task, every)) if share else 0
     return f"{plural(rows, 'row')} of train" + (f", {share:.0%} of them to choose by" if share else "")
-
-
-def _further(said: dict) -> str:
-    before, *_, after = said["held_out"]["loss"]
-    what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
-    return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
-
-
-def _kept(source: FinishedRun) -> str:
-    kept, start = source.kept or [], source.spec["student"].get("start", {})
-    text = f"{len(kept)} of the encoder's {source.spec['layers']}: {listing(map(str, kept))}"
-    if not start:
-        return text
-    sources = [start.get(str(layer), layer) for layer in kept]
-    named = ("a random one" if one == RANDOM else str(one) for one in sources)
-    return f"{text}, which started with the weights of {listing(named)}"
-
-
-def _earlier(source: FinishedRun) -> dict[str, str]:
-    runs = {}
-    for role, digest in stated_needs(source.spec).items():
-        need = NEEDS[role]
-        if need.word not in ROLES:
-            continue
-        try:
-            if need.step == "teach":
-                digest = read_json(result_with(source.results, need.step, digest, "teacher"))["spec"]["run"]
-            run = str(result_with(source.results, "train", digest, "earlier run").parent.relative_to(source.results))
-        except UserError:  # deleted since
-            run = "no longer in these results"
-        runs[ROLES[need.word]] = f"{run} (spec digest {digest})"
-    return runs
-
-
-def _searched(source: FinishedRun) -> dict:
-    if not (digest := NEEDS["settings"].stated(source.spec)):
-        return {}
-    try:
-        return read_json(result_with(source.results, NEEDS["settings"].step, digest, "search"))["settings"]
-    except UserError:  # deleted since; the run's record has them too, but for a number of epochs
-        return {key: value for key, value in source.metrics["chosen"].items() if key not in OF_THE_RUN}
-
-
-def _phase(phase: PhaseConfig, entry: dict, chosen: dict) -> str:
-    trained = ", ".join(entry["components"])
-    if phase.fits_to_convergence:
-        return f"trained {trained} to convergence (lbfgs, L2 penalty {rate(chosen['l2'])})"
-    rates = f"rate {phase.rate:g}" + (f", head {phase.head_rate:g}" if phase.head_rate else "")
-    length = plural(phase.epochs, "epoch") if phase.updates is None else plural(phase.updates, "update")
-    most = "at most " if _may_stop(phase) else ""
-    text = f"trained {trained} for {most}{length} in batches of {phase.batch_size} ({phase.optimizer}, {rates})"
-    losses = {key: getattr(phase, key) for key in ("distil", *OBJECTIVES)}
-    return "; ".join([text, *(f"{key}: {written(stated(loss, every=True))}" for key, loss in losses.items() if loss)])
-
-
-def _may_stop(phase: PhaseConfig) -> bool:
-    return phase.patience is not None or phase.stop is not None
-
-
-def _chosen(source: FinishedRun, phases: list[PhaseConfig], searched: dict) -> str:
-    chosen, spec = source.metrics["chosen"], source.spec
-    said = [f"{written_key(key)} {_value(value)}" for key, value in searched.items()]
-    first = phases[0]
-    offered = {
-        "l2": ("L2 penalty", first.fits_to_convergence and len(first.l2) > 1),
-        "layer": ("layer", HeadConfig.model_validate(spec["head"]).layers.searched),
-        "features": ("number of features", bool(first.select and len(first.select.fractions) > 1)),
-        "pairs": ("pairs read", isinstance(spec["features"], list)),
-        "no_answer_threshold": ("threshold of no answer", True),
-    }
-    said += [f"{name} {_value(chosen[key])}" for key, (name, many) in offered.items() if many and key in chosen]
-    for number, (phase, last) in enumerate(zip(phases, chosen.get("epochs", []), strict=False), 1):
-        unit = "epoch" if phase.updates is None else "evaluation"
-        of = f" of phase {number}" if len(phases) > 1 else ""
-        if phase.pick == "best":
-            said.append(f"{unit} {last}{of}")
-        elif _may_stop(phase):
-            said.append(f"the end after {unit} {last}{of}")
-    return ", ".join(said)
-
-
-def _value(value) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 EXAMPLES = {
@@ -259,6 +170,7 @@ def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
+        training(source),
         *_compared(source),
         f"## Use\n\n{call}\n\n{_with_transformers(source, form)}",
     ]

@@ -14,8 +14,6 @@ from thaw.words import wording
 
 SCORE = ["task", "subset", "probe", "measure"]
 ENCODER = ["encoder", "run"]
-# Further scores of a probe with a row of their own.
-MORE = {"uuas": ["dspr", "nspr", "root"]}
 
 
 def scores(records: list[ProbeRecord], split: str):
@@ -31,10 +29,9 @@ def scores(records: list[ProbeRecord], split: str):
         main, cell = record.value("main"), record.cell | {"split": record.split(split)}
         constant = record.value("majority").get(cell["split"], {})
         for end in record.value("layers"):
-            for measure in [main, *MORE.get(main, [])]:
-                score = end["scores"][cell["split"]][measure]
-                row = cell | {"measure": measure, "layer": end["layer"]}
-                rows.append(row | {"value": _points(score), "baseline": _points(constant.get(measure))})
+            score = end["scores"][cell["split"]][main]
+            row = cell | {"measure": main, "layer": end["layer"]}
+            rows.append(row | {"value": _points(score), "baseline": _points(constant.get(main))})
     keys = [*SCORE, *ENCODER, "split", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float, "baseline": float})
     frame = over_seeds(table, keys).drop(columns=["low", "high"])
@@ -123,11 +120,9 @@ def build(data, spec: dict) -> Table:
     ]
     last = ("Baseline", "baseline") if frame["baseline"].notna().any() else None
     if last:
-        chain = "; for UUAS, DSpr, NSpr and root accuracy a chain, in which each word depends on the one before it"
-        chain *= bool((frame["measure"] == "uuas").any())
         sets = any(TARGET_OF_TYPE.get(record.task.get("type")) == "label_set" for record in data.probes)
         several = "of sets of labels each label's majority, " * sets
-        notes.append(f"Baseline: the most frequent label, {several}of numbers the mean, of train{chain}.")
+        notes.append(f"Baseline: the most frequent label, {several}of numbers the mean, of train.")
     notes += _unscored(data.probes, names)
     table = _table(spec, frame, parts, notes, bold=True, last=last)
     if parts[0][0] == ENCODER:
@@ -143,8 +138,7 @@ def build(data, spec: dict) -> Table:
 
 def _over_scores(frame, cell: dict, layers: list[int]) -> list[Row]:
     """Return the mean rank of each layer over scores of a probe, and what it is below the best; nothing of one task."""
-    main = frame[~frame["measure"].isin([name for more in MORE.values() for name in more])]
-    wide = main.pivot_table("mean", SCORE, "layer").dropna().round(6)  # equal scores share a rank
+    wide = frame.pivot_table("mean", SCORE, "layer").dropna().round(6)  # equal scores share a rank
     if wide.index.get_level_values("task").nunique() < 2:
         return []
     below = wide.rsub(wide.max(axis=1), axis=0).mean()
