@@ -88,12 +88,14 @@ def test_an_architecture_that_keeps_all_texts_is_refused(tmp_path):
 
 
 def test_what_has_no_exits_is_told(tmp_path):
-    _, run = run_of(tmp_path, "bert", 1, layer=3)
-    with pytest.raises(
-        UserError,
-        match="early exits need a head on each layer; add the strategy frozen_best_layer, export its run",
-    ):
-        export(run, tmp_path / "out", exits=1.0)
+    bench, run = run_of(tmp_path, "bert", 1, layer=3)
+    tuned = bench.step("train", bench.spec({"train": ["head", {"top": 1}], "epochs": 1}), run.parent / "tuned")
+    for which in (run, tuned):  # of which the second did not keep what it trained
+        with pytest.raises(
+            UserError,
+            match="early exits need a head on each layer; add the strategy frozen_best_layer, export its run",
+        ):
+            export(which, tmp_path / "out", exits=1.0)
     with pytest.raises(UserError, match="--exits -1: expected the points that leaving early may lose, 0 or more"):
         export(run, tmp_path / "out", exits=-1.0)
     assert not (tmp_path / "out").exists()

@@ -17,7 +17,7 @@ from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.all_rows import fit_of
 from thaw.exporting.checking import examples, export_predictions
-from thaw.exporting.finished_run import FinishedRun
+from thaw.exporting.finished_run import FinishedRun, LayersNotKept, finished, open_run
 from thaw.exporting.formats import trained_encoder
 from thaw.exporting.standalone_model import Model
 from thaw.schema.head import HeadConfig
@@ -25,16 +25,20 @@ from thaw.schema.head import HeadConfig
 AGREES = 0.95  # share of texts that must leave where Thaw's own vectors say: stored states are rounded
 
 
-def check_exits(source: FinishedRun, within: float) -> None:
-    """Refuse a run that has no layers to leave at, and points below 0."""
+def check_exits(run: Path, within: float) -> None:
+    """Refuse a run that has no layers to leave at, and points below 0. Args: the run's folder."""
     if not within >= 0:  # nor nan
         raise UserError(f"--exits {within:g}: expected the points that leaving early may lose, 0 or more")
+    searched = HeadConfig.model_validate(finished(run)[2]["spec"]["head"]).layers.searched
+    no_heads = f"{run}: early exits need a head on each layer; add the strategy frozen_best_layer, export its run"
+    try:
+        source = open_run(run)
+    except LayersNotKept as error:
+        raise error if searched else UserError(no_heads) from None  # kept layers would not help
     if source.target != "label" or source.reads == "words" or source.separate_encoding:
         raise UserError(f"{source.run}: early exits are for labels of texts, or of pairs that are read as one sequence")
-    if not HeadConfig.model_validate(source.spec["head"]).layers.searched:
-        raise UserError(
-            f"{source.run}: early exits need a head on each layer; add the strategy frozen_best_layer, export its run"
-        )
+    if not searched:
+        raise UserError(no_heads)
     if source.read == [0]:
         raise UserError(f"{source.run}: validation chose the embeddings, below which there is nothing to leave at")
 

@@ -11,7 +11,7 @@ from thaw.exporting import formats
 from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
 from thaw.exporting.early_exits import add_exits, check_exits, exits_text
-from thaw.exporting.finished_run import LayersNotKept, open_run, refit_text, replaced, require_new
+from thaw.exporting.finished_run import LayersNotKept, refit_text, replaced, require_new
 from thaw.exporting.keeping import keep
 from thaw.exporting.model_card import Stated, card
 
@@ -35,7 +35,7 @@ def export(
     """
     require_new(target)
     if exits is not None:
-        check_exits(open_run(run), exits)
+        check_exits(run, exits)
         all_rows = False  # thresholds hold for heads that have not seen the rows of validation
     with tempfile.TemporaryDirectory() as made, replaced(target) as folder:
         try:
