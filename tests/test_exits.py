@@ -50,6 +50,8 @@ def test_texts_leave_at_layers_and_run_none_above(tmp_path, family, draw):
     last = read_json(run / "metrics.json")["chosen"]["layer"]
     report = export(run, tmp_path / "out", exits=30.0)["exits"]
     assert report["layers"] == last and report["splits"]["test"]["agreeing"] >= 0.95
+    read = (tmp_path / "out/README.md").read_text()
+    assert f"test: {report['splits']['test']['executed']:.2f} of {last} layers" in read.split("## Early exits")[1]
     whole = list(with_threshold(tmp_path / "out", 1.01).predict_with_probabilities(TEXTS))
     assert {one["layers"] for one in whole} == {last}
     said = read_json(tmp_path / "out/thaw.json")

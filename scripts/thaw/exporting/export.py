@@ -44,7 +44,7 @@ def export(
             keep(run, catalogues)
             source = last_fit(run, Path(made), all_rows, catalogues)
         form = formats.write(source, folder, apart=exits is not None)
-        write_text(folder / "README.md", card(source, form, stated))
+        described = card(source, form, stated)
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
         refit = source.refit
@@ -55,6 +55,9 @@ def export(
             )
         if exits is not None:
             report["exits"] = add_exits(source, folder, exits)
+            said = "\n".join(f"- {line.strip()}" for line in exits_text(report["exits"]))
+            described += f"\n## Early exits\n\nThe scores above are without exits.\n\n{said}\n"
+        write_text(folder / "README.md", described)
         write_json(folder / "check.json", report)
     return report
 
