@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from thaw.api.results import table
 from thaw.core.files import read_json
+from thaw.outputs.frame.runs_frame import read_runs
 
 from . import work
 from .measuring import timed
@@ -126,7 +126,7 @@ class Place:
             "train_seconds",
             "peak_memory_mb",
         ]
-        frame = table(folder)
+        frame = read_runs(folder / "outputs/bench/runs.csv")
         return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
 
     def _engine(self, jobs: list[dict]) -> float:

@@ -1,7 +1,6 @@
 """Bad science: each kind is found, flagged in the run's row, and told under the table, and no other run suffers."""
 
 import json
-import shutil
 
 import numpy as np
 import pandas
@@ -12,7 +11,6 @@ from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.flags import FLAG_LABELS, flag_label
 from thaw.outputs.frame.sanity_flags import sanity_flags
-from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
 
 HEAD = {"train": ["head"], "epochs": 2}
@@ -80,25 +78,6 @@ def test_a_head_that_learns_its_rows_by_heart(tmp_path):
     found = other(tmp_path, **noise)
     found.train("large", HEAD | {"epochs": 60, "head_rate": 3e-2}, head={"kind": "mlp"})
     assert "memorised" in found.flags("large")
-
-
-def test_a_tokenizer_of_another_model(tmp_path, shown):
-    folder = shown.folder / "runs/t/all/e/linear/sound/base/seed1"
-    record, encoders = read_json(folder / "metrics.json"), tmp_path / "encoders"
-    own = tiny_encoder("bert", tmp_path / "own")
-    config = json.loads((own / "config.json").read_text())
-
-    def doubts(pad: int, vocabulary: int) -> list[str]:
-        shutil.copytree(own, encoders / "e", dirs_exist_ok=True)
-        (encoders / "e/config.json").write_text(json.dumps(config | {"pad_token_id": pad, "vocab_size": vocabulary}))
-        return sanity_flags(record, tmp_path / folder.relative_to(shown.folder), tmp_path, lambda _: {"pad": 0})
-
-    (tmp_path / "features/e/mine/joint").mkdir(parents=True)
-    (tmp_path / "features/e/mine/joint/tokens.json").touch()
-    size = config["vocab_size"]
-    assert doubts(0, size) == []
-    assert doubts(1, size) == ["foreign_tokenizer"], "padded with what the model knows as a word"
-    assert doubts(0, size * 2) == ["foreign_tokenizer"], "half the embeddings are never named"
 
 
 def test_kernels_that_are_not_deterministic(shown):

@@ -16,7 +16,6 @@ FLAG_LABELS = {
     "there, improving to the end",
     "all_seen": "evaluated on a split whose rows all share a sentence with train",
     "label_unknown": "the test split has a label that train lacks",
-    "foreign_tokenizer": "the tokenizer seems to belong to another model",
     "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
 }
 

@@ -7,7 +7,6 @@ results have them too.
 import csv
 import functools
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -26,7 +25,6 @@ from thaw.schema.phases import PhaseConfig
 JUDGED = 3  # equal validation scores needed for the flag validation_flat
 LEARNT = 0.99  # smallest training score of a run that memorises the training set
 GAINED = 0.1  # share of the distance from the majority class to a perfect score: less is barely above it
-ROOM = 0.97  # smallest share of the embeddings that a matching tokenizer uses; the rest is padding
 
 
 def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path], dict]) -> list[str]:
@@ -35,14 +33,11 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     Args: its metrics.json; its folder below the results folder; `read`, which returns a card by its path.
     """
     names = {"corpus": record["spec"]["task"]["corpus"]}
-    encoder = layout.names_in_folder("train", folder.relative_to(results))["encoder"]
     card = results / layout.file("prepare", names)
     flags = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
-    pads = {read(tokens).get("pad") for tokens in results.glob(layout.pattern("features", weights=encoder, **names))}
     cost = folder / "cost.json"
     unlike = cost.is_file() and read_json(cost).get("deterministic") is False  # computed on a GPU
-    flags += ["not_deterministic"] * unlike + _of_strength(record)
-    return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
+    return flags + ["not_deterministic"] * unlike + _of_strength(record)
 
 
 def notes_of(folder: Path) -> list[dict[str, str]]:
@@ -169,31 +164,6 @@ def identical_runs(folders: list[Path]) -> set[Path]:
         if b"rate" in content.partition(b"\n")[0]:
             known.setdefault((folder.parent, hashlib.sha256(content).hexdigest()), []).append(folder)
     return {folder for alike in known.values() if len(alike) > 1 for folder in alike}
-
-
-def _of_tokenizer(encoder: Path, pads: set) -> list[str]:
-    """Return the flag of an encoder whose tokenizer seems to belong to another model.
-
-    Either texts were padded with another id than the model's, or the tokenizer uses too few rows of the embeddings.
-    Args: the encoder's folder; the ids with which texts were padded.
-    """
-    config, tokenizer = encoder / "config.json", encoder / "tokenizer.json"
-    if not config.is_file() or not tokenizer.is_file():
-        return []
-    stated = read_json(config)
-    pad, ends = stated.get("pad_token_id"), stated.get("eos_token_id")
-    foreign = pad is not None and pad >= 0 and bool(pads - {pad, ends, None})
-    rows = stated.get("vocab_size")
-    return ["foreign_tokenizer"] if foreign or (rows and _tokens(tokenizer) < ROOM * rows) else []
-
-
-@functools.cache
-def _tokens(path: Path) -> int:
-    """Return the number of tokens of a tokenizer.json."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    model = content["model"]["vocab"]
-    names = set(model) if isinstance(model, dict) else {name for name, _ in model}
-    return len(names | {token["content"] for token in content["added_tokens"]})
 
 
 MARGIN = 0.01  # of a score: one point

@@ -23,18 +23,6 @@ def table(id: str, caption: str, titles, rows: list[Row], of: str = "Strategy") 
     return Table(id, caption, columns, [Group("", rows)], of=of)
 
 
-def truncation_table(lines: list[dict]) -> Table:
-    """Return the table of truncated texts. Args: what `cuts` returns."""
-    rows = []
-    for line in lines:
-        by_label = ", ".join(f"{label} {wording.count(count)}" for count, label in line["labels"])
-        cells: list[Cell | None] = [said(line[name]) for name in ("encoder", "view", "split")]
-        cells += [Cell(line["cut"], "count"), Cell(100 * line["cut"] / line["examples"], "%"), said(by_label)]
-        rows.append(Row(line["task"], cells))
-    titles = ("Encoder", "View", "Split", "Truncated", "Share", "By label")
-    return table("cuts", "Texts truncated at the maximum length, with their labels.", titles, rows, "Task")
-
-
 def by_split(runs, summary, columns, labels: dict) -> list[dict]:
     """Return per task the main metric on every scored split: mean over seeds, x 100."""
     tables, groups = [], aggregate.group_names(summary, labels)
@@ -162,29 +150,3 @@ def encoders(spec: dict, results) -> list[dict]:
             facts |= {"text": methods.encoder(entry, card), "sha256": card["sha256"], "digest": card["digest"]}
         entries.append(facts)
     return entries
-
-
-def cuts(present, spec: dict, results) -> list[dict]:
-    """Return a line per task, encoder, view and split with truncated texts, with their number by label.
-
-    Args: present, the runs with results; spec of the report.
-    """
-    lines, labels = [], spec["labels"]
-    for row in present.drop_duplicates(["task", "encoder", "pairs"]).itertuples():
-        task = spec["tasks"][row.task]
-        view = task["separate"] if row.pairs == "separate" else task["view"]
-        names = {"weights": row.weights, "corpus": task["corpus"], "view": view}
-        card = read_json(Path(results, layout.file("features", names)))
-        for name, split in card["splits"].items():
-            by_label = split.get("truncated_labels", {}).get(task["target"], {})
-            line = {
-                "task": wording.task_name(labels, row.task),
-                "encoder": wording.label(labels, "encoders", row.encoder),
-                "view": view,
-                "split": name,
-                "cut": split["truncated"],
-                "examples": split["examples"],
-                "labels": sorted(((n, str(label)) for label, n in by_label.items() if n), reverse=True),
-            }
-            lines += [line] if split["truncated"] else []
-    return lines

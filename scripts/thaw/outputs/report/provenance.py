@@ -1,6 +1,5 @@
 """Versions and machines of a report's runs, differences between them, runs with warnings and missing results."""
 
-from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def differences(runs: list[dict]) -> list[dict]:
 def flagged(present, labels: dict, linked) -> list[dict]:
     """Return the runs with warnings, those of a cell with the same ones together: name, warnings in words, runs.
 
-    The runs of an entry have seed, folder and link. Args: linked, see `listing`.
+    The runs of an entry have seed, folder and link. Args: linked, from the folder of a run to the link to its record.
     """
     rows = present[present["flags"] != ""].drop_duplicates(RUN)
     cells: dict[tuple, dict] = {}
@@ -102,26 +101,6 @@ def missing(runs, labels: dict) -> list[dict]:
     rows = runs[runs["missing"] != ""].drop_duplicates(["kind", *RUN])
     rows = rows.sort_values("kind", key=lambda kinds: kinds != "run", kind="stable")
     return [{**_named(row, labels), "reason": row.missing} for row in rows.itertuples()]
-
-
-def listing(present, linked) -> list[dict]:
-    """Return a line per run: folder, link, test score, seconds, how many seeds share these seconds, and digest.
-
-    Args: linked, from the folder of a run to the link to its record.
-    """
-    rows = present[present["main"].astype(bool) & (present["role"] == "test")].drop_duplicates(RUN)
-    sharing = Counter(map(_fit, rows.itertuples()))
-    return [
-        {
-            "folder": row.folder,
-            "link": linked(row.folder),
-            "score": 100 * row.value,
-            "seconds": row.train_seconds,
-            "sharing": sharing[_fit(row)],
-            "digest": row.digest,
-        }
-        for row in rows.itertuples()
-    ]
 
 
 def _fit(row) -> tuple:

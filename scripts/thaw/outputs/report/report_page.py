@@ -44,7 +44,6 @@ from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
 from thaw.outputs.render.typed_table import Table
 from thaw.outputs.report import methods, page_tables, provenance
-from thaw.outputs.report.runs_page import ON_ONE_PAGE
 from thaw.outputs.report.shown_outputs import numbered
 from thaw.words import answer_text, settings, wording
 
@@ -71,7 +70,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     columns = aggregate.columns(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    made_with, cuts = provenance.circumstances(present, results), page_tables.cuts(present, spec, results)
+    made_with = provenance.circumstances(present, results)
     tables = itertools.count(1)
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
     linked, answers = partial(_linked, results, folder), _answers(spec, folder)
@@ -108,7 +107,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "splits": [{**t, "number": next(tables)} for t in page_tables.by_split(runs, summary, columns, labels)],
         "cost": {"table": page_tables.costs(summary, columns, labels), "number": next(tables)},
         "tasks_number": next(tables),
-        "cuts": {"table": page_tables.truncation_table(cuts), "number": next(tables)} if cuts else None,
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
@@ -117,7 +115,6 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
         "cost_rule": " ".join([wording.COST_RULE, *price.note(present)]),
         "days": sorted(run["date"] for run in made_with),
-        "runs": provenance.listing(present, linked) if counts["runs"] <= ON_ONE_PAGE else [],
     }
 
 
