@@ -49,7 +49,7 @@ paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; th
 
 PAPERS := peters2019 peters2019_layers peters2019_domains lee2019 lee2019_roberta lee2019_rates wang2019 wei2022 wei2022_students houlsby2019 ulmfit kovaleva2019
 
-papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"
+papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="small.yaml"
 	@failed=0; for name in $(PAPERS); do \
 	    thaw fetch config/experiments/$$name.yaml $(ARGS) || true; \
 	    thaw run config/experiments/$$name.yaml $(ARGS) --cores $(CORES) || failed=1; done; exit $$failed

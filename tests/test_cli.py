@@ -296,7 +296,6 @@ def test_an_experiment_that_another_one_is_applied_after_does_not_run_and_a_note
         ("ner.yaml", "renamed.yaml"): "",
         ("ner.yaml", "again.yaml"): "",
         ("ner.yaml", "overlay.yaml"): "",
-        ("ner.yaml", str(HOME / "config/experiments/offline.yaml")): "",
     }
     for files, due in said.items():
         with pytest.raises(SystemExit):

@@ -59,10 +59,11 @@ def test_a_mix_needs_every_layer(tmp_path):
         planned(["layer_mixes"], **chosen)
 
 
-def test_of_a_scaled_experiment_it_is_left_out_and_said_so():
-    changes = {"subsets": ["n100_d1"], "scale_down": {"local_only": True}}
+def test_of_an_experiment_with_optional_tasks_it_is_left_out_and_said_so():
+    changes = {"subsets": ["n100_d1"], "tasks": [*BARE["tasks"], "mrpc"], "optional_tasks": ["mrpc"]}
+    changes |= {"sources": ["synthetic", "files"]}
     plan = planned(["main_table", "sizes"], **changes)
-    assert [output["id"] for output in plan.job("report", "demo_scaled").spec["outputs"]] == ["main_table"]
+    assert [output["id"] for output in plan.job("report", "demo").spec["outputs"]] == ["main_table"]
     assert plan.left_out[-1].startswith("Output sizes was left out: it needs training subsets of two sizes")
 
 

@@ -190,10 +190,11 @@ def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared
     missing = "its encoder needs weights that are not here"
     assert {cell["reason"] for cell in rows["ELMo, features"]["cells"]} == {missing}
     assert rows["BERT-base, difference"]["minus"] == [5, 4]
-    scaled = planned(home, "lee2019", shared_data, overlay=True)
-    spec = scaled.job("table", "lee2019_scaled/lee2019_sweep_bert_base").spec["beside"]
+    small = {"encoders": ["minilm"], "tasks": ["sst2_paper"], "outputs": ["lee2019_sweep_bert_base"], "baselines": []}
+    small |= {"strategies": ["lee_full", {"lee_top_k_dropout": [3, 6]}], "subsets": ["n500_s300"]}
+    spec = planned(home, "lee2019", shared_data, **small).job("table", "lee2019/lee2019_sweep_bert_base").spec["beside"]
     half = next(row for row in spec["rows"] if row["label"] == "last 6")
-    assert half["cells"][1]["at"][4] == "k03" and half["cells"][1]["marks"] == ["encoder", "rows"]
+    assert half["cells"][1]["at"][1] == "minilm" and half["cells"][1]["marks"] == ["encoder", "rows"]
     assert half["cells"][4]["reason"] == "its task is left out here"
     spec = planned(home, "lee2019", shared_data).job("table", "lee2019/lee2019_sweep_bert_base").spec["beside"]
     every = [cell["marks"] for row in spec["rows"] for cell in row["cells"]]

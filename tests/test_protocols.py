@@ -49,15 +49,6 @@ def test_a_difference_needs_a_reason_and_a_setting_must_exist(checked):
         checked(paper=32)
 
 
-def test_only_what_is_read_from_a_setting_is_said_to_be(invented_lines):
-    made = protocol_notes.build(None, invented_lines)
-    assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol_notes.MARK, "a tenth"]
-    assert made.notes == protocol_notes.NOTES and [line["here_from"] for line in made.records()] == [
-        "catalogues",
-        "words",
-    ]
-
-
 @pytest.fixture
 def invented_lines():
     lines = [["batch", "32", "16", "memory", True], ["split", "half", "a tenth", "", False]]
@@ -65,24 +56,13 @@ def invented_lines():
     return {"id": "x", "caption": "", "protocol": lines, "labels": labels}
 
 
-def test_a_scaled_down_experiment_says_what_its_runs_have(invented_lines):
-    scaled = {"encoders": ["minilm"], "subsets": ["n500_s300"], "seeds": [1], "search_seeds": 1}
-    made = protocol_notes.build(None, invented_lines | {"scaled": scaled})
-    has = "encoder MiniLM-L6, rows n500_s300, seed 1 and 1 seed for each setting of a search."
-    assert f"the runs here have {has} Points of sweeps over layers" in made.notes[-1]
-    made = protocol_notes.build(None, invented_lines | {"scaled": {"seeds": [1, 2]}})
-    assert made.notes[-1].endswith("the runs here have seeds 1 and 2.")
-
-
-def test_the_plan_passes_on_what_was_scaled_down(home):
-    files = [str(home / "config/experiments" / name) for name in ("lee2019.yaml", "offline.yaml")]
-    scaled = {"encoders": ["minilm"], "subsets": ["n500_s300"], "seeds": [1], "search_seeds": 1}
-    for names, expected in [(files[:1], None), (files, scaled)]:
-        config = read_config(names, {"tasks": ["sst2"], "outputs": ["lee2019_protocol"], "baselines": []})
-        if expected:
-            config["scale_down"]["local_only"] = False
-        table = load_plan(config, home, results="no_results_yet").jobs["table"]
-        assert next(iter(table.values())).spec.get("scaled") == expected
+def test_only_what_is_read_from_a_setting_is_said_to_be(invented_lines):
+    made = protocol_notes.build(None, invented_lines)
+    assert [row.cells[1].text for row in made.groups[0].rows] == ["16" + protocol_notes.MARK, "a tenth"]
+    assert made.notes == protocol_notes.NOTES and [line["here_from"] for line in made.records()] == [
+        "catalogues",
+        "words",
+    ]
 
 
 def test_a_protocol_says_the_precision_of_the_experiment(home):

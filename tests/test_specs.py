@@ -20,24 +20,19 @@ from thaw.planning.configuration import load_plan, read_config
 HOME = Path(__file__).parents[1]
 RECORD = HOME / "tests/specs.json"
 DATA = HOME.parent / "shared/data"
-OVERLAYS = {"offline"}  # no experiment by itself
 PRINTED = {"collect", "table", "figure", "report"}  # steps that only show results
 EXPERIMENTS = ["config/config.yaml"] + [
-    path.relative_to(HOME).as_posix()
-    for path in sorted((HOME / "config/experiments").glob("*.yaml"))
-    if path.stem not in OVERLAYS
+    path.relative_to(HOME).as_posix() for path in sorted((HOME / "config/experiments").glob("*.yaml"))
 ]
 
 
-def planned(experiment: str, data: bool, scaled: bool) -> dict | None:
+def planned(experiment: str, data: bool) -> dict | None:
     """Return {step: [number of jobs, digest of all their specs]} of an experiment, or None where it has no plan.
 
-    Args: the experiment's file; whether the real data sets are there; whether config/experiments/offline.yaml is laid
-    over it.
+    Args: the experiment's file; whether the real data sets are there.
     """
-    files = [HOME / experiment] + [HOME / "config/experiments/offline.yaml"] * scaled
     try:
-        config = read_config([str(file) for file in files], {"data_dir": str(DATA)} if data else {})
+        config = read_config([str(HOME / experiment)], {"data_dir": str(DATA)} if data else {})
         plan = load_plan(config, HOME, results="no_results_yet")
     except UserError:  # its data are not here
         return None
@@ -69,11 +64,7 @@ def check_read(experiment, plan) -> None:
 
 def recorded() -> dict:
     """Return what all experiments plan now, in the form of tests/specs.json."""
-    return {
-        f"data={data} scaled={scaled}": {name: planned(name, data, scaled) for name in EXPERIMENTS}
-        for data in (False, True)
-        for scaled in (False, True)
-    }
+    return {f"data={data}": {name: planned(name, data) for name in EXPERIMENTS} for data in (False, True)}
 
 
 # Experiments whose data no Hub has: EWT by genre, and datasets that are published elsewhere.
@@ -81,18 +72,17 @@ LOCAL = {"domains_ewt", "domains_ewt_tuned", "unseen", "word_vectors"}
 
 
 def test_all_others_plan_on_a_machine_without_data():
-    plans = read_json(RECORD)["data=False scaled=False"]
+    plans = read_json(RECORD)["data=False"]
     assert {Path(name).stem for name, plan in plans.items() if plan is None} == LOCAL
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("data", [False, True])
-def test_specs_are_what_they_were(experiment, data, scaled, request):
+def test_specs_are_what_they_were(experiment, data, request):
     if data:
         request.getfixturevalue("shared_data")
-    golden = read_json(RECORD)[f"data={data} scaled={scaled}"]
-    assert planned(experiment, data, scaled) == golden[experiment]
+    golden = read_json(RECORD)[f"data={data}"]
+    assert planned(experiment, data) == golden[experiment]
 
 
 if __name__ == "__main__":

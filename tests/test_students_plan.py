@@ -138,22 +138,6 @@ def test_what_does_not_train_is_matched_to_nothing():
     assert HiddenConfig(last=True).pairs([1, 2, 3, 4], 6, 2) == [(3, 3), (6, 6)]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        "student: {layers: [1, 3, 5, 8, 10, 12]}, phases: [{train: [all]}]",
-        "student: {layers: 2, start: [9, 10]}, phases: [{train: [all]}]",
-        f"teacher: full, {OF_ALL} {{hidden: {{map: {{8: 8}}}}}}}}]",
-        f"teacher: full, student: {{layers: 3}}, {OF_ALL} {{attention: {{map: {{3: 12}}}}}}}}]",
-    ],
-)
-def test_students_that_a_stand_in_has_no_layers_for_are_left_out_and_said(tmp_path, entry):
-    changes = {"encoders": ["bert_base_uncased"], "scale_down": {"stand_in": "minilm"}}
-    plan = planned(tmp_path, ["full", "mine"], f"  mine: {{{entry}}}\n", **changes)
-    assert "Strategy mine was left out: minilm has 6 layers only." in plan.left_out
-    assert not [key for key in plan.jobs["train"] if "/mine/" in key]
-
-
 def test_a_budget_that_holds_no_boundary_of_the_trunk_is_said(tmp_path):
     """The branch then starts lower down, here from text: in its spec and in what the plan prints."""
     for gib, boundary in ((20, 4), (1e-5, None)):

@@ -393,28 +393,25 @@ def test_a_wrong_key_is_one_sentence_with_its_place(place):
     assert "Traceback" not in printed
 
 
-OVERLAY = "config/experiments/offline.yaml"
 # each has jobs of a rule that those before it lack, or another form of them; tests/test_specs.py plans all experiments
 EACH = "merge_small forgetting further_pretraining edge_probing head_ensemble intermediate_task students_small wang2019"
 RUN_HERE = {"search_heads"}  # by experiments of the workplace above
-OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "offline"}
-EXPERIMENTS = ["config/config.yaml", f"config/experiments/first.yaml {OVERLAY}"]
-EXPERIMENTS += [f"config/experiments/{name}.yaml" for name in EACH.split()]
+OTHERS = {path.stem for path in HOME.glob("config/experiments/*.yaml")} - {*EACH.split(), *PAPERS, "first"}
+EXPERIMENTS = ["config/config.yaml", *(f"config/experiments/{name}.yaml" for name in ("first", *EACH.split()))]
 SLOW = [pytest.param(f"config/experiments/{name}.yaml", marks=pytest.mark.slow) for name in sorted(OTHERS)]
 
 
 def test_these_experiments_have_jobs_of_every_rule(named_files, home):
-    files = [[str(home / name) for name in experiment.split()] for experiment in EXPERIMENTS]
-    plans = [load_plan(read_config(names, {"data_dir": str(named_files)}), home) for names in files]
+    files = [str(home / experiment) for experiment in EXPERIMENTS]
+    plans = [load_plan(read_config([name], {"data_dir": str(named_files)}), home) for name in files]
     assert {rule for plan in plans for rule, jobs in plan.jobs.items() if jobs} == set(STEPS) - RUN_HERE
 
 
 @pytest.mark.parametrize("experiment", [*EXPERIMENTS, *SLOW])
 def test_every_experiment_counts_its_jobs(experiment, tmp_path, named_files):
     data = named_files if "experiments/" in experiment else tmp_path
-    files = [HOME / name for name in experiment.split()]
     command = ["snakemake", "--snakefile", HOME / "Snakefile", "--dry-run", "--quiet", "rules", "--cores", "2"]
-    command += ["--configfile", *files]
+    command += ["--configfile", HOME / experiment]
     done = forked.run([*command, "--config", f"data_dir={data}"], tmp_path)
     assert done.returncode == 0, done.stderr
     listed = done.stdout + done.stderr

@@ -147,7 +147,7 @@ def sources(plan: Plan) -> Iterator[Line]:
         return
     listed = ", ".join(remote[:6]) + (f" and {len(remote) - 6} more" if len(remote) > 6 else "")
     if reason := hub.silence():
-        change = "run prepare and fetch where there is internet, set data_dir, or add offline.yaml after the experiment"
+        change = "run prepare and fetch where there is internet, or set data_dir"
         yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
     else:
         yield OK, "sources", f"from the Hub, which answers: {listed}"

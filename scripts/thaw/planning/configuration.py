@@ -1,4 +1,4 @@
-"""From configuration files to a plan: selections are merged, read and, where asked, scaled down."""
+"""From configuration files to a plan: selections are merged and read."""
 
 import contextlib
 from copy import deepcopy
@@ -8,7 +8,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.encoders.catalogue_draft import drafted
 from thaw.planning.compatibility import check_heads
-from thaw.planning.offline import drop_unavailable, scaled_down
+from thaw.planning.offline import drop_unavailable
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
@@ -39,8 +39,7 @@ def load_plan(config: dict, home: Path, results: str | None = None, files=(), pi
     experiment, absent = drop_unavailable(experiment, catalogue)
     experiment, idle = _without_idle_parts(experiment, catalogue)
     check_heads(catalogue, experiment)
-    experiment, left_out = scaled_down(experiment, catalogue)
-    return Plan(experiment, catalogue, results, list(dict.fromkeys(absent + idle + left_out)))
+    return Plan(experiment, catalogue, results, list(dict.fromkeys(absent + idle)))
 
 
 def chosen(config: dict, home: Path, files=(), pinned: bool = True) -> tuple[ExperimentConfig, Catalogue]:

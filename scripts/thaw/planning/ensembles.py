@@ -44,7 +44,7 @@ def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner:
         for task in named
         if all(None not in _members(member, task, subset, experiment, planner, place) for member in entry.members)
     ]
-    if (entry.tasks or not run_on) and run_on != named and not experiment.scale_down:
+    if (entry.tasks or not run_on) and run_on != named:
         lacking = next(task for task in named if task not in run_on)
         raise UserError(f"{place}: not all its members are run on {lacking}; leave the task out, or add the runs")
     return run_on

@@ -54,7 +54,7 @@ def specs(
     for output in experiment.outputs:
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
         if reason := missing(entry, context):
-            if not (experiment.scale_down or experiment.optional or experiment.optional_tasks):
+            if not (experiment.optional or experiment.optional_tasks):
                 raise UserError(f"{experiment.place('outputs', item=output)}: {output} cannot be drawn: {reason}")
             left_out.append(f"Output {output} was left out: {reason}.")
             continue

@@ -166,9 +166,7 @@ def _printed(entry: PrintedOptions, context: OutputContext) -> dict:
 
 
 def _protocol(entry: PaperOptions, context: OutputContext) -> dict:
-    scaled = protocols.scaling_for_spec(context.experiment)
-    lines = protocols.protocol_for_spec(entry.paper, context.catalogue)
-    return {"protocol": lines} | ({"scaled": scaled} if scaled else {})
+    return {"protocol": protocols.protocol_for_spec(entry.paper, context.catalogue)}
 
 
 def _tested_claims(entry: OutputConfig, context: OutputContext) -> dict:

@@ -25,7 +25,7 @@ from thaw.schema.yaml_files import Document, read_yaml
 NAMING = {
     **dict.fromkeys("strategies strategy after teacher rates_from adapted reference start among".split(), "strategies"),
     **dict.fromkeys("tasks task probe_tasks optional_tasks".split(), "tasks"),
-    **dict.fromkeys("encoders encoder optional stand_in".split(), "encoders"),
+    **dict.fromkeys("encoders encoder optional".split(), "encoders"),
     **{"heads": "heads", "head": "heads", "subsets": "subsets", "subset": "subsets"},
     **{"probes": "probes", "outputs": "outputs", "only": "only"},
 }

@@ -159,14 +159,6 @@ def threads_of(spec: dict) -> int:
     return ComputeConfig.model_validate(spec["compute"]).threads
 
 
-class ScaleDownConfig(BaseModel):
-    """How an experiment is made smaller: the key of the overlay config/experiments/offline.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    stand_in: EncoderName | None = Field(None, description="use this encoder instead of all others")
-    local_only: bool = Field(False, description="leave out tasks that have no local files and are not synthetic")
-
-
 class EnsembleMemberConfig(BaseModel):
     """Runs that an ensemble is made of: a strategy with its seeds."""
 
@@ -243,7 +235,6 @@ class ExperimentConfig(ConfigModel):
     )
     store: StoreConfig = Field(StoreConfig(), description="how hidden states are computed and stored")
     compute: ComputeConfig = Field(ComputeConfig(), description="settings of the machine that change numbers")
-    scale_down: ScaleDownConfig | None = Field(None, description="run a smaller version of the experiment")
     allow_missing: bool = Field(
         False, description="make tables, figures and report from the finished runs, and train nothing"
     )

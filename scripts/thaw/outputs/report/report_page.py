@@ -19,7 +19,7 @@ What it reads of its spec (those of the other steps are in the docstrings of `co
     preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
     corpora      {id: {label, licence, cite}}
     references   {key: BibTeX entry}
-    left_out     [sentence], only where the experiment was scaled down
+    left_out     [sentence], only where parts of the experiment were
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, the JSON of tables
 and figures, and figures' svg.
 """

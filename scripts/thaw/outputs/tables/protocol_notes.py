@@ -1,6 +1,5 @@
 """How a paper's protocol and ours differ: the footnotes of a reproduced table, and a table of the settings."""
 
-from thaw.core.phrases import listing, plural
 from thaw.outputs.render.typed_table import Group, Table, text_row
 from thaw.words import wording
 
@@ -126,23 +125,4 @@ def build(data, spec: dict) -> Table:
         record["here_from"] = "catalogues" if read else "words"
         rows.append(text_row(what, [cell or wording.DASH for cell in (paper, here + MARK * read, why)], record))
     titles, look = ["As the paper", "As here", "Why"], {"of": "Setting", "sentences": True}
-    return Table.of_spec(spec, titles, [Group("", rows)], [*NOTES, *_scaled(spec)], **look)
-
-
-def _scaled(spec: dict) -> list[str]:
-    """Return a sentence on what the runs of a scaled-down experiment have, whatever the lines say; else none."""
-    scaled = spec.get("scaled")
-    if not scaled:
-        return []
-    named = [("encoders", "encoder"), ("subsets", "rows")]
-    has = [
-        f"{word} {listing(wording.label(spec['labels'], key, id) for id in scaled[key])}"
-        for key, word in named
-        if key in scaled
-    ]
-    if seeds := scaled.get("seeds"):
-        has.append(f"{'seeds' if len(seeds) > 1 else 'seed'} {listing(map(str, seeds))}")
-    if most := scaled.get("search_seeds"):
-        has.append(f"{plural(most, 'seed')} for each setting of a search")
-    layers = " Points of sweeps over layers were moved to the encoder's." if "encoders" in scaled else ""
-    return [f"Scaled down: whatever the lines above say, the runs here have {listing(has)}.{layers}"]
+    return Table.of_spec(spec, titles, [Group("", rows)], NOTES, **look)

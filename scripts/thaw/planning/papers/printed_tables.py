@@ -6,7 +6,6 @@ from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.output_options import PrintedOptions
-from thaw.planning.offline import rescale_layer_count, stand_in_for
 from thaw.planning.run_plan import RunPlan, points, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
@@ -174,7 +173,7 @@ class PaperComparison:
         return cell | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
 
     def _quantity(self, at: dict) -> dict:
-        """Return the address of what is no score, or why nothing here has it; a stand-in takes the encoder's place."""
+        """Return the address of what is no score, or why nothing here has it; another encoder may take its place."""
         encoder = at["encoder"] if at["encoder"] in self.experiment.encoders else self.experiment.encoders[0]
         cells = {(run.encoder, run.strategy, run.variant) for run in self.present.values()}
         point = encoder, at.get("strategy"), at.get("variant", "base")
@@ -185,7 +184,10 @@ class PaperComparison:
         return {"quantity": at | {"encoder": encoder}, "marks": marks} if known else {"reason": "not run here"}
 
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
-        """Return an address with every default filled in and a stand-in in place, and what differs by it."""
+        """Return an address with every default filled in, and what differs by it.
+
+        The only encoder of an experiment takes the place of those that it does not name.
+        """
         task = self.catalogue.get("tasks", at["task"], "reference")
         same = same_split in ("always", self.origins.get(task.corpus))
         marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
@@ -194,27 +196,16 @@ class PaperComparison:
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
-        encoder, name = at["encoder"], at.get("variant", "base")
-        if encoder not in self.experiment.encoders and self.experiment.scale_down:
-            stand_in = self.experiment.scale_down.stand_in
-            before, encoder = encoder, stand_in_for(encoder, stand_in) if stand_in else encoder
-            name, marks = self._moved(at["strategy"], name, before, encoder), ["encoder", *marks]
-        return [at["task"], encoder, at.get("head", "linear"), at["strategy"], name, at["metric"], split], marks
+        encoder, named, head = at["encoder"], self.experiment.encoders, at.get("head", "linear")
+        if len(named) == 1 and encoder not in [*named, *self.experiment.optional]:
+            encoder, marks = named[0], ["encoder", *marks]
+        return [at["task"], encoder, head, at["strategy"], at.get("variant", "base"), at["metric"], split], marks
 
     def _is_carved(self, corpus: str) -> bool:
         """Return whether rows of train are held out for a split that the corpus' source lacks."""
         entry = self.catalogue.get("corpora", corpus, "reference")
         source = {"files": entry.files, "hub": entry.hub}.get(self.origins.get(corpus, ""))
         return source is not None and not entry.carve.keys() <= source.splits.keys()
-
-    def _moved(self, strategy: str, name: str, before: str, now: str) -> str:
-        """Return the variant that corresponds to one of another encoder: points of a sweep over layers are rescaled."""
-        entry = self.catalogue.get("strategies", strategy, "reference")
-        if "layers" not in entry.sweep.values():
-            return name
-        layers = [self.catalogue.get("encoders", encoder, "reference").layers for encoder in (before, now)]
-        points = {variant(entry, point): point for point in range(layers[0] + 1)}
-        return variant(entry, rescale_layer_count(points[name], *layers)) if name in points else name
 
     def _sweep(self, at: list[str]) -> dict[str, int]:
         """Return the variants of an address' strategy that were run, with their points."""

@@ -6,18 +6,9 @@ from thaw.core.errors import UserError
 from thaw.core.phrases import written
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.keys import fields_by_name
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.reference import ProtocolItem
-
-
-def scaling_for_spec(experiment: ExperimentConfig) -> dict:
-    """Return what the runs of a scaled-down experiment have, whatever a protocol says; nothing of another one."""
-    if experiment.scale_down is None:
-        return {}
-    has = ["encoders"] * bool(experiment.scale_down.stand_in) + ["subsets", "seeds", "search_seeds"]
-    return {name: value for name in has if (value := getattr(experiment, name))}
 
 
 def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list]:
