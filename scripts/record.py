@@ -64,9 +64,14 @@ def record(experiment: str, whole: str) -> None:
 
 
 def added(before: pa.Table, lines: pd.DataFrame, about: dict, path: Path) -> tuple[pd.DataFrame, dict]:
-    """Return a record's lines with more, and what its metadata then say: numbers of runs are summed."""
+    """Return a record's lines with more, and what its metadata then say: numbers of runs are summed.
+
+    A baseline is of a task and its rows, so each part has it; the first one stays.
+    """
     earlier, old = before.to_pandas(), json.loads(before.schema.metadata[b"record"])
     runs = [name for name in answers.KEYS if name not in ("metric", "value", "flags", "role")]
+    known = lines[runs].merge(earlier[runs], on=runs, how="left", indicator=True)["_merge"] == "both"
+    lines = lines[~(known & (lines["kind"] == "baseline").to_numpy()).to_numpy()]
     if len(both := earlier.merge(lines[runs], on=runs)):
         raise UserError(
             f"{path} has {both.iloc[0]['strategy']} on {both.iloc[0]['task']} already; it was recorded before"

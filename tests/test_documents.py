@@ -86,11 +86,13 @@ def test_a_written_record_is_read_again(tmp_path, monkeypatch):
 def test_a_part_is_added_to_a_record_once(tmp_path):
     path, about = tmp_path / "whole.parquet", {"runs": 2, "facts": {"torch": {"2.13": 2}}}
     keys = {name: "a" for name in record.answers.KEYS} | {"value": 0.5, "first": [1, 0]}
-    first, second = (pd.DataFrame([keys | {"seed": seed, "task": "trec6"}]) for seed in (1, 2))
+    baseline = keys | {"kind": "baseline", "seed": None, "task": "trec6"}
+    first, second = (pd.DataFrame([keys | {"seed": seed, "task": "trec6"}, baseline]) for seed in (1, 2))
     record.write(path, first, about | {"from": "2026-11-29", "to": "2026-11-29"})
     more = about | {"from": "2026-11-28", "to": "2026-11-28"}
     lines, said = record.added(record.parquet.read_table(path), second, more, path)
-    assert lines["seed"].tolist() == [1, 2] and [list(one) for one in lines["first"]] == [[1, 0], [1, 0]]
+    assert lines["seed"].fillna(0).tolist() == [1, 0, 2], "the baseline once"
+    assert [list(one) for one in lines["first"]] == [[1, 0]] * 3
     assert said == {"runs": 4, "from": "2026-11-28", "to": "2026-11-29", "facts": {"torch": {"2.13": 4}}}
     with pytest.raises(UserError, match="has a on trec6 already; it was recorded before"):
         record.added(record.parquet.read_table(path), first, more, path)
