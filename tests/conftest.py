@@ -22,6 +22,7 @@ from thaw.core.steps import STEPS
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import spec_of
+from workflow import activated, fork_servers
 
 HOME = Path(__file__).parents[1]
 SECONDS = HOME / "tests/seconds.json"  # what each file of tests took when this was last recorded
@@ -44,6 +45,7 @@ def pytest_configure(config):
     if config.getoption("record_seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder())
     plugins.set_folders(config.getoption("catalogues"))
+    activated()  # as it is before libraries are imported
 
 
 class Recorder:
@@ -174,6 +176,13 @@ def made_once(tmp_path_factory, name: str, make: Callable[[Path], None]) -> Path
             make(folder)
             done.touch()
     return folder
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """The address of servers that fork the jobs of all workflows."""
+    with fork_servers() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from jobs_of_server import lives, state, until
 from thaw.core.errors import UserError
 from tiny import tiny_encoder
-from workflow import HOME, Workplace, fork_servers
+from workflow import HOME, Workplace
 
 # A process of Snakemake that is slow to stop, with a job, and the part of a command that waits for it.
 SNAKEMAKE = """
@@ -86,7 +86,7 @@ def test_ctrl_z_stops_snakemake_and_its_jobs_until_the_command_goes_on(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, servers):
     """A workplace of which nothing has run."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
@@ -98,8 +98,8 @@ def place(tmp_path_factory):
     }
     place.write("mine.yaml", Workplace.experiment("mine", **more))
     place.write("other.yaml", Workplace.experiment("other", **more))
-    with fork_servers() as place.servers:
-        yield place
+    place.servers = servers
+    return place
 
 
 def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place):

@@ -1,6 +1,7 @@
 """A small experiment of one's own in a folder of one's own, and Snakemake run on it: for the workflow tests."""
 
 import contextlib
+import functools
 import os
 import re
 import subprocess
@@ -26,8 +27,12 @@ ADJECTIVES = "red blue green small large old young quiet loud warm cold plain".s
 NOUNS = "stone river cloud table garden letter window bottle ladder basket mirror candle".split()
 
 
+@functools.cache
 def activated() -> dict[str, str]:
-    """Return the environment of a user who has activated the one in which these tests run; the same for every test."""
+    """Return the environment of a user who has activated the one in which these tests run; the same for every test.
+
+    It has nothing that libraries add to it meanwhile: a server refuses the job of another environment.
+    """
     ours = ("PYTEST_CURRENT_TEST", "HF_DEACTIVATE_ASYNC_LOAD")
     own = {name: value for name, value in os.environ.items() if name not in ours}
     of_run = {"OMP_WAIT_POLICY": "PASSIVE", "THP_MEM_ALLOC_ENABLE": "1"}  # which `thaw run` sets where they are not
@@ -36,7 +41,7 @@ def activated() -> dict[str, str]:
 
 @contextlib.contextmanager
 def fork_servers() -> Iterator[str]:
-    """Yield the address of servers for jobs of one thread, which several runs share: Snakemake starts none of its own.
+    """Yield the address of servers for jobs of one thread, which all runs share: Snakemake starts none of its own.
 
     As `thaw run` starts them before Snakemake; what they import takes longer than all else of a small run.
     """
@@ -190,7 +195,7 @@ class Workplace:
         return printed
 
     def checked(self, *arguments: str, config: str = "mine.yaml", status: int = 0) -> str:
-        """Run Snakemake where it starts no job; return all that it printed."""
+        """Run Snakemake in a fork of a process that has imported it; return all that it printed."""
         done = forked.run(["snakemake", *self.words(config), *arguments], self.folder, self.environment)
         assert done.returncode == status, (done.stdout + done.stderr)[-9000:]
         return done.stdout + done.stderr
