@@ -67,7 +67,7 @@ def earlier(bert, tmp_path_factory) -> Callable[[str, bool], tuple]:
 @pytest.mark.parametrize("name", TRAINS)
 def test_every_family(family, name):
     head = {"pooling": "last"} if family.family in CAUSAL else None
-    check_training(family, family.spec({"train": TRAINS[name], "k": 1}, head=head))
+    check_training(family, family.spec({"train": TRAINS[name], "k": 1}, head=head), again=name == "full")
 
 
 def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:

@@ -59,11 +59,32 @@ def pytest_generate_tests(metafunc):
         taken = [case for case in found if case[2:] in TRAINED] or [case for case in found if case[2] in ENTRIES][:1]
         last = {name: (name, *case) for name, *case in taken}  # of a shipped one this case; linear stands for the rest
         found = [case for case in taken if given or case[0] == "linear" or case == last[case[0]]]
-    ids = [
-        f"{name}, {task_type}{', separate' if separate_encoding else ''}"
-        for name, _, task_type, separate_encoding in found
+    usual = found if given or metafunc.function is test_training else some_of_each(found)
+    params = [
+        pytest.param(
+            *case[1:],
+            id=f"{case[0]}, {case[2]}{', separate' if case[3] else ''}",
+            marks=[] if case in usual else pytest.mark.slow,
+        )
+        for case in found
     ]
-    metafunc.parametrize("head, task_type, separate_encoding", [case[1:] for case in found], ids=ids)
+    metafunc.parametrize("head, task_type, separate_encoding", params)
+
+
+def some_of_each(found: list[tuple]) -> list[tuple]:
+    """Return all cases of the linear head, and of each other one three: on texts, on words and on pairs where it can.
+
+    Types take turns. What each asks for is in the classes that heads derive from.
+    """
+    by_name: dict[str, list[tuple]] = {}
+    for case in found:
+        by_name.setdefault(case[0], []).append(case)
+    kept = by_name.pop("linear", [])
+    for number, mine in enumerate(by_name.values()):
+        turned = mine[number % len(mine) :] + mine[: number % len(mine)]
+        first = {("pair" in case[2], case[2] in ("tagging", "spans")): case for case in reversed(turned)}
+        kept += [*first.values(), *(case for case in turned if case not in first.values())][:3]
+    return kept
 
 
 def quick(head: HeadConfig) -> HeadConfig:

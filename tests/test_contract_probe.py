@@ -20,6 +20,7 @@ from tiny_probes import CONSTANT, SUBSET, ProbeBench, entry_of
 
 TRIED = ("pair_classification", "regression", "spans", "edges")
 SPLITS = {"train", "validation", "test"}
+FEW = (1, 2, 9)  # training rows
 FEWEST = {"tokens": 4, "examples": 1}
 OF_RUNS = {word for word, kind in PROBES.items() if kind.of_runs}  # they read a finished run with its head
 USUAL = {}  # by entry and type of task
@@ -35,7 +36,16 @@ def pytest_generate_tests(metafunc):
         for task_type in types(word)
         if only in (None, *groups(word))
     ]
-    metafunc.parametrize("probe, task_type", cases)
+    if metafunc.function is not test_few_rows:
+        return metafunc.parametrize("probe, task_type", cases)
+    every = [(*case, count) for case in cases for count in FEW]
+    metafunc.parametrize("probe, task_type, count", [case for case in every if given or in_turn(*case)])
+
+
+def in_turn(word: str, task_type: str, count: int) -> bool:
+    """Return whether a number of rows is tried on a type of task: one row on each, others in turn if there are many."""
+    tried = types(word)
+    return count == 1 or len(tried) < len(FEW) or FEW[tried.index(task_type) % len(FEW)] == count
 
 
 def groups(word: str) -> list[str]:
@@ -210,7 +220,6 @@ def seen(target) -> list[int]:
     return list(target) if isinstance(target, list) else [int(target)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 9])
 def test_few_rows(case, count):
     """few rows give scores, or one sentence that says how many are missing"""
     try:
