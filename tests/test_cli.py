@@ -145,9 +145,8 @@ def own(home, tmp_path):
     (tmp_path / "wrong.yaml").write_text(text.replace("seeds:", "sedes:"))
 
     def run(*words: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", THAW, "run", *words]
         environment = {"PYTHONPATH": str(home / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=120)
+        return forked.run([THAW, "run", *words], tmp_path, environment)
 
     return run
 

@@ -128,7 +128,6 @@ ATTENTION = {"layers": {"combine": "attention"}, "pooling": "attention", "separa
 CASES = [
     ("bert", "pair_classification", FULL, {}, {}),
     ("roberta", "spans", FROZEN, {}, {}),
-    ("modernbert", "spans", FROZEN, {}, {}),
     ("modernbert", "regression", FULL, {}, {}),
     ("roberta", "classification", SGD, {"pooling": "attention"}, {}),
     ("distilbert", "classification", FROZEN, {"pooling": "mean"}, {}),
@@ -138,7 +137,6 @@ CASES = [
     ("distilbert", "classification", FROZEN, {}, {"dtype": "bf16"}),
     ("bert", "spans", FROZEN, {}, {"max_length": 12}),
     ("gpt2", "pair_classification", FULL, {"pooling": "last"}, {}),
-    ("llama", "spans", FROZEN, {}, {}),
     ("bert", "spans", STORED, {"layers": LADDER | {"norm": True}}, {}),
     (
         "distilbert",
@@ -153,7 +151,6 @@ CASES = [
     ("bert", "spans", STORED, {"layers": {"combine": "mix", "norm": True}}, {}),
     ("bert", "spans", STORED, {"layers": {"combine": "attention", "norm": True}}, {}),
     ("bert", "pair_classification", STORED, ATTENTION, {"pairs": "separate"}),
-    ("modernbert", "regression", STORED, ATTENTION, {}),
 ]
 
 
@@ -268,12 +265,10 @@ CLAIMS = [  # family, kind of task, phase, head, form
     ("bert", "classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
     ("bert", "pair_classification", SGD, {"pooling": "pooler"}, "sequence_classification"),
     ("distilbert", "classification", FROZEN, {"pooling": "mean"}, "encoder_and_head"),
-    ("roberta", "classification", STORED, {"layers": {"combine": "mix"}, "pooling": "attention"}, "encoder_and_head"),
     ("bert", "pair_classification", FULL, {"pooling": ["mean", "max"]}, "encoder_and_head"),
     ("gpt2", "classification", FULL, {"pooling": "last"}, "encoder_and_head"),
     ("modernbert", "regression", FULL, {"layers": LADDER}, "encoder_and_head"),
     ("roberta", "spans", STORED, {"layers": {"combine": "mix"}}, "encoder_and_head"),
-    ("bert", "spans", FULL, {"layers": LADDER}, "encoder_and_head"),
 ]
 
 

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from corpora import prepared
 from read_again import read_again
-from test_export import houses as houses
 from test_keep import answer_taking
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import layout

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+import forked
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/howto/snakemake.md").read_text(encoding="utf-8")
 EXPERIMENT = {
@@ -22,21 +24,25 @@ EXPERIMENT = {
 }
 
 
-def jobs(folder: Path, *options: str) -> dict[str, int]:
-    """Return how many jobs of each rule a dry run in a folder lists, by Snakemake without any path to Thaw."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--cores", "1", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300)
+def jobs(folder: Path, *options: str, run=forked.run) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run in a folder lists. Args: options; what runs Snakemake."""
+    done = run(["snakemake", "--dry-run", "--quiet", "rules", "--cores", "1", *options], folder)
     shown = done.stdout + done.stderr
     assert done.returncode == 0, shown[-3000:]
     return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", shown, re.MULTILINE)}
+
+
+def without_a_path_to_thaw(command: list[str], folder: Path) -> subprocess.CompletedProcess:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    pipes = {"capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run([sys.executable, "-m", *command], cwd=folder, env=environment, **pipes)
 
 
 def test_another_workflow_uses_the_rules_of_thaw_as_the_page_says(tmp_path):
     example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1].replace("path/to/thaw", str(ROOT))
     (tmp_path / "Snakefile").write_text(example)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"thaw": EXPERIMENT}))
-    planned = jobs(tmp_path)
+    planned = jobs(tmp_path, run=without_a_path_to_thaw)
     assert planned.pop("total") == 8 and planned.pop("best") == 1
     rules = ("prepare", "fetch", "features", "fit_heads", "baseline", "collect", "table")
     assert planned == {f"thaw_{name}": 1 for name in rules}

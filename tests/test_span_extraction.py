@@ -164,14 +164,14 @@ def spec_of(bench: Bench, strategy: str, **phase) -> dict:
     return spec | {"task": spec["task"] | {"metrics": METRICS}}
 
 
-@pytest.mark.parametrize(("version", "strategy"), [("1.1", "full"), ("2.0", "full"), ("2.0", "top_k")])
-def test_what_is_planted_is_learnt(version, strategy, benches):
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_what_is_planted_is_learnt(version, benches):
     bench = benches[version]
-    _, left = bench.train(spec_of(bench, strategy))
+    _, left = bench.train(spec_of(bench, "full"))
     scores, test = left.outcome["scores"]["test"], left.predictions["test"]
     assert bench.store.counts("train").max() > 3  # windows
     assert left.history[-1]["loss"] < 0.9 * left.history[0]["loss"]
-    assert scores["answer_f1"] > {"top_k": 0.4, "full": 0.85}[strategy]  # random layers hide the words
+    assert scores["answer_f1"] > 0.85
     gold = bench.corpus.targets(TASK, "test")
     assert score(TASK, gold, test.values) == scores
     contexts = bench.corpus.frame("test")["context"]
