@@ -112,10 +112,10 @@ def said(place: Workplace, *words: str) -> str:
     return done.stderr.removeprefix("error: ").strip()
 
 
-def test_a_file_of_texts_is_drafted_and_its_model_exported(place):
-    own = place.folder / "own.csv"
-    rows = (place.folder / "data/train.csv").read_text()
-    own.write_text(rows)
+@pytest.fixture(scope="module")
+def drafted(place) -> subprocess.CompletedProcess:
+    """What advice on a file of texts printed, which has no time to train."""
+    (place.folder / "own.csv").write_text((place.folder / "data/train.csv").read_text())
     assert said(place, "absent.csv") == "absent.csv: no such file"
     assert "did you mean 'colour'?" in said(place, "own.csv", "--label", "colours")
     before = (place.folder / "my/tasks.yaml").read_text()
@@ -124,12 +124,19 @@ def test_a_file_of_texts_is_drafted_and_its_model_exported(place):
 
     small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
     tests = ("data/test.csv", "--label", "colour", "--encoder", "tiny")
-    first = thaw(place, "advise", "own.csv", *tests, "--export", "model", *small)
-    assert first.returncode == 0, first.stdout[-3000:] + first.stderr[-3000:]
-    assert "wrote my/tasks.yaml, own.yaml" in first.stdout and "thaw plan" not in first.stdout
+    done = thaw(place, "advise", "own.csv", *tests, "--export", "model", *small)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+def test_what_has_no_time_left_is_said(place, drafted):
     (answer,) = record.read(place.folder / "results/outputs/own")
-    assert {*arms_of(answer)} == {"linear_probe", "linear_probe_all_layers"}, "what trains has no time left"
-    assert f"\n{answer.title}: not run, since it does not end in time: " in first.stdout
+    assert {*arms_of(answer)} == {"linear_probe", "linear_probe_all_layers"}
+    assert f"\n{answer.title}: not run, since it does not end in time: " in drafted.stdout
+
+
+def test_a_file_of_texts_is_drafted_and_its_model_exported(place, drafted):
+    assert "wrote my/tasks.yaml, own.yaml" in drafted.stdout and "thaw plan" not in drafted.stdout
     assert json.loads((place.folder / "model/check.json").read_text())["passed"]
     assert said(place, "own.csv", "--export", "model") == "model is there already; name a folder that is new or empty"
 
@@ -137,7 +144,8 @@ def test_a_file_of_texts_is_drafted_and_its_model_exported(place):
     for option, value in {"--type": "regression", "--label": "text", "--encoder": "minilm", "--text": "colour"}.items():
         assert said(place, "own.csv", option, value) == f"{option}: {other}"
     assert said(place, "own.yaml", "--label", "colour").startswith("--label: is for a file of labelled texts, which")
-    own.write_text(rows.replace("colour", "shade", 1))
+    own = place.folder / "own.csv"
+    own.write_text(own.read_text().replace("colour", "shade", 1))
     changed = "; own.yaml was written for other content of own.csv: correct own in my, or write another entry by --name"
     assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)
 

@@ -38,11 +38,6 @@ def test_what_cannot_end_here_is_a_problem_and_says_what_to_change(asked):
     assert lines["cores"].startswith("note") and "asks for 200 threads" in lines["cores"]
 
 
-def test_a_wrong_selection_is_one_sentence(home):
-    done = forked.run(["thaw.cli.main", "doctor", "--config", "seed=[1]"])
-    assert done.returncode == 1 and done.stderr.startswith("error: --config: seed: write seeds")
-
-
 H100 = ("NVIDIA H100 80GB HBM3", 85_029_158_912, (9, 0))
 T4 = ("Tesla T4", 15_655_829_504, (7, 5))
 V100 = ("Tesla V100-SXM2-16GB", 16_935_682_048, (7, 0))

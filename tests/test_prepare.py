@@ -128,16 +128,6 @@ def test_a_split_that_the_source_brings_is_not_carved(tmp_path):
     assert corpus.card["splits"]["validation"]["rows"] == 1 and len(corpus.frame("train")) == 3
 
 
-def test_the_step_prints_one_line_and_fails(tmp_path):
-    (tmp_path / "train.jsonl").write_text('{"a": "x", "b": "y", "label": "no", "score": "z"}\n')
-    spec = spec_for({**PAIRS, "files": {"format": "jsonl", "splits": {"train": "train.jsonl"}}}, tmp_path)
-    arguments = ["--spec", canonical(spec), "--data-dir", tmp_path, "--out", tmp_path / "out"]
-    done = run_step("prepare", *arguments, check=False)
-    assert done.returncode == 1 and not (tmp_path / "out").exists()
-    assert done.stderr.splitlines()[-1].startswith(f"error: {tmp_path}/train.jsonl:1: column 'score': 'z' is not")
-    assert "Traceback" not in done.stderr
-
-
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 MANY = {

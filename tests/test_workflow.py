@@ -383,13 +383,6 @@ def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
     assert (place.folder / "results/data/things/card.json").exists(), "what was prepared before is still there"
 
 
-def test_a_wrong_key_is_one_sentence_with_its_place(place):
-    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(epoch=2))
-    printed = place.checked("--dry-run", status=1)
-    assert "unknown key; did you mean 'epochs'?" in printed and "my/strategies.yaml:" in printed
-    assert "Traceback" not in printed
-
-
 # each has jobs of a rule that those before it lack, or another form of them; tests/test_specs.py plans all experiments
 EACH = "merge_small further_pretraining edge_probing head_ensemble intermediate_task students_small"
 RUN_HERE = {"search_heads", "select"}  # by experiments of the workplace above
