@@ -15,7 +15,6 @@ from pretended import OnCuda, pretended
 from test_progress import WAYS as STOPPED
 from test_progress import Stopped, stop_after
 from test_resume import padded_batch
-from thaw.adaptation.peft_modules import Inserts
 from thaw.adaptation.selectors import PARTS
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import taught_parts
@@ -323,16 +322,6 @@ def test_further_pretraining(bench):
     with pretended() as device:
         there, _ = Pretraining(entry, bench.store, bench.encoder, device).train(Stopwatch())
     assert there["held_out"]["loss"][0] == pytest.approx(said["held_out"]["loss"][0], abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", InsertConfig.model_fields["kind"].annotation.__args__)
-def test_inserts_are_put_in_before_and_after_a_model_is_moved(kind, bench):
-    with pretended() as device:
-        encoder = Encoder.load(bench.encoder)
-        Inserts(InsertConfig(kind=kind), (1, 3), 1).into(encoder)
-        encoder.to(device)
-        assert encoder.inserted() and all(parameter.is_cuda for _, parameter in encoder.inserted())
-        assert encoder(bench.store.batch("train", [0, 1]).to(device)).is_cuda
 
 
 # --- what was stopped and goes on ------------------------------------------------------------------------------------

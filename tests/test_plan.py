@@ -60,10 +60,6 @@ def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below():
     assert cost_estimate.left_out(plan_of()) == []
 
 
-def test_nothing_is_stored_without_room():
-    assert cacheable_layers(6, 384, 10**9, "bf16", 0.0) == []
-
-
 def test_the_precision_of_an_experiment_is_that_of_phases_which_state_none(tmp_path):
     entries = """
   plain: {base: full, label: P, from: task_text, phases: [{train: [head]}, {train: [all], epochs: 1}]}
