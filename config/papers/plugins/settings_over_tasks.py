@@ -11,9 +11,12 @@ TABLES = {
 }
 
 
+from collections.abc import Iterator
+
 from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.core.phrases import written
-from thaw.outputs.figures.search_curve import searches
+from thaw.declarations.needs import NEEDS
 from thaw.outputs.frame.probe_frame import Names
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
@@ -53,3 +56,16 @@ def build(data, spec: dict) -> Table:
         groups.append(Group(", ".join(title), rows))
     titles = [*(names.of("task", task) for task in tasks), "Mean"]
     return Table.of_spec(spec, titles, groups, NOTES, of="Setting")
+
+
+def searches(data) -> Iterator[tuple[tuple, dict]]:
+    """Yield by cell the record of its own search, which has trials."""
+    runs = data.runs
+    present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
+    for row in present.drop_duplicates(CELL).to_dict("records"):
+        run = data.folder(row)
+        search = NEEDS["settings"]
+        record, digest = run.parent / search.file, search.stated(read_json(run / "metrics.json")["spec"])
+        made = read_json(record) if digest and record.exists() else {}
+        if made.get("digest") == digest and made.get("trials"):
+            yield tuple(row[name] for name in CELL), made

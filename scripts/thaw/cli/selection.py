@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -15,7 +14,6 @@ from thaw.planning.configuration import SUFFIXES, load_plan, read_config
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.yaml_files import read_yaml
 
 DEFAULT = Path("config/config.yaml")
 LOCKS = Path(".snakemake/locks")  # of the working folder: lists of the files that runs read and write
@@ -193,27 +191,7 @@ def configuration(files: list[str], given: list[str]) -> dict:
         if "." in key:
             outer, _, inner = key.partition(".")
             raise UserError(f"--config {item}: no key has a dot; write --config '{outer}={{{inner}: {value}}}'")
-    for sentence in _replaced(files):
-        print(f"note: {sentence}", file=sys.stderr)
     return read_config(files or [default_file()], overrides)
-
-
-def _replaced(files: list[str]) -> Iterator[str]:
-    """Yield a sentence for each file that is an experiment of its own and is applied after another one.
-
-    An overlay may rename the experiment that it changes; it lacks keys that an experiment must have.
-    """
-    needed = {key for key, field in ExperimentConfig.model_fields.items() if field.is_required()}
-    below: tuple[str, str] | None = None  # the last file that has a name for the experiment, and that name
-    for file in files:
-        content = read_yaml(file).content
-        name = content.get("experiment")
-        if below and needed <= content.keys() and name != below[1]:
-            yield (
-                f"{file} is applied after {below[0]} and has its own experiment:, so {below[1]} does not run; run them "
-                "one after the other"
-            )
-        below = (file, str(name)) if name else below
 
 
 def misspelt(file: Path) -> Path | None:

@@ -25,11 +25,6 @@ FIGURES = {
         options.SizeOptions,
         needs=(Requirement.SIZES,),
     ),
-    "trial_figure": OutputKind(
-        "thaw.outputs.figures.search_curve:build",
-        "the best validation score to expect of 1, 2, ... trials of each search",
-        needs=(Requirement.SEARCH,),
-    ),
     "probe_figure": OutputKind(
         "thaw.outputs.figures.probe_curves:build",
         "score by layer of each probe that the experiment names, with the spread over seeds; a panel for each task, a "

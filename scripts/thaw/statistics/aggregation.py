@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-import numpy as np
-
 from thaw.core.errors import UserError
 
 FAILED = 0.9  # a score of at most this share of the best one (code of Lee et al. 2019)
@@ -60,14 +58,3 @@ def least_lasting(scores: Mapping[int, float | None], full: float | None, share:
             break
         passed = k
     return passed
-
-
-def expected_maximum(scores) -> list[float]:
-    """Return the expected best validation score of 1 to N trials drawn from the N that were run, with replacement.
-
-    Dodge et al. 2019, equation 6: the sum over scores v of v (P(V <= v)^n - P(V < v)^n). Args: scores of the trials.
-    """
-    values = np.sort(np.asarray(scores, dtype=np.float64))
-    upto = np.arange(1, len(values) + 1) / len(values)
-    below = upto - 1 / len(values)
-    return [float((values * (upto**n - below**n)).sum()) for n in range(1, len(values) + 1)]
