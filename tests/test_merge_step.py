@@ -112,7 +112,7 @@ def test_tables_and_figures_are_drawn_of_the_records(made):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
     header, line = csv.reader(io.StringIO(table_formats.to_csv(tables.build(data, spec))))
-    links = re.findall(r'examples\.html#([^"]+)', table_formats.to_html(tables.build(data, spec)))
+    links = re.findall(r'runs\.html#([^"]+)', table_formats.to_html(tables.build(data, spec)))
     shown = {link for link in links if not link.startswith("merge.")}
     one = tables.build(data, spec).groups[0]
     assert one.name.startswith("One trunk, ")

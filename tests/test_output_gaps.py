@@ -16,7 +16,7 @@ from thaw.planning.questions import Questions
 BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["acceptability"]}
 REFUSED = {  # an output, and changes to an experiment
     "sizes": {},
-    "trials": {},
+    "settings_over_tasks": {},
     "comparisons": {"strategies": ["full"]},
     "gains": {"probes": ["logme"]},
     "task_pairs": {"strategies": ["full_200", "linear_probe"]},
@@ -41,7 +41,7 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(output):
     "output, changes",
     [
         ("sizes", {"subsets": ["n100_d1", "n500_d1"]}),
-        ("trials", {"strategies": ["stack_searched"]}),
+        ("settings_over_tasks", {"strategies": ["stack_searched"]}),
         ("comparisons", {"strategies": ["linear_probe", "full"]}),
         ("way", {"strategies": ["linear_probe", "full", "stack_then_finetune"]}),
         ("gradients", {"strategies": ["full"], "gradients": True}),

@@ -157,14 +157,10 @@ def test_each_cell_has_the_command_that_makes_its_runs_again_and_each_output_has
     assert re.search(r"snakemake -- \S+/figures/layers\.svg", text_of(page))
 
 
-def test_texts_that_were_cut_are_counted_by_label(page):
-    assert "R&D_50% Tiny joint dev 10 5.0 % x 9, y 1" in text_of(page)
-
-
 def test_captions_are_numbered_in_the_order_of_the_page(page):
     numbers = re.findall(r"<(?:strong|summary)>(Table|Figure) (\d+)\.", page)
     tables_, figures_ = ([int(n) for word, n in numbers if word == what] for what in ("Table", "Figure"))
-    assert tables_ == list(range(1, 7)) and figures_ == [1]
+    assert tables_ == list(range(1, 6)) and figures_ == [1]
     assert set(re.findall(r'href="#([\w.-]+)"', page)) <= set(re.findall(r'id="([\w.-]+)"', page))
 
 
@@ -196,10 +192,6 @@ def test_a_fit_that_seeds_share_is_counted_once(invented_frame, invented_results
     fits = [folder for folder in lengths if "/frozen/" in folder]
     assert len(fits) == 2 and len(lengths) == 4
     assert provenance.span(made_with)["summed"] == sum(lengths.values()) - lengths[fits[0]]
-    sharing = {line["folder"]: line["sharing"] for line in provenance.listing(frame, str)}
-    assert sharing == {folder: 1 + (folder in fits) for folder in lengths}
-    frame.loc[frame["folder"] == fits[0], "train_seconds"] = 51.0  # a seed that was added later, by a fit of its own
-    assert {line["sharing"] for line in provenance.listing(frame, str)} == {1}
 
 
 def test_the_report_has_the_tables_own_numbers(page, invented_frame):
