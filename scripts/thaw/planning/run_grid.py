@@ -204,6 +204,8 @@ class RunPlanner:
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         tasks = strategy.multi_task.of_run(task) if strategy.multi_task else [task]
+        for other in tasks:
+            self.catalogue.get("tasks", other, f"{place}: multi_task")
         if task not in tasks:
             raise UserError(f"{place}: multi_task: {task} is none of its tasks, {listing(tasks)}; name one of these")
         if task != tasks[0]:
