@@ -129,7 +129,7 @@ BAD = {
     "single texts": ("tasks: [paraphrase, acceptability]}, pairs: {separate", "acceptability has single texts"),
     "power": ("tasks: [acceptability], power: 0.5", "power has no meaning with sampling: size; leave it out"),
     "annealed": ("tasks: [acceptability], sampling: annealed", "annealed goes over epochs, and a phase has one"),
-    "unknown": ("tasks: [nope, acceptability]", "strategies.yaml:2: strategies.several: multi_task: no 'nope' in tasks"),
+    "unknown": ("tasks: [nope, acceptability]", "yaml:2: strategies.several: multi_task: no 'nope' in tasks"),
     "no head": ("tasks: [acceptability, entities]", "head linear_texts has none for tasks of type spans"),
 }
 MORE = """tasks:
