@@ -82,7 +82,8 @@ def test_the_trainer_has_the_same_losses_from_states_as_from_text(encoder, tmp_p
     assert losses(cached, states, states.collate, tmp_path / "cached") == pytest.approx(due, abs=1e-5)
     assert max(due) - min(due) > 1e-3, "nothing was learnt"
     ours, theirs = model.whole().state_dict(), whole.state_dict()
-    assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
+    moved = [name for name in theirs if not name.endswith("key.bias")]  # theirs is rounding, which Adam makes a step
+    assert [name for name in moved if not torch.allclose(ours[name], theirs[name], atol=1e-4)] == []
     assert any(not torch.equal(start[name], ours[name]) for name in above)
 
 
