@@ -29,7 +29,7 @@ from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.statistics.bootstrap import PartDraws
+from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
 
 HOME = Path(__file__).resolve().parents[1]
 KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "variant", "thawed", "seed", "split", "role"]
@@ -191,9 +191,26 @@ class Record:
         return made
 
 
+def difference(pairs: list[list]) -> Resampled:
+    """Return what one strategy is above another in points, resampled by test rows and by runs.
+
+    Args: by run of either, and by test of which it is the mean, the line of the one and that of the other.
+    """
+    values = [np.mean([score(one) - score(other) for one, other in tests]) for tests in pairs]
+    by_row = [np.mean([_moved(*lines, test) for test, lines in enumerate(tests)], axis=0) for tests in pairs]
+    rows = sum(len(one.group) for one, _ in pairs[0])
+    return resampled(np.array(values), np.nan_to_num(np.stack(by_row)), rows, paired=True)
+
+
+def _moved(line, other, test: int) -> np.ndarray:
+    """Return the difference of two runs on resampled rows, [D]. Args: a number for each test, whose rows are others."""
+    one, another = 100 * _drawn(line.group.tobytes(), test).scores([scorer_of(line), scorer_of(other)])
+    return one - another
+
+
 @cache
-def _drawn(groups: bytes) -> PartDraws:
-    return PartDraws(np.frombuffer(groups, np.int32))
+def _drawn(groups: bytes, test: int = 0) -> PartDraws:
+    return PartDraws(np.frombuffer(groups, np.int32), random_seed=test)
 
 
 def score(line, rows=slice(None)) -> float:

@@ -4,20 +4,19 @@ Scores are × 100 on test. Differences are paired by seed and test row; one 95 %
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from answers import Record, scorer_of
+from answers import Record, difference
 from record_names import HOME, label, task_label, title
 from thaw.decision.contrasts import OPEN
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.paired_differences import jointly, printed
-from thaw.outputs.frame.probe_frame import Names
 from thaw.papers import task_pairs
-from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
+from thaw.statistics.bootstrap import Resampled
 from thaw.words import wording
 
 THREE, SIX = ("1", "2", "3"), ("1", "2", "3", "4", "5", "6")
@@ -43,8 +42,6 @@ EXPECTED = (  # by hypothesis of config/experiments/joint.yaml: a strategy, what
     (6, "full_after_others", SAME, ("trec6", "stsb")),
     (7, MORE, SAME, ("cola", "trec6", "conll2003")),
 )
-WAYS = {"with": "together", "after": "first"}
-SOURCES = {"sick_e": "sick_e", "sst2": "sst2_sentences", "conll2003": "conll2003"}  # as strategies name them
 
 
 class Seeds(Record):
@@ -69,12 +66,8 @@ class Seeds(Record):
 
     def difference(self, place: tuple[str, str], arm: str, other: str, seeds: tuple[str, ...]) -> Resampled:
         """Return what one strategy is above another, resampled by test rows and by seeds."""
-        pairs = [[self.lines[place[0], seed, one, place[1]] for one in (arm, other)] for seed in seeds]
-        rows = PartDraws(pairs[0][0].group)
-        drawn = [100 * rows.scores([scorer_of(line) for line in pair]) for pair in pairs]
-        by_row = np.nan_to_num(np.stack([mine - its for mine, its in drawn]))
-        values = self.values(place, arm, seeds) - self.values(place, other, seeds)
-        return resampled(values, by_row, len(pairs[0][0].group), paired=True)
+        lines = self.lines
+        return difference([[[lines[place[0], seed, one, place[1]] for one in (arm, other)]] for seed in seeds])
 
 
 @cache
@@ -130,31 +123,15 @@ def pairs(record: Seeds) -> list[list[str]]:
     return lines
 
 
-def helped(record: Seeds) -> pd.DataFrame:
-    """Return a row for each source, target and way of training: its gain over the target alone, with an interval."""
-    rows, found = [], []
-    for arm in (f"{way}_{source}" for way in WAYS for source in SOURCES):
-        way, _, source = arm.partition("_")
-        first = {task: split for task, split in reversed(record.columns())}
-        for place in ((task, split) for task, split in first.items() if record.has((task, split), arm, THREE)):
-            rows.append({"source": SOURCES[source], "target": place[0], "way": WAYS[way]})
-            found.append(record.difference(place, arm, "full_200", THREE))
-    told = [{"gain": one.value, "low": one.low, "high": one.high, "answer": one.answer} for one in jointly(found)]
-    return pd.DataFrame([row | one for row, one in zip(rows, told, strict=True)])
-
-
 def draw_pairs(path: Path) -> pd.DataFrame:
-    """Draw which tasks help each other, and return the gains. Args: where the SVG goes."""
-    rows = helped(read("task_pairs"))
-    names = Names({"labels": {"tasks": {task: task_label(task) for task in {*rows["source"], *rows["target"]}}}}, rows)
-    largest = max(1.0, rows["gain"].abs().max())
-    drawn = [
-        panels.Panel(task_pairs.WAYS[way], partial(task_pairs.matrix, rows=part, names=names, largest=largest))
-        for way, part in rows.groupby("way", sort=False)
-    ]
-    figure = panels.compose(drawn, rows, wide=2).drawn
-    figure_style.freeze_layout(figure)
-    panels.write_picture(figure, path)
+    """Draw which tasks help each other as the experiment does, and return the gains. Args: where the SVG goes."""
+    rows = pd.read_csv(HOME / "docs/results/task_pairs.csv")
+    rows = rows[rows["gain"].notna()]
+    tasks = {task: task_label(task) for task in {*rows["source"], *rows["target"]}}
+    drawn = task_pairs.figure(rows, {"labels": {"tasks": tasks}}).drawn
+    with figure_style.style():
+        figure_style.freeze_layout(drawn)
+        panels.write_picture(drawn, path)
     return rows
 
 

@@ -17,14 +17,13 @@ import pyarrow.parquet as parquet
 import joint
 import replay
 import unseen
-from answers import COSTS, FULL, Record, scorer_of
+from answers import COSTS, FULL, Record, difference
 from record_names import catalogue, label, task_label, title
 from thaw.core.files import read_json
 from thaw.decision.contrasts import Difference
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame.paired_differences import jointly
-from thaw.statistics.bootstrap import PartDraws, resampled
 from thaw.words import wording
 from thaw.words.wording import number
 
@@ -194,17 +193,9 @@ def grid_differences() -> dict[tuple[str, str, str], Difference]:
     for task, split in columns(recorded("grid"), EIGHT):
         points = [one for one in (*OF_GRID, *OF_PAIRS) if (task, record.draws[0], one, split) in record.lines]
         lines = {point: [record.lines[task, draw, point, split] for draw in record.draws] for point in points}
-        rows = PartDraws(lines[FULL][0].group)
-        scores = {point: _drawn(rows, mine) for point, mine in lines.items()}
         for point in (one for one in points if one != FULL):
-            values, by_row = (scores[point][side] - scores[FULL][side] for side in (0, 1))
-            drawn[task, split, point] = resampled(values, by_row, len(lines[FULL][0].group), paired=True)
+            drawn[task, split, point] = difference([[pair] for pair in zip(lines[point], lines[FULL], strict=True)])
     return dict(zip(drawn, jointly(list(drawn.values())), strict=True))
-
-
-def _drawn(rows: PartDraws, lines: list) -> tuple[np.ndarray, np.ndarray]:
-    by_row = 100 * rows.scores([scorer_of(line) for line in lines])
-    return np.array([100 * line.value for line in lines]), np.nan_to_num(by_row)
 
 
 def seeds() -> list[list[str]]:

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 import replay
-from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, scorer_of
+from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference
 from record_names import task_label
 from thaw.decision import prior
 from thaw.decision.decide import SPREAD
 from thaw.decision.stops import SPREAD_OF_TRAINED
 from thaw.outputs.frame.paired_differences import jointly, printed
-from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
+from thaw.statistics.bootstrap import Resampled
 from thaw.words import wording
 from thaw.words.wording import number
 
@@ -69,18 +69,10 @@ class Unseen(Record):
 
     def difference(self, task: str, arms: list[str], others: list[str]) -> Resampled:
         """Return what one strategy is above another, resampled by rows and by draws. Args: both by draw."""
-        by_row, rows = [], 0
-        for draw, pair in zip(self.draws, zip(arms, others, strict=True), strict=True):
-            sides = [[self.lines[task, draw, arm, role] for arm in pair] for role in ROLES]
-            rows = sum(len(both[0].group) for both in sides)
-            drawn = [self._drawn(number, *both) for number, both in enumerate(sides)]
-            by_row.append(np.mean([100 * (mine - other) for mine, other in drawn], axis=0))
-        values = self.mean(task, arms) - self.mean(task, others)
-        return resampled(values, np.nan_to_num(np.stack(by_row)), rows, paired=True)
-
-    def _drawn(self, number: int, *lines) -> np.ndarray:
-        """Return scores on resampled rows, [lines, D]. Args: the number of the test: rows of two have equal names."""
-        return PartDraws(lines[0].group, random_seed=number).scores([scorer_of(line) for line in lines])
+        of = zip(self.draws, zip(arms, others, strict=True), strict=True)
+        return difference(
+            [[[self.lines[task, draw, arm, role] for arm in pair] for role in ROLES] for draw, pair in of]
+        )
 
 
 @cache

@@ -54,7 +54,11 @@ def build(data, spec: dict) -> panels.Figure:
     Args: spec with `reference`, the control, and `pairs` and `corpora` (see planning/output_requirements.py). Raises
     UserError where no run of a pair has a control with its seeds.
     """
-    frame = measured(data, spec)
+    return figure(measured(data, spec), spec)
+
+
+def figure(frame, spec: dict) -> panels.Figure:
+    """Return the figure of what was measured. Args: a frame as `measured` returns it; spec with `labels`."""
     names, drawn, said = Names(spec, frame), [], []
     largest = max(1.0, frame["gain"].abs().max())
     for group, rows in frame.groupby(GROUP, sort=False):
@@ -74,9 +78,9 @@ def build(data, spec: dict) -> panels.Figure:
     ]
     notes += [RHO.format(**{f"{of}s": plural(frame[of].nunique(), of) for of in ("source", "target")})]
     legend = [panels.hollow_entry("source first"), *(panels.entry(note, linestyle="none") for note in notes)]
-    figure = panels.compose(drawn, frame, legend, wide=2)
-    figure.records += plain(said)
-    return figure
+    made = panels.compose(drawn, frame, legend, wide=2)
+    made.records += plain(said)
+    return made
 
 
 def measured(data, spec: dict):
