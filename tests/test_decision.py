@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from thaw.core.errors import UserError
-from thaw.decision.arms import COLLAPSED, Arm, FoldScores, placed
+from thaw.decision.arms import COLLAPSED, UNDERTRAINED, Arm, FoldScores, placed
 from thaw.decision.decide import PRIOR_SEEDS, SEED_DEVIATION, SPREAD, decide, draws_of
 from thaw.decision.prior import GAINS, expected, is_measured
 from thaw.decision.stops import LEAST_GAIN, SPREAD_OF_TRAINED, gain_of_unseen, has_to_gain
@@ -128,14 +128,16 @@ def with_prior(draws, values, alike, arms) -> np.ndarray:
         noise = np.cov(mine @ centre, rowvar=False)
         signal = noise * SPREAD**2 * (len(alike) - 1) / np.trace(noise)  # as the noise, with SPREAD's mean variance
         kept = signal @ np.linalg.pinv(signal + noise)
-        prior = centre @ [arms[k].expected for k in alike]
-        seen = centre @ [values[k] for k in alike]
-        away = mine @ centre - seen
         share = np.trace(kept) / (len(alike) - 1)
         assert kept == pytest.approx(share * centre, abs=1e-6), "one factor for all differences"
-        posterior = prior + kept @ (seen - prior) + away * share**0.5
-        likely[:, alike] = posterior + mine.mean(1, keepdims=True)
-        assert np.cov(posterior, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "its covariance is known"
+        level = np.array([UNDERTRAINED not in arms[k].flags for k in alike], float)
+        level = (level if level.any() else np.ones(len(alike))) / (level.sum() or len(alike))
+        above = np.eye(len(alike)) - level
+        prior = above @ [arms[k].expected for k in alike]
+        seen = above @ [values[k] for k in alike]
+        posterior = prior + share * (seen - prior) + (mine @ above.T - seen) * share**0.5
+        likely[:, alike] = posterior + (mine @ level)[:, None]
+        assert np.cov(posterior @ centre, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "it is known"
     return likely
 
 
@@ -210,6 +212,28 @@ def test_a_collapsed_arm_is_taken_only_where_all_are():
     every = [replace(one, flags=(COLLAPSED,)) for one in arms]
     assert_is_expected(every)
     assert decide(every).taken == "high"
+
+
+def test_undertrained_arms_say_nothing_of_the_level_of_others():
+    """Three of one's own with 3 updates are 35 points below a probe; the level of all would draw it below the words."""
+    rng = np.random.default_rng(14)
+    words = Arm("words", np.array([78.0]), 78 + rng.normal(0, 6, (1, DRAWS)), 60, 0.0, encoder=False)
+    probe = Arm("probe", np.array([85.0]), 85 + rng.normal(0, 6, (1, DRAWS)), 60, 1.0)
+    own = [
+        Arm(f"own{k}", np.array([50.0]), 50 + rng.normal(0, 6, (1, DRAWS)), 60, 3.0, flags=(UNDERTRAINED,))
+        for k in range(3)
+    ]
+    alone, among = decide([words, probe]), decide([words, probe, *own])
+    assert alone.taken == among.taken == "probe" and {one.loss > 10 for one in among.arms if one.flags} == {True}
+    unflagged = decide([words, probe, *(replace(one, flags=()) for one in own)])
+    assert unflagged.taken == "words", "what trained enough tells the level"
+    every = [words, *(replace(one, flags=(UNDERTRAINED,)) for one in (probe, *own))]
+    assert decide(every).taken == unflagged.taken, "all of them tell it where none trained enough"
+    other = [arm(f"other{k}", rng, level, flags=(UNDERTRAINED,)) for k, level in enumerate((50, 70, 76))]
+    assert_is_expected([arm("words", rng, 78, encoder=False), arm("probe", rng, 85), *other])
+    tried = decide([arm("probe", rng, 70), arm("layers", rng, 69)])
+    more = replace(tried, arms=(*tried.arms, replace(tried.arms[0], name="own", loss=40.0, flags=(UNDERTRAINED,))))
+    assert gain_of_unseen(more, 6.0, "") == gain_of_unseen(tried, 6.0, "")
 
 
 def test_arms_that_are_alike_share_the_chance_and_the_cheapest_is_taken():

@@ -8,9 +8,10 @@ is no special case. Intervals are read off these draws.
 
 Prior. Strategies of one task differ by SPREAD from what is expected of them, so that noise of few rows does not look
 like a large loss. Those that disagree on more rows differ more: their covariance is that of the noise, at another
-scale. So all differences shrink by one factor, as with James and Stein (1961). Expected losses and chances are read off
-the draws with it. scripts/replay.py compares them with what came on the grid: from 30 to 1,000 rows, among the
-standard set or all strategies, losses have a slope of 0.83 to 1.12.
+scale. So all differences shrink by one factor, as with James and Stein (1961). They shrink to the level of those arms
+that are not undertrained; the others may lie far below it and say nothing about it. Expected losses and chances are
+read off the draws with it. scripts/replay.py compares them with what came on the grid: from 30 to 1,000 rows, among
+the standard set or all strategies, losses have a slope of 0.83 to 1.12.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from zlib import crc32
 
 import numpy as np
 
-from thaw.decision.arms import COLLAPSED, Arm, Placed, placed
+from thaw.decision.arms import COLLAPSED, UNDERTRAINED, Arm, Placed, placed
 from thaw.decision.contrasts import TIE, Difference, simultaneous
 
 SEED_DEVIATION = 0.6  # points, by another seed, of what is not fitted to convergence; the grid: 0.4 to 0.6 on TREC-6
@@ -94,14 +95,15 @@ class Decision:
 class Draws:
     """Arms relative to the highest of them: values [K] and draws [D, K].
 
-    sound [K]: which arms may be taken; alike [K]: which arms the prior is about; expected [K]: their points before
-    validation was seen; spread: as SPREAD.
+    sound [K]: which arms may be taken; alike [K]: which arms the prior is about; level [K]: those of them that tell the
+    level of all; expected [K]: their points before validation was seen; spread: as SPREAD.
     """
 
     values: np.ndarray
     draws: np.ndarray
     sound: np.ndarray
     alike: np.ndarray
+    level: np.ndarray
     expected: np.ndarray
     spread: float
 
@@ -112,11 +114,11 @@ class Draws:
         The posterior of a normal prior: the variance that is true has this share of the variance that is seen. The
         level of all arms together has no prior.
         """
-        alike, likely = self.alike, self.draws.copy()
+        alike, of, likely = self.alike, self.level, self.draws.copy()
         if alike.sum() > 1:
-            level = self.draws[:, alike].mean(1, keepdims=True)
-            expected = self.expected[alike] - self.expected[alike].mean()
-            values = self.values[alike] - self.values[alike].mean()
+            level = self.draws[:, of].mean(1, keepdims=True)
+            expected = self.expected[alike] - self.expected[of].mean()
+            values = self.values[alike] - self.values[of].mean()
             seen = self.draws[:, alike] - level
             kept = self.spread**2 / (self.spread**2 + self.noise)
             likely[:, alike] = level + expected + (values - expected) * kept + (seen - values) * np.sqrt(kept)
@@ -207,9 +209,10 @@ def draws_of(arms: list[Arm], of: Placed, spread: float) -> Draws:
     sound = np.array([COLLAPSED not in arm.flags for arm in arms])
     sound |= ~sound.any()
     alike = sound & np.array([arm.encoder for arm in arms])
+    trained = alike & np.array([UNDERTRAINED not in arm.flags for arm in arms])
     expected = np.array([arm.expected for arm in arms])
     draws = (values[:, None] + away.mean(1) + moved - moved[first]).T
-    return Draws(values, draws, sound, alike, expected, spread)
+    return Draws(values, draws, sound, alike, trained if trained.any() else alike, expected, spread)
 
 
 def _seeds_moved(

@@ -2,7 +2,7 @@
 
 from statistics import NormalDist
 
-from thaw.decision.arms import COLLAPSED
+from thaw.decision.arms import COLLAPSED, UNDERTRAINED
 from thaw.decision.decide import SPREAD, Decision
 
 SPREAD_OF_TRAINED = 2.0  # points, as SPREAD, of strategies that train layers
@@ -27,6 +27,7 @@ def gain_of_unseen(
     """
     sound = [arm for arm in decision.arms if COLLAPSED not in arm.flags]
     tried = [arm for arm in sound if arm.encoder]
+    tried = [arm for arm in tried if UNDERTRAINED not in arm.flags] or tried
     if not tried:
         return float("inf")
     if alike := [arm for arm in tried if arm.expected and arm.pairs == pairs]:  # it is 0 of what trains no layer
