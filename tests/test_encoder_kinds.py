@@ -3,6 +3,7 @@
 from plans import plan_of
 from thaw.core.digests import file_sha256
 from thaw.declarations.encoders import ENCODER_KINDS
+from thaw.planning.job_request import request
 from tiny_own import OWN, vector_lines
 
 ENTRY = """encoders:
@@ -57,6 +58,7 @@ def test_word_vectors_are_tuned_by_full(home, tmp_path):
         "top_k": (["head"], 0),
         "full": (["head", "embeddings"], None),
     }
+    assert all(request(plan, run.step, run.key)["mem_mb"] > 0 for run in plan.runs), "without layers too"
 
 
 def test_each_kind_but_that_of_transformers_is_tried():

@@ -105,7 +105,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
         batch = max(phase.batch_size for phase, _ in phases)
         most = max(phase.batch_gib or math.inf for phase, _ in phases) * 2**30
         lowest = min(stage["boundary"] or 0 for phase, entry in phases for stage in stages_of(phase, entry))
-        share, logits = 1 - lowest / encoder.layers, 0
+        share, logits = 1 - lowest / max(1, encoder.layers), 0
     activations = batch * longest * (share * encoder.layers * encoder.width * ACTIVATION + logits)
     return (4 + 12 * share) * _parameters(encoder) + min(most, activations)
 
