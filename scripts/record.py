@@ -6,8 +6,8 @@
     python scripts/record.py                     the pages alone, from what docs/results holds
 
 docs/results/<experiment>.parquet has a row for each run and scored split, with its costs, its flags and every row's
-answer (answers.py). Its metadata say when, with what and on what the runs were made. A page names what it shows, and
-everything up to the closing line is written here:
+answer (answers.py). Its metadata say when, with what and on what the runs were made. The data of a figure that is named
+as its experiment lie beside it. A page names what it shows, and everything up to the closing line is written here:
 
     <!-- table: grid -->        a table of record_tables.py
     <!-- answer: grid -->       the answer that replay.py writes
@@ -29,6 +29,7 @@ import pyarrow.parquet as parquet
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import answers
+import joint
 import record_tables
 from thaw.core import layout
 from thaw.core.errors import UserError
@@ -61,6 +62,8 @@ def record(experiment: str, whole: str) -> None:
     if whole != experiment and path.exists():
         lines, about = added(parquet.read_table(path), lines, about, path)
     write(path, lines, about)
+    if (drawn := report.parent / f"figures/{whole}.csv").exists():
+        write_text(path.with_suffix(".csv"), drawn.read_text(encoding="utf-8"))
 
 
 def added(before: pa.Table, lines: pd.DataFrame, about: dict, path: Path) -> tuple[pd.DataFrame, dict]:
@@ -126,6 +129,7 @@ def main() -> None:
         record(part or whole, whole)
         print(f"wrote docs/results/{whole}.parquet")
     record_tables.draw_sizes(RECORDS / "grid/sizes.svg")
+    joint.draw_pairs(RECORDS / "task_pairs.svg")
     for page in PAGES:
         before = page.read_text(encoding="utf-8")
         after = with_records(before)

@@ -5,6 +5,7 @@ import re
 import pandas as pd
 import pytest
 
+import joint
 import record
 import record_tables
 from command_line_page import SNAKEMAKE, command_line_page
@@ -43,6 +44,19 @@ def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path):
     points = record_tables.draw_sizes(tmp_path / "sizes.svg")
     assert (tmp_path / "sizes.svg").read_bytes() == (record.RECORDS / "grid/sizes.svg").read_bytes()
     assert len(points) == 3 * 4 * 4, "tasks, strategies, numbers of rows"
+
+
+def test_the_figure_of_task_pairs_is_drawn_of_its_record(tmp_path):
+    """Its gains are those of the runs, as the record of them has them."""
+    rows = joint.draw_pairs(tmp_path / "task_pairs.svg")
+    assert (tmp_path / "task_pairs.svg").read_bytes() == (record.RECORDS / "task_pairs.svg").read_bytes()
+    runs = joint.read("task_pairs")
+    first = dict(reversed(runs.columns()))
+    for row in rows.itertuples():
+        place = row.target, first[row.target]
+        pair, control = (runs.values(place, arm, joint.THREE).mean() for arm in (row.strategy, "full_200"))
+        assert row.gain == pytest.approx(pair - control, abs=1e-3)
+    assert len(rows) == 24
 
 
 def test_scores_of_the_grid_follow_from_the_answers_of_its_rows():

@@ -45,6 +45,7 @@ def test_a_gain_is_the_difference_to_the_control_and_one_over_0_is_marked(data):
     texts = [text.get_text() for axis in figure.drawn.get_axes() for text in axis.texts]
     assert texts[0].startswith("10.0\n[") and texts[1].startswith("≈0.0\n[")
     assert [one["rho"] for one in said] == [None] * 6, "one source has no order"
+    assert len(figure.drawn.get_axes()) == 2, "the matrices: a property of one source does not differ"
 
 
 def gains(columns: list[list[float]], values: list[float]):

@@ -49,7 +49,7 @@ RHO = (
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return a matrix of gains for each way, then the gains against each property of `PROPERTIES`.
+    """Return a matrix of gains for each way, then the gains against each of `PROPERTIES` that differs.
 
     Args: spec with `reference`, the control, and `pairs` and `corpora` (see planning/output_requirements.py). Raises
     UserError where no run of a pair has a control with its seeds.
@@ -70,6 +70,8 @@ def figure(frame, spec: dict) -> panels.Figure:
         for name, label in PROPERTIES.items():
             found = {way: foretold(part, name) for way, part in rows.groupby("way", sort=False)}
             said += [group | {"way": way, "property": name} | one for way, one in found.items()]
+            if rows[name].nunique() < 2:
+                continue
             title = "\n".join([*of, *(f"{way}: {_printed(one)}" for way, one in found.items())])
             drawn.append(panels.Panel(title, partial(_points, rows=rows, name=name, label=label, names=names)))
     notes = [

@@ -44,7 +44,7 @@ STEPS = {
     "merge": Step(2, "models", own_threads=True, result="record"),
     "collect": Step(13, result="output"),
     "table": Step(33, result="output"),
-    "figure": Step(22, "plots", result="output"),
+    "figure": Step(23, "plots", result="output"),
     "report": Step(26, "plots", result="output"),
 }
 
