@@ -191,15 +191,23 @@ class Record:
         return made
 
 
-def difference(pairs: list[list]) -> Resampled:
+def difference(pairs: list[list], less: list[list] = ()) -> Resampled:
     """Return what one strategy is above another in points, resampled by test rows and by runs.
 
-    Args: by run of either, and by test of which it is the mean, the line of the one and that of the other.
+    Args: by run of either, and by test of which it is the mean, the line of the one and that of the other; the same of
+    two others, whose difference is taken off.
     """
+    values, by_row = _paired(pairs)
+    if less:
+        values, by_row = (one - other for one, other in zip((values, by_row), _paired(less), strict=True))
+    return resampled(values, by_row, sum(len(one.group) for one, _ in pairs[0]), paired=True)
+
+
+def _paired(pairs: list[list]) -> tuple[np.ndarray, np.ndarray]:
+    """Return differences of scores [S], and on resampled rows [S, D]. Args: as of `difference`."""
     values = [np.mean([score(one) - score(other) for one, other in tests]) for tests in pairs]
     by_row = [np.mean([_moved(*lines, test) for test, lines in enumerate(tests)], axis=0) for tests in pairs]
-    rows = sum(len(one.group) for one, _ in pairs[0])
-    return resampled(np.array(values), np.nan_to_num(np.stack(by_row)), rows, paired=True)
+    return np.array(values), np.nan_to_num(np.stack(by_row))
 
 
 def _moved(line, other, test: int) -> np.ndarray:

@@ -163,6 +163,26 @@ def answered() -> Record:
     return Record(pd.read_parquet(RECORDS / "grid.parquet"))
 
 
+def vectors() -> list[list[str]]:
+    """Return scores of static vectors, of words without an encoder, and of MiniLM, in the same three draws."""
+    draws = ("n1000_r1", "n1000_r2", "n1000_r3")
+    static, others = recorded("word_vectors"), pd.concat([recorded("grid"), recorded("unseen")])
+    of = columns(static, tuple(static["task"].unique()))
+    rows = {
+        f"GloVe, {how}, {head}": static[(static["strategy"] == f"vectors_{kind}") & (static["head"] == name)]
+        for name, head in (("linear_mean", "linear head"), ("bilstm", "BiLSTM"))
+        for kind, how in (("frozen", "frozen"), ("tuned", "tuned"))
+    }
+    rows |= {label(point): static[static["point"] == point] for point in ("majority", "bag_of_words")}
+    rows |= {f"MiniLM, {label(point)}": others[others["point"] == point] for point in (ALL, FULL)}
+    lines = [["", *(title(*one) for one in of)]]
+    for name, mine in rows.items():
+        mine = mine[mine["subset"].isin(draws)]
+        whole = mine.groupby(["task", "split"])["subset"].nunique()
+        lines.append([name, *(_cell(mine, *one) if whole.get(one, 0) == len(draws) else "–" for one in of)])
+    return lines
+
+
 def curve() -> list[list[str]]:
     """Return scores on TREC-6 with two epochs, by the number of labelled rows."""
     lines = [["TREC-6, accuracy"]]
@@ -349,6 +369,7 @@ OTHERS = (
         "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
         "grid": grid,
         "curve": curve,
+        "vectors": vectors,
         "seeds": seeds,
         "way": way,
         "times": times,

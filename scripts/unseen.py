@@ -1,4 +1,4 @@
-"""The hypotheses of config/experiments/unseen.yaml, as they were written before its runs, on their record.
+"""The hypotheses of unseen.yaml, unseen_sizes.yaml and label_noise.yaml, written before their runs, on the records.
 
 Scores are × 100. The score of a strategy on a task in a draw is the mean of the official test and the reserved rows.
 *Tuned* is the rate with the highest score on the 200 rows of validation; of equal ones the middle, then the half.
@@ -13,7 +13,7 @@ import pandas as pd
 
 import replay
 from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference
-from record_names import task_label
+from record_names import label, task_label
 from thaw.decision import prior
 from thaw.decision.decide import SPREAD
 from thaw.decision.stops import SPREAD_OF_TRAINED
@@ -28,6 +28,7 @@ TRAINED = {LORA: "LoRA", TOP_2: "top 2", FULL: "full"}
 READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text alone and both as one
 MARGIN = 1.0  # points within which LoRA and full fine-tuning are equivalent
 BY_READING = "Of pairs the better probe, else full fine-tuning"
+SIZES = (100, 300, 1000, 3500)
 RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
 
 
@@ -79,6 +80,12 @@ class Unseen(Record):
 def read() -> Unseen:
     """Return the committed record."""
     return Unseen(pd.read_parquet(RECORD))
+
+
+@cache
+def recorded(name: str) -> Record:
+    """Return the committed record of another experiment."""
+    return Record(pd.read_parquet(replay.HOME / f"docs/results/{name}.parquet"))
 
 
 def scores(record: Unseen) -> list[list[str]]:
@@ -184,6 +191,62 @@ def standard() -> Unseen:
     return Unseen(frame[points.isin(STANDARD)])
 
 
+def of_draws(record: Record, task: str, rows: int, arm: str) -> list:
+    """Return the lines of a strategy on the official test, by draw. Args: the number of labelled rows."""
+    return [record.lines[task, f"n{rows}_r{draw}", arm, "test"] for draw in (1, 2, 3)]
+
+
+def shown(lines: list) -> str:
+    """Return a mean over draws ± their deviation."""
+    values = [100 * line.value for line in lines]
+    return f"{number(np.mean(values))} ± {np.std(values, ddof=1):.1f}"
+
+
+def above(lines: list, others: list) -> list:
+    """Return the pairs of lines that `difference` takes, of one test."""
+    return [[pair] for pair in zip(lines, others, strict=True)]
+
+
+def worth(record: Record) -> list[list[str]]:
+    """Return by task and number of labels what thawing gives, and what more labels give the probe on all layers."""
+    places = [(task, rows) for task in record.tasks for rows in SIZES]
+    found: dict[tuple, Resampled] = {}
+    for task, rows in places:
+        probe = of_draws(record, task, rows, PROBES[1])
+        found[task, rows, "thawing"] = difference(above(of_draws(record, task, rows, FULL), probe))
+        if rows < SIZES[-1]:
+            more = of_draws(record, task, SIZES[SIZES.index(rows) + 1], PROBES[1])
+            found[task, rows, "labels"] = difference(above(more, probe))
+    told = dict(zip(found, map(printed, jointly(list(found.values()))), strict=True))
+    lines = [["", "linear probe, all layers", "thawing gives", "the next larger number of labels gives"]]
+    for task, rows in places:
+        cells = [told.get((task, rows, what), "–") for what in ("thawing", "labels")]
+        lines.append([f"{task_label(task)}, {rows:,}", shown(of_draws(record, task, rows, PROBES[1])), *cells])
+    return lines
+
+
+def noise(record: Record) -> list[list[str]]:
+    """Return scores with clean and noisy labels and what noise costs; and by how much more it costs fine-tuning."""
+    names, pairs = {"subj": "SUBJ", "ag_news": "AG News"}, {}
+    for task in names:
+        for arm in (*PROBES, FULL):
+            pairs[task, arm] = [of_draws(record, f"{task}_{kind}", 1000, arm) for kind in ("noisy", "split")]
+    found = {place: difference(above(*both)) for place, both in pairs.items()}
+    for task in names:
+        for arm in PROBES:
+            full, probe = (above(*pairs[task, one]) for one in (FULL, arm))
+            found[task, FULL, arm] = difference(full, less=probe)
+    told = dict(zip(found, map(printed, jointly(list(found.values()))), strict=True))
+    lines = [["", *(f"{name}, {what}" for name in names.values() for what in ("clean", "noisy", "difference"))]]
+    for arm in (*PROBES, FULL):
+        cells = [[shown(clean), shown(noisy), told[task, arm]] for task in names for noisy, clean in [pairs[task, arm]]]
+        lines.append([label(arm), *sum(cells, [])])
+    for arm in PROBES:
+        cells = [["", "", told[task, FULL, arm]] for task in names]
+        lines.append([f"{label(FULL)} less {label(arm)[0].lower()}{label(arm)[1:]}", *sum(cells, [])])
+    return lines
+
+
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen": lambda: scores(read()),
     "unseen_lora": lambda: lora_against_full(read()),
@@ -191,4 +254,6 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_readings": lambda: readings(read()),
     "unseen_rules": lambda: rules(standard()),
     "unseen_losses": lambda: slopes(standard()),
+    "unseen_sizes": lambda: worth(recorded("unseen_sizes")),
+    "label_noise": lambda: noise(recorded("label_noise")),
 }

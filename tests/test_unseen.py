@@ -110,3 +110,54 @@ def test_rules_lose_what_is_between_them_and_the_best_of_the_other_draws():
     assert lines[unseen.BY_READING][:2] == ["0.00", "0.00"]
     assert float(lines["Always full fine-tuning"][3]) == 1.0
     assert record.expected("rte_files", FULL) == -2.5 and record.spread() == unseen.SPREAD
+
+
+def of_sizes(tasks: dict[str, dict[str, dict[int, int]]]) -> unseen.Record:
+    """Return a record of the official test alone. Args: right rows of 100 by task, strategy and labelled rows."""
+    lines = [
+        _line(task, f"n{rows}_r{draw}", arm, "test", right + draw)
+        for task, arms in tasks.items()
+        for arm, by_rows in arms.items()
+        for rows, right in by_rows.items()
+        for draw in (1, 2, 3)
+    ]
+    return unseen.Record(pd.DataFrame(lines))
+
+
+def first_numbers(lines: list[list[str]]) -> list[list[str]]:
+    return [[cell.partition(" ")[0] for cell in line[1:]] for line in lines[1:]]
+
+
+def test_thawing_and_more_labels_are_each_above_the_probe_on_the_rows_that_there_are():
+    probe = dict(zip(unseen.SIZES, (50, 60, 65, 67), strict=True))
+    full = dict(zip(unseen.SIZES, (48, 64, 75, 83), strict=True))
+    lines = unseen.worth(of_sizes({"subj": {PROBES[1]: probe, FULL: full}}))
+    assert [line[0] for line in lines[1:]] == ["SUBJ, 100", "SUBJ, 300", "SUBJ, 1,000", "SUBJ, 3,500"]
+    assert first_numbers(lines) == [
+        ["52.0", "−2.0", "10.0"],
+        ["62.0", "4.0", "5.0"],
+        ["67.0", "10.0", "2.0"],
+        ["69.0", "16.0", "–"],
+    ]
+
+
+def test_noise_costs_what_is_between_noisy_and_clean_labels():
+    clean, noisy = {PROBES[0]: 80, PROBES[1]: 82, FULL: 90}, {PROBES[0]: 77, PROBES[1]: 78, FULL: 83}
+    sides = {"split": clean, "noisy": noisy}
+    tasks = {
+        f"{task}_{kind}": {arm: {1000: right} for arm, right in side.items()}
+        for task in ("subj", "ag_news")
+        for kind, side in sides.items()
+    }
+    lines = unseen.noise(of_sizes(tasks))
+    assert [line[0] for line in lines[4:]] == [
+        "Full fine-tuning less linear probe",
+        "Full fine-tuning less linear probe, all layers",
+    ]
+    assert first_numbers(lines) == [
+        ["82.0", "79.0", "−3.0"] * 2,
+        ["84.0", "80.0", "−4.0"] * 2,
+        ["92.0", "85.0", "−7.0"] * 2,
+        ["", "", "−4.0"] * 2,
+        ["", "", "−3.0"] * 2,
+    ]
