@@ -414,6 +414,34 @@ def test_at_a_terminal_servers_wait_for_the_next_command_and_end_with_the_shell(
     until(lambda: not list(runtime_folder.glob("thaw-*/*/*")))
 
 
+WAITS = "from thaw.core import fork_server as f; f.prepare_environment(); f.start(f.PACKAGE.parent, 2, ('models',))"
+COMMAND = "import sys; from thaw.core import fork_server as f; sys.exit(f.ask_waiting(sys.argv[1:]) or 0)"
+
+
+def test_a_command_that_imports_torch_is_forked_of_the_server_that_waits(tmp_path, runtime_folder):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts"), "HOME": str(tmp_path)}
+    environment |= {"XDG_RUNTIME_DIR": str(runtime_folder)}
+    asked, wrong = f'{sys.executable} -c "{COMMAND}" --version', f'{sys.executable} -c "{COMMAND}" predict nowhere 2>&1'
+    with shell_at_a_terminal(tmp_path, environment) as typed:
+        assert typed(f"{asked}; echo none waits") == "none waits"
+        typed(f'{sys.executable} -c "{WAITS}"; echo')
+        assert typed(asked) == f"thaw {home.release()}"
+        assert typed(wrong) == "error: nowhere is not an exported model (no thaw.json); create one with thaw export"
+        assert typed(f"THAW_FORK_SERVER= {asked}; echo refused") == "refused"
+
+
+def test_streams_of_a_command_are_those_of_who_asked():
+    """A server's are open on nothing, where one can seek, and then on a pipe, where one cannot."""
+    moved = (
+        "import os, sys; from thaw.core import fork_server; print(end='', flush=True); os.dup2(2, 1); "
+        "fork_server._reopen_streams(); sys.stdout.reconfigure(encoding='utf-8'); print('é')"
+    )
+    environment = os.environ | {"PYTHONPATH": str(HOME / "scripts")}
+    with open(os.devnull, "w") as nothing:
+        done = subprocess.run([sys.executable, "-c", moved], env=environment, stdout=nothing, stderr=subprocess.PIPE)
+    assert done.stderr.decode() == "é\n" and done.returncode == 0
+
+
 def test_a_server_ends_where_nobody_asks_for_long(tmp_path, monkeypatch):
     monkeypatch.setattr(lasting_servers, "PATIENCE", 0.2)
     owner = os.pidfd_open(os.getpid())

@@ -23,6 +23,7 @@ COMMANDS = {
     "merge": "merge trained models of several tasks on one trunk and verify them",
     "predict": "label new text with an exported model",
 }
+WITH_MODELS = ("export", "merge", "predict")  # import torch, unless a server that waits here has done so
 HELP, VERSION = ("-h", "--help", "help"), ("-V", "--version", "version")
 USAGE = "usage: thaw COMMAND [options]; thaw COMMAND --help describes one"
 
@@ -51,8 +52,18 @@ def _run(name: str, *words: str) -> None:
         from thaw.core.home import release
 
         print(f"thaw {release()}")
+    elif (status := _in_server(name, words)) is not None:
+        sys.exit(status)
     else:
         _command(name)(list(words))
+
+
+def _in_server(name: str, words: tuple[str, ...]) -> int | None:
+    if name not in WITH_MODELS or not words or set(words) & {*HELP}:
+        return None
+    from thaw.core import fork_server
+
+    return fork_server.ask_waiting([name, *words])
 
 
 def _command(name: str) -> Callable[[list[str]], None]:

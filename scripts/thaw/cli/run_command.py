@@ -73,18 +73,7 @@ def ready_for_jobs(threads: int | None, servers: tuple[str, ...]) -> None:
 
     Args: the threads of a job, None where it is not certain that jobs run here; kinds of servers.
     """
-    # By which Snakemake finds the programs of this Python, and says a mistake in one sentence.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ.update({"PATH": path, "THAW_RUN": "1"})
-    # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
-    # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
-    # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
-    # has on Linux, reads the first of both; another one may know the second alone.
-    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
-        os.environ.update({"GOMP_SPINCOUNT": "10000", "OMP_WAIT_POLICY": "PASSIVE"})
-    # Large tensors of the processor in pages of 2 MB: a batch of another length asks for new memory, and half as many
-    # pages of it have to be cleared.
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    fork_server.prepare_environment()
     if threads:
         fork_server.start(PACKAGE.parent, threads, servers)
 

@@ -27,7 +27,8 @@ import threading
 from pathlib import Path
 
 from thaw.core import lasting_servers
-from thaw.core.fork_client import ADDRESS, MOST_SAID, REFUSED, STARTED, run
+from thaw.core.fork_client import ADDRESS, MOST_SAID, REFUSED, STARTED, ask, run
+from thaw.core.home import PACKAGE
 from thaw.core.processes import die_with_parent
 from thaw.core.steps import STEPS, Step
 
@@ -67,6 +68,8 @@ LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS
 # What a step waits for before it starts, by its `libraries`.
 NEEDED = {"encoders": ENCODERS, "models": MODELS, "plots": PLOTS, "tables": TABLES}
 
+COMMAND = "thaw.cli.main"  # which asks for what is no job of a workflow
+MOST_THREADS = 8  # of servers among which a command looks for one
 NOT_INITIALIZED = 3  # what NVIDIA's driver answers before a process has called cuInit: CUDA_ERROR_NOT_INITIALIZED
 
 
@@ -87,6 +90,41 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
             own = folder.parent != lasting_servers.of_user()
             _start(folder / kind, code, threads if kind == "models" else 1, own)
     os.environ[ADDRESS] = str(folder)
+
+
+def ask_waiting(words: list[str]) -> int | None:
+    """Run a command of Thaw in a process of the models' server that waits at this terminal, on all cores.
+
+    Return its exit status, or None where no server waits or takes it. Args: the words after `thaw`.
+    """
+    if ADDRESS in os.environ or not any(lasting_servers.of_user().glob("*/models")):
+        return None
+    before, code = dict(os.environ), PACKAGE.parent
+    prepare_environment()
+    for threads in range(1, 1 + min(MOST_THREADS, len(os.sched_getaffinity(0)))):
+        folder = lasting_servers.folder(_own_environment(code, threads), new=False)
+        if folder and lasting_servers.listens(folder / "models"):
+            os.environ.update({"PYTHONPATH": str(code), ADDRESS: str(folder)})
+            return ask(COMMAND, words, "features")
+    os.environ.clear()
+    os.environ.update(before)
+    return None
+
+
+def prepare_environment() -> None:
+    """Set what jobs find in their environment."""
+    # By which Snakemake finds the programs of this Python, and says a mistake in one sentence.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    # Threads that wait for each other spin for a tenth of a millisecond and then sleep. Those that sleep at once are
+    # woken at every operation; those that spin longer use up, where other programs have the cores, the time in which
+    # the other one could come to its part (docs/explanation/speed.md). It changes no number. GNU's OpenMP, which torch
+    # has on Linux, reads the first of both; another one may know the second alone.
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+        os.environ.update({"GOMP_SPINCOUNT": "10000", "OMP_WAIT_POLICY": "PASSIVE"})
+    # Large tensors of the processor in pages of 2 MB: a batch of another length asks for new memory, and half as many
+    # pages of it have to be cleared.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
 def _own_environment(code: Path | str, threads: int) -> dict[str, str]:
@@ -314,8 +352,18 @@ def main() -> None:
     by_libraries = {name: os.environ[name] for name in {*os.environ} - {*server.environment}}
     os.environ.clear()
     os.environ.update(by_libraries | request["environment"])
+    if request["module"] == COMMAND:
+        importlib.import_module("torch").set_num_threads(len(os.sched_getaffinity(0)))  # it has read those of a job
+        _reopen_streams()
     tempfile.tempdir = None  # torch has asked for it; the job may have another TMPDIR
     os._exit(_status(request["module"], request["arguments"]))
+
+
+def _reopen_streams() -> None:
+    """Let the standard streams know what they are open on now, as a command does that asks them."""
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
 
 
 def _status(module: str, arguments: list[str]) -> int:

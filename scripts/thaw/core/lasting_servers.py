@@ -31,9 +31,12 @@ def refuse(words: list[str]) -> list[str]:
     return [word for word in words if word != REFUSES]
 
 
-def folder(environment: dict[str, str]) -> Path | None:
-    """Return the folder of servers with an environment; None where nobody sits at a terminal, or none can be ours."""
-    if not sys.stdin or not sys.stdin.isatty():
+def folder(environment: dict[str, str], new: bool = True) -> Path | None:
+    """Return the folder of servers with an environment; None where nobody sits at a terminal, or none can be ours.
+
+    Args: the variables; whether it is made where there is none.
+    """
+    if not any(stream and stream.isatty() for stream in (sys.stdin, sys.stderr)):  # texts may be read from a pipe
         return None
     home = of_user()
     try:
@@ -42,7 +45,8 @@ def folder(environment: dict[str, str]) -> Path | None:
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
             return None
         found = home / hashlib.sha256(json.dumps([sorted(environment.items()), *_facts()]).encode()).hexdigest()[:16]
-        found.mkdir(mode=0o700, exist_ok=True)
+        if new:
+            found.mkdir(mode=0o700, exist_ok=True)
     except OSError:  # XDG_RUNTIME_DIR of another machine or user, as after `sudo` or `srun --pty`
         return None
     return found
