@@ -123,21 +123,21 @@ def with_prior(draws, values, alike, arms) -> np.ndarray:
     """Return the draws with the prior: posterior mean and covariance of normal numbers, by matrices."""
     likely = draws.copy()
     if len(alike) > 1:
-        centre = np.eye(len(alike)) - 1 / len(alike)
-        mine = draws[:, alike]
-        noise = np.cov(mine @ centre, rowvar=False)
-        signal = noise * SPREAD**2 * (len(alike) - 1) / np.trace(noise)  # as the noise, with SPREAD's mean variance
+        level = [k for k in alike if UNDERTRAINED not in arms[k].flags] or alike
+        of = level if len(level) > 1 else alike
+        centre = np.eye(len(of)) - 1 / len(of)
+        noise = np.cov(draws[:, of] @ centre, rowvar=False)
+        signal = noise * SPREAD**2 * (len(of) - 1) / np.trace(noise)  # as the noise, with SPREAD's mean variance
         kept = signal @ np.linalg.pinv(signal + noise)
-        share = np.trace(kept) / (len(alike) - 1)
+        share = np.trace(kept) / (len(of) - 1)
         assert kept == pytest.approx(share * centre, abs=1e-6), "one factor for all differences"
-        level = np.array([UNDERTRAINED not in arms[k].flags for k in alike], float)
-        level = (level if level.any() else np.ones(len(alike))) / (level.sum() or len(alike))
-        above = np.eye(len(alike)) - level
-        prior = above @ [arms[k].expected for k in alike]
-        seen = above @ [values[k] for k in alike]
-        posterior = prior + share * (seen - prior) + (mine @ above.T - seen) * share**0.5
-        likely[:, alike] = posterior + (mine @ level)[:, None]
-        assert np.cov(posterior @ centre, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "it is known"
+        middle = draws[:, level].mean(1)
+        for k in alike:
+            seen = values[k] - np.mean([values[one] for one in level])
+            prior = arms[k].expected - np.mean([arms[one].expected for one in level])
+            likely[:, k] = middle + prior + share * (seen - prior) + (draws[:, k] - middle - seen) * share**0.5
+        away = likely[:, of] @ centre
+        assert np.cov(away, rowvar=False) == pytest.approx(kept @ noise, abs=1e-6), "its covariance is known"
     return likely
 
 
@@ -231,6 +231,12 @@ def test_undertrained_arms_say_nothing_of_the_level_of_others():
     assert decide(every).taken == unflagged.taken, "all of them tell it where none trained enough"
     other = [arm(f"other{k}", rng, level, flags=(UNDERTRAINED,)) for k, level in enumerate((50, 70, 76))]
     assert_is_expected([arm("words", rng, 78, encoder=False), arm("probe", rng, 85), *other])
+    shared = rng.normal(0, 6, (1, DRAWS))
+    both = [
+        Arm(name, np.array([score]), score + shared + rng.normal(0, 1, (1, DRAWS)), 60, price, expected=gain)
+        for name, score, price, gain in (("probe", 85.0, 1.0, 0.0), ("full", 83.0, 9.0, 5.0))
+    ]
+    assert decide(both).taken == decide([*both, *own]).taken == "probe", "nor of the noise that others have"
     tried = decide([arm("probe", rng, 70), arm("layers", rng, 69)])
     more = replace(tried, arms=(*tried.arms, replace(tried.arms[0], name="own", loss=40.0, flags=(UNDERTRAINED,))))
     assert gain_of_unseen(more, 6.0, "") == gain_of_unseen(tried, 6.0, "")

@@ -95,9 +95,10 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
 def ask_waiting(words: list[str]) -> int | None:
     """Run a command of Thaw in a process of the models' server that waits at this terminal, on all cores.
 
-    Return its exit status, or None where no server waits or takes it. Args: the words after `thaw`.
+    Return its exit status, or None where no server waits or takes it, or a number of threads is given. Args: the words
+    after `thaw`.
     """
-    if ADDRESS in os.environ or not any(lasting_servers.of_user().glob("*/models")):
+    if {ADDRESS, *OF_CORES} & os.environ.keys() or not any(lasting_servers.of_user().glob("*/models")):
         return None
     before, code = dict(os.environ), PACKAGE.parent
     prepare_environment()
@@ -105,7 +106,9 @@ def ask_waiting(words: list[str]) -> int | None:
         folder = lasting_servers.folder(_own_environment(code, threads), new=False)
         if folder and lasting_servers.listens(folder / "models"):
             os.environ.update({"PYTHONPATH": str(code), ADDRESS: str(folder)})
-            return ask(COMMAND, words, "features")
+            if (status := ask(COMMAND, words, "features")) is not None:
+                return status
+            break
     os.environ.clear()
     os.environ.update(before)
     return None
@@ -361,9 +364,11 @@ def main() -> None:
 
 def _reopen_streams() -> None:
     """Let the standard streams know what they are open on now, as a command does that asks them."""
-    sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    old = sys.stdin, sys.stdout, sys.stderr
+    how = [{"encoding": one.encoding, "errors": one.errors, "closefd": False} for one in old]
+    sys.stdin = os.fdopen(0, **how[0])
+    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, **how[1])
+    sys.stderr = os.fdopen(2, "w", buffering=1, **how[2])
 
 
 def _status(module: str, arguments: list[str]) -> int:

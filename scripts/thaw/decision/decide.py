@@ -9,9 +9,9 @@ is no special case. Intervals are read off these draws.
 Prior. Strategies of one task differ by SPREAD from what is expected of them, so that noise of few rows does not look
 like a large loss. Those that disagree on more rows differ more: their covariance is that of the noise, at another
 scale. So all differences shrink by one factor, as with James and Stein (1961). They shrink to the level of those arms
-that are not undertrained; the others may lie far below it and say nothing about it. Expected losses and chances are
-read off the draws with it. scripts/replay.py compares them with what came on the grid: from 30 to 1,000 rows, among
-the standard set or all strategies, losses have a slope of 0.83 to 1.12.
+that are not undertrained, by the noise of these. The others may lie far below and say nothing about either. Expected
+losses and chances are read off the draws with it. scripts/replay.py compares them with what came on the grid: from 30
+to 1,000 rows, among the standard set or all strategies, losses have a slope of 0.83 to 1.12.
 """
 
 from dataclasses import dataclass
@@ -126,10 +126,11 @@ class Draws:
 
     @property
     def noise(self) -> float:
-        """The mean variance of the draws of sound arms with an encoder about their level; 0 of one arm, and of none."""
-        if (count := self.alike.sum()) < 2:
+        """The mean variance of the draws about their level, of arms that tell it; 0 of one arm, and of none."""
+        of = self.level if self.level.sum() > 1 else self.alike
+        if (count := of.sum()) < 2:
             return 0.0
-        seen = self.draws[:, self.alike]
+        seen = self.draws[:, of]
         return float((seen - seen.mean(1, keepdims=True)).var(0, ddof=1).sum() / (count - 1))
 
     @property
