@@ -364,11 +364,10 @@ def main() -> None:
 
 def _reopen_streams() -> None:
     """Let the standard streams know what they are open on now, as a command does that asks them."""
-    old = sys.stdin, sys.stdout, sys.stderr
-    how = [{"encoding": one.encoding, "errors": one.errors, "closefd": False} for one in old]
-    sys.stdin = os.fdopen(0, **how[0])
-    sys.stdout = os.fdopen(1, "w", buffering=1 if os.isatty(1) else -1, **how[1])
-    sys.stderr = os.fdopen(2, "w", buffering=1, **how[2])
+    said = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+    sys.stdin = os.fdopen(0, "r", -1, *said[0], closefd=False)
+    sys.stdout = os.fdopen(1, "w", 1 if os.isatty(1) else -1, *said[1], closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, *said[2], closefd=False)
 
 
 def _status(module: str, arguments: list[str]) -> int:
