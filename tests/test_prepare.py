@@ -229,7 +229,7 @@ def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
 
 
 # What the Hub's copies lack: the genre of EWT's texts, the files of jiant, and datasets that are published elsewhere.
-FILES_ALONE = ("edges_", "ewt_", "subj", "cr", "mpqa", "ag_news_part", "wnut17", "rte_files", "qnli_part")
+FILES_ALONE = ("edges_", "ewt_", "subj", "cr", "mpqa", "ag_news", "wnut17", "rte_files", "qnli_part")
 
 
 def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(catalogue):

@@ -55,8 +55,9 @@ class FromText(Classifier):
 
 
 def losses(model, data, collate, out) -> list[float]:
-    """Return the loss of each of twelve updates of the Trainer."""
-    options = {"max_steps": 12, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1}
+    """Return the loss of each of twelve updates of the Trainer, by plain descent: Adam makes steps of rounding."""
+    options = {"max_steps": 12, "per_device_train_batch_size": 8, "learning_rate": 0.05, "logging_steps": 1}
+    options |= {"optim": "sgd"}
     arguments = TrainingArguments(out, save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, **options)
     trainer = Trainer(model, arguments, train_dataset=data, data_collator=collate)
     trainer.train()
@@ -82,8 +83,7 @@ def test_the_trainer_has_the_same_losses_from_states_as_from_text(encoder, tmp_p
     assert losses(cached, states, states.collate, tmp_path / "cached") == pytest.approx(due, abs=1e-5)
     assert max(due) - min(due) > 1e-3, "nothing was learnt"
     ours, theirs = model.whole().state_dict(), whole.state_dict()
-    moved = [name for name in theirs if not name.endswith("key.bias")]  # theirs is rounding, which Adam makes a step
-    assert [name for name in moved if not torch.allclose(ours[name], theirs[name], atol=1e-4)] == []
+    assert [name for name in theirs if not torch.allclose(ours[name], theirs[name], atol=1e-5)] == []
     assert any(not torch.equal(start[name], ours[name]) for name in above)
 
 
