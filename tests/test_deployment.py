@@ -73,8 +73,8 @@ def test_the_price_list_has_the_units_and_what_nobody_measured_is_left_out(tmp_p
     bare = test_advice.table_of(tmp_path, served.assign(inference_flops=NOT_KNOWN, after_flops=1.0))
     assert [column.label for column in bare.columns][-1] == "Price"
     assert set(bare.answers[0].deployment.values()) == {Deployment(None, None, None, "")}
-    busy = served.assign(device="cpu", processor_seconds=1.0, total_seconds=9.0)
-    table = test_advice.table_of(tmp_path, busy, machine_hour=0.72, currency="EUR")
+    unread = served.assign(extraction_seconds=0.0)
+    table = test_advice.table_of(tmp_path, unread, machine_hour=0.72, currency="EUR")
     assert table.answers[0].deployment["frozen"] == Deployment(None, 1.0, None, "EUR")
     assert table.columns[-1].label == "MB a task" and answer_text.NO_MILLION in table.notes
 

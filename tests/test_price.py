@@ -41,27 +41,10 @@ def test_idle_machines_and_older_results_have_no_note(timed):
     assert price.note(timed.assign(total_seconds=4.0, processor_seconds=1.0)) == [], "most of it is starting"
 
 
-def test_on_a_busy_machine_the_price_is_operations_at_the_rate_of_their_kind(timed):
-    """Runs of 1, 2 and 3 million operations took 4, 1 and 1 s: at 1 million operations a second they cost 1, 2, 3 s.
-
-    A fitted head of 1 million operations took 10 s beside them, and costs that.
-    """
-    runs = timed.head(3).assign(optimizer="adamw")
-    runs = runs.assign(price_seconds=[4.0, 1.0, 1.0], flops=[5e5, 2e6, 2e6], after_flops=[0.0, 0.0, 5e5])
-    runs = runs.assign(search_flops=[float("nan"), 0.0, 2e5], extraction_flops=[5e5, 0.0, 3e5])
-    assert list(price.price(runs)) == [4, 1, 1] and price.note(runs) == []
-    runs.loc[runs.index[:2], "processor_seconds"] = 4.9
-    twice = pandas.concat([runs, runs], ignore_index=True)
-    assert list(price.price(twice)) == pytest.approx([1, 2, 3, 1, 2, 3])
-    fitted = timed.iloc[3:4].assign(optimizer="lbfgs", price_seconds=10.0, flops=1e6, after_flops=0.0)
-    fitted = fitted.assign(search_flops=0.0, extraction_flops=0.0)
-    both = pandas.concat([runs, fitted], ignore_index=True)
-    assert list(price.price(both)) == pytest.approx([1, 2, 3, 10])
-    (note,) = price.note(both)
-    assert note.startswith("The machine was busy: in 2 of 4 runs the processor worked for less than half")
-    assert note.endswith("of fitted heads (100\u202fkFLOP/s) and other runs (1\u202fMFLOP/s) here.")
-    (alone,) = price.note(fitted.assign(processor_seconds=1.0))
-    assert alone.endswith("at the rates of fitted heads (100\u202fkFLOP/s) here.")
+def test_a_busy_machine_is_noted(timed):
+    timed.loc[timed.index[:2], "processor_seconds"] = 4.9
+    (note,) = price.note(pandas.concat([timed, timed], ignore_index=True))
+    assert note.startswith("The machine was busy: in 2 of 6 runs the processor worked for less than half")
 
 
 @pytest.fixture

@@ -136,8 +136,15 @@ def test_results_come_in_order_from_forks_and_their_seconds_count():
     processes = Processes(1, 3)
     begin = time.monotonic()
     found = processes.run(lambda share: (share, os.getpid(), time.sleep(0.5)), 3)
+    assert processes.worked < 0.5, "sleep is no work"
     assert [share for share, *_ in found] == [0, 1, 2] and len({pid for _, pid, _ in found} | {os.getpid()}) == 4
     assert processes.spared > 1.5 - (time.monotonic() - begin) - 0.1
+
+
+def test_what_forks_work_is_counted():
+    processes, begin = Processes(1, 2), time.process_time()
+    processes.run(lambda share: sum(range(10_000_000)), 2)
+    assert time.process_time() - begin < processes.worked
 
 
 def test_one_process_computes_here():

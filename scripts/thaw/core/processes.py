@@ -68,6 +68,7 @@ class Processes:
         self.count = min(MOST, max(1, (cores or threads) // threads)) if hasattr(os, "fork") else 1
         self.own_threads = threads if self.count == 1 else 1
         self.spared = 0.0  # seconds that one process alone would have taken in addition
+        self.worked = 0.0  # seconds that the threads of the forks worked
 
     def on(self, device) -> "Processes":
         """Return these on the CPU; a GPU is used by the job's own process alone."""
@@ -94,11 +95,12 @@ class Processes:
                 if fork.pid:
                     fork.kill()
                     fork.join()
-        self.spared += sum(seconds for _, seconds in answers) - (time.monotonic() - begin)
-        return [result for result, _ in answers]
+        self.spared += sum(seconds for _, seconds, _ in answers) - (time.monotonic() - begin)
+        self.worked += sum(worked for _, _, worked in answers)
+        return [result for result, _, _ in answers]
 
     def _work(self, work: Callable[[int], Result], share: int, pipe: Connection) -> None:
-        """Send what a share gives and its seconds, or what it raised."""
+        """Send what a share gives, its seconds by the clock and those of its threads, or what it raised."""
         die_with_parent()
         signal.signal(
             signal.SIGTERM, lambda number, _: sys.exit(128 + number)
@@ -108,7 +110,7 @@ class Processes:
             hide_progress()
         try:
             set_threads(self.threads)
-            pipe.send((work(share), time.monotonic() - begin))
+            pipe.send((work(share), time.monotonic() - begin, time.process_time()))
         except BaseException as error:
             pipe.send(_portable(error))
 

@@ -43,9 +43,9 @@ STEPS = {
     "ensemble": Step(1, "models", result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
     "collect": Step(13, result="output"),
-    "table": Step(33, result="output"),
-    "figure": Step(23, "plots", result="output"),
-    "report": Step(26, "plots", result="output"),
+    "table": Step(34, result="output"),
+    "figure": Step(24, "plots", result="output"),
+    "report": Step(27, "plots", result="output"),
 }
 
 FIT_VERSION = 2  # of heads that are fitted to convergence, which rises alone

@@ -322,7 +322,8 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
 
 
 def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
-    encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
+    encoder, threads, clock = Encoder.load(encoder_folder), torch.get_num_threads(), _clock(device)
+    begin = clock()
     if new := [n for n in names if not store.card_path(n).is_file()]:
         _make(store, encoder, new, device, wanted)
         names = [n for n in names if n not in new]
@@ -346,7 +347,7 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
         facts = extract(store, encoder, names, form, device, expected=expected, rows=rows, kept=kept)
     finally:
         set_threads(threads)
-    seconds = round(time.monotonic() - begin, 3)
+    seconds = round(clock() - begin, 3)
     for n, card in cards.items():
         if facts[n].get("rows") != card.get("rows"):
             passes = [*card.get("passes", [card["seconds"]]), seconds] if "seconds" in card else [seconds]
@@ -362,18 +363,24 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
         write_json(store.card_path(n), old | facts[n] | more)
 
 
+def _clock(device) -> Callable[[], float]:
+    """Return what a pass is timed by, as trainings are: the processor's seconds on a CPU, else those of the clock."""
+    return time.process_time if device.type == "cpu" else time.monotonic
+
+
 def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device, rows: RowMasks | None) -> None:
     """Make parts that have no card: as the step `features` does, in the form that the card of the tokens states."""
     if "dtype" not in store.card:
         store.part_card(names[0])  # of a version that did not state it: an error that says what to run
     log(f"storing {', '.join(map(str, names))} of {store.folder}")
-    threads, begin, form = torch.get_num_threads(), time.monotonic(), StatesFormat.of(store.card)
+    threads, clock, form = torch.get_num_threads(), _clock(device), StatesFormat.of(store.card)
+    begin = clock()
     try:
         if device.type == "cpu":
             set_threads(store.card["threads"])
         facts = extract(store, encoder, names, form, device, rows=rows)
     finally:
         set_threads(threads)
-    shared = {"seconds": round(time.monotonic() - begin, 3), "device": hardware(device)["device"]}
+    shared = {"seconds": round(clock() - begin, 3), "device": hardware(device)["device"]}
     shared |= {"deterministic": False} if device.type == "cuda" and not deterministic_is_required() else {}
     write_cards(store, encoder, form, facts, shared)

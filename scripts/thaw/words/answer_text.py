@@ -30,7 +30,7 @@ UNITS = {  # title of the column, and its note
     ),
     "million": ("{} a million texts", "A million texts: at this rate, in batches, by your price of an hour."),
 }
-NO_MILLION = "The price of a million texts is left out: no pass of the encoder was timed on a quiet machine."
+NO_MILLION = "The price of a million texts is left out: no pass of the encoder was timed."
 
 
 def headline(answer: TaskAnswer) -> str:

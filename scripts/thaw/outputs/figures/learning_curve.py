@@ -9,7 +9,6 @@ from functools import partial
 from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.price import price
 from thaw.outputs.frame.probe_frame import Names
 from thaw.outputs.frame.runs_frame import in_role
 from thaw.words import wording
@@ -70,7 +69,6 @@ def _prices(axis, rows, lines: dict, ticks: list) -> None:
 
 def sizes(runs, spec: dict):
     """Return one row per line and number of training rows: mean, low and high of the score x 100, median price."""
-    runs = runs.assign(price=price(runs))
     chosen = runs[runs["main"].astype(bool) & in_role(runs, spec["split"]) & (runs["missing"] == "")]
     chosen = chosen[chosen["kind"] != "ensemble"]
     chosen = chosen.assign(value=100 * chosen["value"])
@@ -82,7 +80,7 @@ def sizes(runs, spec: dict):
             mean=("value", "mean"),
             low=("value", "min"),
             high=("value", "max"),
-            price=("price", "median"),
+            price=("price_seconds", "median"),
             runs=("value", "size"),
         )
         .reset_index()

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from thaw.core.errors import UserError
-from thaw.outputs.frame.price import FITTED, price
+from thaw.outputs.frame.price import FITTED
 from thaw.outputs.frame.runs_frame import in_role
 from thaw.words import wording
 
@@ -40,9 +40,8 @@ def summarise(runs, shown: str, order: dict):
     (without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), fitted, baseline,
     thawed, embeddings, pairs, flops, parameters, memory, inference (operations of one prediction), and as a
     median, since a machine that stalls in one training would make all others look cheap: price, in seconds, see
-    `price.price`. Rows are in the order given.
+    `price`. Rows are in the order given.
     """
-    runs = runs.assign(price=price(runs))
     chosen = runs[runs["main"].astype(bool) & in_role(runs, shown)]
     if chosen.empty and shown == "transfer":
         raise UserError("no run is scored on another task: give a task `transfer_sets:`, or leave the table out")
@@ -73,7 +72,7 @@ def summarise(runs, shown: str, order: dict):
         embeddings=("embeddings", "first"),
         optimizer=("optimizer", "max"),
         pairs=("pairs", "max"),
-        price=("price", "median"),
+        price=("price_seconds", "median"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
         memory=("peak_memory_mb", "max"),
