@@ -24,8 +24,8 @@ PRICE = (
 )
 COST_RULE = (
     f"The price of a run, in seconds: {PRICE}. Seconds are those of the processor or device, medians over seeds; older "
-    "results may have seconds by the clock. FLOPs are counted by formula, forward and backward, for training and the runs "
-    "that it starts from."
+    "results may have seconds by the clock. FLOPs are counted by formula, forward and backward, for training and the "
+    "runs that it starts from."
 )
 COST_NOTE = f"Costs: means over the tasks that a strategy ran on. Price: the median over seeds of {PRICE}."
 MISSING = "‡"
