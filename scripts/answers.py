@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from record_names import RECORDS, catalogue
 from thaw.core.files import read_json
 from thaw.decision.arms import Arm
 from thaw.decision.prior import KINDS
@@ -28,10 +29,8 @@ from thaw.declarations.splits import HELD_OUT, RESERVED
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, Resampled, resampled
 
-HOME = Path(__file__).resolve().parents[1]
 KEYS = ["kind", "task", "metric", "subset", "encoder", "head", "strategy", "variant", "thawed", "seed", "split", "role"]
 KEYS += ["value", "flags"]
 COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
@@ -89,16 +88,25 @@ def scorer_of(line, rows=slice(None)) -> Scorer:
     return Scorer(METRICS[line.metric].value, np.stack([first, second]))
 
 
+def with_points(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of a record with `point`: a strategy's id of today, and the point of its sweep."""
+    today = {name: catalogue().id_of("strategies", name) for name in lines["strategy"].unique()}
+    points = lines["variant"].where(lines["variant"] != "base", "")
+    return lines.assign(point=(lines["strategy"].map(today) + " " + points).str.strip())
+
+
+@cache
+def recorded(name: str) -> pd.DataFrame:
+    """Return the lines of a committed record, with points."""
+    return with_points(pd.read_parquet(RECORDS / f"{name}.parquet"))
+
+
 class Record:
     """What a record with answers holds of runs: scores by strategy, prices, and arms of a decision."""
 
     def __init__(self, lines: pd.DataFrame):
-        """Args: what `answers` returned."""
-        runs = lines[lines["kind"] == "run"].copy()
-        points = runs["variant"].where(runs["variant"] != "base", "")
-        catalogue = Catalogue(shipped(HOME))  # the record has ids of then
-        today = {name: catalogue.id_of("strategies", name) for name in runs["strategy"].unique()}
-        runs["arm"] = (runs["strategy"].map(today) + " " + points).str.strip()
+        """Args: what `answers` returned, or a committed record."""
+        runs = with_points(lines[lines["kind"] == "run"]).rename(columns={"point": "arm"})
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
         self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}

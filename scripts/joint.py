@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from answers import Record, difference
-from record_names import HOME, label, task_label, title
+from answers import Record, difference, recorded
+from record_names import HOME, label, mean, task_label, title
 from thaw.decision.contrasts import OPEN
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.paired_differences import jointly, printed
 from thaw.papers import task_pairs
 from thaw.statistics.bootstrap import Resampled
-from thaw.words import wording
 
 THREE, SIX = ("1", "2", "3"), ("1", "2", "3", "4", "5", "6")
 PAIRS = ("sick_e", "stsb", "mrpc")
@@ -48,7 +47,7 @@ class Seeds(Record):
     """A record whose runs differ by seed, and not by draw."""
 
     def __init__(self, name: str):
-        frame = pd.read_parquet(HOME / f"docs/results/{name}.parquet")
+        frame = recorded(name)
         super().__init__(frame.assign(subset=frame["seed"].map("{:.0f}".format)))
 
     def columns(self, tasks: tuple[str, ...] = ()) -> list[tuple[str, str]]:
@@ -85,13 +84,9 @@ def scores(record: Seeds) -> list[list[str]]:
     decided = {place for place, one in zip(others, found, strict=True) if one.answer != OPEN}
     lines = [["", *(title(*one) for one in of)]]
     for arm in dict.fromkeys(arm for arm, _ in places):
-        shown = {one: _mean(record.values(one, arm, THREE)) for one in of if (arm, one) in places}
+        shown = {one: mean(record.values(one, arm, THREE)) for one in of if (arm, one) in places}
         lines.append([label(arm), *(_bold(shown.get(one, "–"), (arm, one) in decided) for one in of)])
     return lines
-
-
-def _mean(values: np.ndarray) -> str:
-    return wording.number(values.mean()) + f" ± {values.std(ddof=1):.1f}" * bool(values.std() > 0)
 
 
 def _bold(shown: str, decided: bool) -> str:

@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import answers
 import joint
 import record_tables
+from record_names import HOME, RECORDS
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
@@ -39,8 +40,6 @@ from thaw.core.runtime import run_step
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import provenance
 
-HOME = Path(__file__).resolve().parents[1]
-RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"(<!-- (table|answer): (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -58,7 +57,11 @@ def record(experiment: str, whole: str) -> None:
         if why := reason(path.with_suffix("")):
             raise UserError(f"{path.with_suffix('')} could not be drawn: {why}; fix that and run again")
     runs = read_runs(results / layout.file("collect", {"experiment": experiment}))
-    lines, about, path = answers.answers(runs, results), circumstances(runs, results), RECORDS / f"{whole}.parquet"
+    lines, about, path = (
+        answers.answers(runs, results),
+        circumstances(runs, results),
+        RECORDS / f"{whole}.parquet",
+    )
     if whole != experiment and path.exists():
         lines, about = added(parquet.read_table(path), lines, about, path)
     write(path, lines, about)

@@ -1,14 +1,17 @@
-"""Names in print of the strategies and tasks of a record, which has ids."""
+"""Names in print of the strategies and tasks of a record, which has ids, and its means."""
 
 import re
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from thaw.declarations.splits import RESERVED
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.words import wording
 
 HOME = Path(__file__).resolve().parents[1]
+RECORDS = HOME / "docs/results"
 LABELS = {
     "bag_of_words": "*Bag of words*",
     "majority": "*Majority class*",
@@ -42,6 +45,15 @@ def label(point: str) -> str:
 def task_label(task: str) -> str:
     """Return a task's name in print."""
     return catalogue().get("tasks", task, "record").label
+
+
+def mean(values) -> str:
+    """Return a mean, of three values and more ± their standard deviation where they differ; a dash without values."""
+    values = np.asarray(values, float)
+    if not len(values) or np.isnan(values).any():
+        return "–"
+    spread = values.std(ddof=1) if len(values) > 2 else 0.0
+    return wording.number(values.mean()) + f" ± {spread:.1f}" * bool(spread > 0)
 
 
 def title(task: str, split: str = "test") -> str:

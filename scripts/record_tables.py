@@ -17,8 +17,8 @@ import pyarrow.parquet as parquet
 import joint
 import replay
 import unseen
-from answers import COSTS, FULL, Record, difference
-from record_names import catalogue, label, task_label, title
+from answers import COSTS, FULL, Record, difference, recorded
+from record_names import HOME, RECORDS, catalogue, label, mean, task_label, title
 from thaw.core.files import read_json
 from thaw.decision.contrasts import Difference
 from thaw.declarations.splits import RESERVED
@@ -27,9 +27,7 @@ from thaw.outputs.frame.paired_differences import jointly
 from thaw.words import wording
 from thaw.words.wording import number
 
-HOME = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HOME))  # for benchmarks/
-RECORDS = HOME / "docs/results"
 EIGHT = ("sick_e", "stsb", "sst2_sentences", "cola", "trec6", "trec50", "conll2003", "ud_ewt_upos")
 LOOP_SPLITS = ("test", RESERVED)
 THREE = ("trec6", "sst2_sentences", "conll2003")
@@ -112,15 +110,6 @@ def markdown(lines: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in rows)
 
 
-@cache
-def recorded(name: str) -> pd.DataFrame:
-    """Return a record's runs, with `point`, id of today and variant."""
-    frame = pd.read_parquet(RECORDS / f"{name}.parquet")
-    today = {one: catalogue().id_of("strategies", one) for one in frame["strategy"].unique()}
-    points = frame["variant"].where(frame["variant"] != "base", "")
-    return frame.assign(point=(frame["strategy"].map(today) + " " + points).str.strip())
-
-
 def about(name: str) -> dict:
     """Return what a record says of its making."""
     return json.loads(parquet.read_schema(RECORDS / f"{name}.parquet").metadata[b"record"])
@@ -150,17 +139,13 @@ def by_layout(layout: Layout) -> list[list[str]]:
 
 
 def _cell(mine: pd.DataFrame, task: str, split: str) -> str:
-    values = 100 * mine.loc[(mine["task"] == task) & (mine["split"] == split), "value"]
-    if values.empty or values.isna().any():
-        return "–"
-    spread = f" ± {values.std():.1f}" * bool(len(values) > 2 and values.std() > 0)
-    return f"{values.mean():.1f}{spread}"
+    return mean(100 * mine.loc[(mine["task"] == task) & (mine["split"] == split), "value"])
 
 
 @cache
 def answered() -> Record:
     """Return every row's answer on the grid."""
-    return Record(pd.read_parquet(RECORDS / "grid.parquet"))
+    return Record(recorded("grid"))
 
 
 def vectors() -> list[list[str]]:

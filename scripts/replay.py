@@ -23,7 +23,8 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from answers import FULL, PROBES, ROLES, STANDARD, TOP_2, Record, scorer_of
+from answers import FULL, PROBES, ROLES, STANDARD, TOP_2, Record, recorded, scorer_of
+from record_names import HOME, catalogue, task_label
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
@@ -33,15 +34,12 @@ from thaw.decision.record import TaskAnswer
 from thaw.decision.stops import gain_of_unseen, has_to_gain
 from thaw.declarations.splits import RESERVED
 from thaw.outputs.figures import figure_style
-from thaw.schema.catalogue import Catalogue, shipped
 from thaw.statistics.bootstrap import PartDraws, interval
 from thaw.words import answer_text, wording
 from thaw.words.wording import number
 
-HOME = Path(__file__).resolve().parents[1]
 GRID, SUMMARY = HOME / "docs/results/grid", HOME / "config/replay.json"
 ADVISE = "`thaw advise`"
-RECORD = HOME / "docs/results/grid.parquet"
 SHOWN = ("trec6", "n1000_r1")  # the task and the draw whose answer the README shows
 ROWS = (30, 60, 100, 200, 1000)  # of validation; 1,000 are the reserved rows, with the official test as the truth
 OFF = 1.0  # points below the best from which on a choice counts as off
@@ -252,11 +250,11 @@ def draw(points: pd.DataFrame, path: Path) -> None:
 def replay_rows(made: pd.DataFrame) -> list[list[str]]:
     """Return the rules that the page prints, as cells. Args: what `summary` returns."""
     titles = ["", "Test", "Worst task", "Off", "Reserved", "Worst task", "Off", "Price, taken", "Price, tried"]
-    cells, tasks = [], Catalogue(shipped(HOME))
+    cells = []
     for line in made[made["rule"].isin(PRINTED)].to_dict("records"):
         row = [line["rule"]]
         for role in ROLES:
-            label = tasks.get("tasks", line[f"{role}_worst_task"], "replay").label
+            label = task_label(line[f"{role}_worst_task"])
             worst = f"{number(line[f'{role}_worst'])} ({label})"
             row += [number(line[role], 2), worst, f"{100 * line[f'{role}_off']:.0f} %"]
         cells.append([*row, number(line["taken"], 2), number(line["tried"], 2)])
@@ -265,13 +263,12 @@ def replay_rows(made: pd.DataFrame) -> list[list[str]]:
 
 def answer(record: Record, task: str, draw: str) -> TaskAnswer:
     """Return the answer on a task as `thaw advise` has it, by one draw, among the standard set."""
-    catalogue = Catalogue(shipped(HOME))
     seconds = record.seconds.loc[task].sum(axis=1)
     names = of_task(record, task, STANDARD)
     arms = [replace(record.shown(task, draw, 200)[name], price=float(seconds[name])) for name in names]
-    decision, entry = decide(arms, spread=record.spread(task)), catalogue.get("tasks", task, "tasks")
+    decision, entry = decide(arms, spread=record.spread(task)), catalogue().get("tasks", task, "tasks")
     points = {name: (name.partition(" ")[0], name.partition(" ")[2] or "base") for name in names}
-    labels = {"strategies": {id: catalogue.get("strategies", id, "strategies").label for id, _ in points.values()}}
+    labels = {"strategies": {id: catalogue().get("strategies", id, "strategies").label for id, _ in points.values()}}
     titles = {name: wording.strategy_name(labels, *point) for name, point in points.items()}
     line = record.lines[task, draw, decision.taken, "test"]
     rows = np.arange(len(line.group))
@@ -284,7 +281,7 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
 
 def main() -> None:
     """Write summary, calibration, figure, and the answer that the README shows."""
-    record = Record(pd.read_parquet(RECORD))
+    record = Record(recorded("grid"))
     entries = cases(record)
     write_json(SUMMARY, summary(replay(record)).round(4).to_dict("records"))
     write_text(GRID / "calibration.csv", calibration(entries).to_csv(index=False, float_format="%.4f"))

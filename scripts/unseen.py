@@ -9,11 +9,10 @@ from collections.abc import Callable
 from functools import cache, cached_property
 
 import numpy as np
-import pandas as pd
 
 import replay
-from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference
-from record_names import label, task_label
+from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference, recorded
+from record_names import label, mean, task_label
 from thaw.decision import prior
 from thaw.decision.decide import SPREAD
 from thaw.decision.stops import SPREAD_OF_TRAINED
@@ -22,7 +21,6 @@ from thaw.statistics.bootstrap import Resampled
 from thaw.words import wording
 from thaw.words.wording import number
 
-RECORD = replay.HOME / "docs/results/unseen.parquet"
 RATES = ("", "_half", "_double")  # as the ids of the strategies end
 TRAINED = {LORA: "LoRA", TOP_2: "top 2", FULL: "full"}
 READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text alone and both as one
@@ -79,13 +77,7 @@ class Unseen(Record):
 @cache
 def read() -> Unseen:
     """Return the committed record."""
-    return Unseen(pd.read_parquet(RECORD))
-
-
-@cache
-def recorded(name: str) -> Record:
-    """Return the committed record of another experiment."""
-    return Record(pd.read_parquet(replay.HOME / f"docs/results/{name}.parquet"))
+    return Unseen(recorded("unseen"))
 
 
 def scores(record: Unseen) -> list[list[str]]:
@@ -93,7 +85,7 @@ def scores(record: Unseen) -> list[list[str]]:
     lines = [["", *map(task_label, record.tasks)]]
     for point, said in (dict(zip(PROBES, ("linear probe", "linear probe, all layers"), strict=True)) | TRAINED).items():
         of = [record.mean(task, record.tuned(task, point) if point in TRAINED else point) for task in record.tasks]
-        lines.append([said, *(f"{one.mean():.1f}" + f" ± {one.std(ddof=1):.1f}" * (len(one) > 2) for one in of)])
+        lines.append([said, *map(mean, of)])
     return lines
 
 
@@ -186,9 +178,8 @@ def slopes(record: Unseen) -> list[list[str]]:
 
 def standard() -> Unseen:
     """Return the committed record with the standard set at default rates alone."""
-    frame = pd.read_parquet(RECORD)
-    points = (frame["strategy"] + " " + frame["variant"].where(frame["variant"] != "base", "")).str.strip()
-    return Unseen(frame[points.isin(STANDARD)])
+    frame = recorded("unseen")
+    return Unseen(frame[frame["point"].isin(STANDARD)])
 
 
 def of_draws(record: Record, task: str, rows: int, arm: str) -> list:
@@ -197,9 +188,8 @@ def of_draws(record: Record, task: str, rows: int, arm: str) -> list:
 
 
 def shown(lines: list) -> str:
-    """Return a mean over draws ± their deviation."""
-    values = [100 * line.value for line in lines]
-    return f"{number(np.mean(values))} ± {np.std(values, ddof=1):.1f}"
+    """Return the mean over draws of runs."""
+    return mean([100 * line.value for line in lines])
 
 
 def above(lines: list, others: list) -> list:
@@ -254,6 +244,6 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_readings": lambda: readings(read()),
     "unseen_rules": lambda: rules(standard()),
     "unseen_losses": lambda: slopes(standard()),
-    "unseen_sizes": lambda: worth(recorded("unseen_sizes")),
-    "label_noise": lambda: noise(recorded("label_noise")),
+    "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
+    "label_noise": lambda: noise(Record(recorded("label_noise"))),
 }

@@ -83,6 +83,7 @@ def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
 def test_a_written_record_is_read_again(tmp_path, monkeypatch):
     """60, 62 and 67 have the mean 63 and the deviation √13."""
     monkeypatch.setattr(record_tables, "RECORDS", tmp_path)
+    monkeypatch.setattr(record.answers, "RECORDS", tmp_path)
     alike = {"task": "trec6", "subset": "n", "split": "test", "role": "test", "variant": "base"}
     alike |= {"trained_parameters": 1000.0, "train_seconds": 2.0, "peak_memory_mb": 800.0}
     values = {"full": (0.60, 0.62, 0.67), "linear_probe": (0.59, 0.63, 0.64)}

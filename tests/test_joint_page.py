@@ -22,7 +22,7 @@ def record(tmp_path, monkeypatch):
     ]
     (tmp_path / "docs/results").mkdir(parents=True)
     pd.DataFrame(lines).to_parquet(tmp_path / "docs/results/invented.parquet")
-    monkeypatch.setattr(joint, "HOME", tmp_path)
+    monkeypatch.setattr("answers.RECORDS", tmp_path / "docs/results")
     return joint.Seeds("invented")
 
 

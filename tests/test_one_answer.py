@@ -5,8 +5,6 @@ import subprocess
 import sys
 import textwrap
 
-import pandas
-
 import answers
 import replay
 from one_answer import thaw
@@ -24,7 +22,7 @@ def test_the_tutorials_file_is_drafted_and_planned(tmp_path):
 
 
 def test_on_the_record_of_the_grid(tmp_path):
-    made = replay.answer(answers.Record(pandas.read_parquet(replay.RECORD)), *replay.SHOWN)
+    made = replay.answer(answers.Record(answers.recorded("grid")), *replay.SHOWN)
     record.write(tmp_path / "results/outputs/grid" / record.ADVISED, [made])
     shown = thaw(tmp_path, "show", "grid").rpartition("\n\n")[0]
     assert textwrap.indent(shown, "    ") in (HOME / "README.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from thaw.words import answer_text
 
 @pytest.fixture(scope="module")
 def record() -> answers.Record:
-    return answers.Record(pd.read_parquet(replay.RECORD))
+    return answers.Record(answers.recorded("grid"))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 
-import pandas
 import pytest
 import yaml
 
@@ -57,7 +56,7 @@ def test_the_readmes_rows_are_of_the_set():
 def test_the_advisor_was_measured_on_the_set():
     """Its prior is from the grid's record, by which its decisions are replayed."""
     assert {point.split()[0] for point in replay.STANDARD} == TEXTS | PAIRS
-    record = answers.Record(pandas.read_parquet(replay.RECORD))
+    record = answers.Record(answers.recorded("grid"))
     for task in record.tasks:
         assert {point.split()[0] for point in replay.of_task(record, task, replay.STANDARD)} >= TEXTS
 
