@@ -131,7 +131,7 @@ def main() -> None:
         whole, _, part = named.partition("=")
         record(part or whole, whole)
         print(f"wrote docs/results/{whole}.parquet")
-    record_tables.draw_sizes(RECORDS / "grid/sizes.svg")
+    record_tables.draw_sizes(RECORDS / "grid/sizes.svg", "grid_sizes")
     joint.draw_pairs(RECORDS / "task_pairs.svg")
     for page in PAGES:
         before = page.read_text(encoding="utf-8")

@@ -32,6 +32,10 @@ EIGHT = ("sick_e", "stsb", "sst2_sentences", "cola", "trec6", "trec50", "conll20
 LOOP_SPLITS = ("test", RESERVED)
 THREE = ("trec6", "sst2_sentences", "conll2003")
 PROBE, ALL, LORA, TOP = "linear_probe", "linear_probe_all_layers", "lora", "top_k k02"
+CURVES = {  # tasks and strategies of the figures of scores by rows
+    "grid_sizes": (THREE, (PROBE, ALL, TOP, FULL)),
+    "unseen_sizes": (("subj", "mpqa", "ag_news_part"), (PROBE, ALL, FULL)),
+}
 OF_PAIRS = ("lora_separate", "top_k_separate k02", "full_separate")
 OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack", "budget_ulmfit", "budget_adapters")
 
@@ -294,20 +298,21 @@ def records() -> list[list[str]]:
     return lines
 
 
-def draw_sizes(path: Path) -> pd.DataFrame:
-    """Draw scores by the number of labelled rows, and return the points. Args: where the SVG goes."""
-    frame = recorded("grid_sizes")
-    frame = frame[(frame["role"] == "test") & frame["point"].isin([PROBE, ALL, TOP, FULL])]
+def draw_sizes(path: Path, name: str) -> pd.DataFrame:
+    """Draw scores by the number of labelled rows, and return the means. Args: where the SVG goes; one of CURVES."""
+    tasks, drawn = CURVES[name]
+    frame = recorded(name)
+    frame = frame[(frame["role"] == "test") & frame["point"].isin(drawn)]
     frame = frame.assign(rows=frame["subset"].str.extract(r"n(\d+)_")[0].astype(int), value=100 * frame["value"])
     points = frame.groupby(["task", "point", "rows"])["value"].agg(["mean", "std"]).reset_index()
     with figure_style.style():
-        figure, axes = figure_style.grid([task_label(task) for task in THREE])
+        figure, axes = figure_style.grid([task_label(task) for task in tasks])
         marks = figure_style.marks([label(point) for point in (PROBE, ALL, TOP, FULL)])
-        for axis, task in zip(axes, THREE, strict=True):
+        for axis, task in zip(axes, tasks, strict=True):
             axis.set(xlabel="labelled rows", ylabel="score × 100", xscale="log")
             axis.set_xticks([100, 300, 1000, 3500], ["100", "300", "1,000", "3,500"])
             handles = []
-            for point in (PROBE, ALL, TOP, FULL):
+            for point in drawn:
                 mine = points[(points["task"] == task) & (points["point"] == point)]
                 colour, marker = marks[label(point)]
                 shown = axis.errorbar(mine["rows"], mine["mean"], mine["std"], color=colour, marker=marker, capsize=2)

@@ -41,7 +41,7 @@ def test_a_record_says_what_made_it(name):
 
 
 def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path):
-    points = record_tables.draw_sizes(tmp_path / "sizes.svg")
+    points = record_tables.draw_sizes(tmp_path / "sizes.svg", "grid_sizes")
     assert (tmp_path / "sizes.svg").read_bytes() == (record.RECORDS / "grid/sizes.svg").read_bytes()
     assert len(points) == 3 * 4 * 4, "tasks, strategies, numbers of rows"
 
