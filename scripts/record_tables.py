@@ -218,6 +218,22 @@ def seeds() -> list[list[str]]:
     return lines
 
 
+def worst() -> list[list[str]]:
+    """Return how far the worst draw is below the mean of the grid's columns, and how many runs failed."""
+    frame = recorded("grid")
+    frame = frame[(frame["role"] == "test") & (frame["kind"] == "run")]
+    lines = [["", "worst draw below its mean", "most of all", "runs", "one class", "undertrained"]]
+    for point in (*OF_GRID, *OF_PAIRS):
+        mine = frame[frame["point"] == point]
+        scores = 100 * mine.groupby(["task", "split"])["value"].agg(["mean", "min"])
+        below = scores["mean"] - scores["min"]
+        most = f"{number(below.max())} ({title(*below.idxmax()).partition('<br>')[0]})"
+        flags = mine.drop_duplicates(["task", "subset"])["flags"]
+        failed = [str(flags.str.contains(flag).sum()) for flag in ("one_class", "underfit")]
+        lines.append([label(point), number(below.mean()), most, str(len(flags)), *failed])
+    return lines
+
+
 def way() -> list[list[str]]:
     """Return how much of the way from the probe to full fine-tuning strategies go on single texts and words, in %."""
     frame = recorded("read_before_thaw")
@@ -361,6 +377,7 @@ OTHERS = (
         "curve": curve,
         "vectors": vectors,
         "seeds": seeds,
+        "worst": worst,
         "way": way,
         "times": times,
         "loops": loops,
