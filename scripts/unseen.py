@@ -1,4 +1,4 @@
-"""The hypotheses of unseen.yaml, unseen_sizes.yaml and label_noise.yaml, written before their runs, on the records.
+"""The hypotheses of unseen.yaml and of three smaller experiments, written before their runs, on the records.
 
 Scores are × 100. The score of a strategy on a task in a draw is the mean of the official test and the reserved rows.
 *Tuned* is the rate with the highest score on the 200 rows of validation; of equal ones the middle, then the half.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 
 import numpy as np
+import pandas as pd
 
 import replay
 from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference, recorded
@@ -26,6 +27,7 @@ TRAINED = {LORA: "LoRA", TOP_2: "top 2", FULL: "full"}
 READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text alone and both as one
 MARGIN = 1.0  # points within which LoRA and full fine-tuning are equivalent
 BY_READING = "Of pairs the better probe, else full fine-tuning"
+FROZEN = "vectors_frozen"
 SIZES = (100, 300, 1000, 3500)
 RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
 
@@ -237,6 +239,29 @@ def noise(record: Record) -> list[list[str]]:
     return lines
 
 
+def heads(frame: pd.DataFrame) -> list[list[str]]:
+    """Return scores of both heads on a frozen and on a tuned encoder, and the differences that were asked for."""
+    tasks = list(frame["task"].unique())
+    of = {name: Record(frame[frame["head"] == name]) for name in ("linear_mean", "bilstm")}
+    sides = {
+        (name, arm): [of_draws(of[name], task, 1000, arm) for task in tasks] for arm in (FROZEN, FULL) for name in of
+    }
+    asked = {
+        "Frozen: BiLSTM less linear head": (("bilstm", FROZEN), ("linear_mean", FROZEN)),
+        "Tuned: BiLSTM less linear head": (("bilstm", FULL), ("linear_mean", FULL)),
+        "Frozen with BiLSTM, less tuned with linear head": (("bilstm", FROZEN), ("linear_mean", FULL)),
+    }
+    found = [
+        difference(above(*both)) for one, other in asked.values() for both in zip(sides[one], sides[other], strict=True)
+    ]
+    cells = list(map(printed, jointly(found)))
+    lines = [["", *map(task_label, tasks)]]
+    for (name, arm), runs in sides.items():
+        head = "linear head" if name == "linear_mean" else "BiLSTM"
+        lines.append([f"{'Frozen' if arm == FROZEN else 'Tuned'}, {head}", *map(shown, runs)])
+    return [*lines, *([name, *cells[n * len(tasks) : (n + 1) * len(tasks)]] for n, name in enumerate(asked))]
+
+
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen": lambda: scores(read()),
     "unseen_lora": lambda: lora_against_full(read()),
@@ -245,5 +270,6 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_rules": lambda: rules(standard()),
     "unseen_losses": lambda: slopes(standard()),
     "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
+    "head_sizes": lambda: heads(recorded("head_sizes")),
     "label_noise": lambda: noise(Record(recorded("label_noise"))),
 }

@@ -124,6 +124,17 @@ def of_sizes(tasks: dict[str, dict[str, dict[int, int]]]) -> unseen.Record:
     return unseen.Record(pd.DataFrame(lines))
 
 
+def test_a_head_is_compared_on_the_frozen_and_on_the_tuned_encoder():
+    right = {("linear_mean", unseen.FROZEN): 60, ("bilstm", unseen.FROZEN): 66}
+    right |= {("linear_mean", FULL): 80, ("bilstm", FULL): 79}
+    frame = pd.DataFrame(
+        _line("trec6", f"n1000_r{draw}", arm, "test", count + draw) | {"head": head}
+        for (head, arm), count in right.items()
+        for draw in (1, 2, 3)
+    )
+    assert first_numbers(unseen.heads(frame)) == [["62.0"], ["68.0"], ["82.0"], ["81.0"], ["6.0"], ["−1.0"], ["−14.0"]]
+
+
 def first_numbers(lines: list[list[str]]) -> list[list[str]]:
     return [[cell.partition(" ")[0] for cell in line[1:]] for line in lines[1:]]
 
