@@ -69,7 +69,6 @@ LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, *PLOTS, *BACKENDS
 NEEDED = {"encoders": ENCODERS, "models": MODELS, "plots": PLOTS, "tables": TABLES}
 
 COMMAND = "thaw.cli.main"  # which asks for what is no job of a workflow
-MOST_THREADS = 8  # of servers among which a command looks for one
 NOT_INITIALIZED = 3  # what NVIDIA's driver answers before a process has called cuInit: CUDA_ERROR_NOT_INITIALIZED
 
 
@@ -102,7 +101,7 @@ def ask_waiting(words: list[str]) -> int | None:
         return None
     before, code = dict(os.environ), PACKAGE.parent
     prepare_environment()
-    for threads in range(1, 1 + min(MOST_THREADS, len(os.sched_getaffinity(0)))):
+    for threads in range(1, 1 + len(os.sched_getaffinity(0))):
         folder = lasting_servers.folder(_own_environment(code, threads), new=False)
         if folder and lasting_servers.listens(folder / "models"):
             os.environ.update({"PYTHONPATH": str(code), ADDRESS: str(folder)})
