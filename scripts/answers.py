@@ -4,7 +4,8 @@ A record of docs/results (record.py) has a line for each run or baseline and sco
 
   type, corpus   of the task
   one_fit        all seeds share one convex fit
-  train          seconds of training, with the runs that it started from and the trials of its search
+  train          seconds of training, with the runs that it started from and the trials of its search, as in its price:
+                 of the processor in records made from 30 November 2026 on, else by the clock
   extraction     seconds of the encoder's passes over the rows that training and validation read
   first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
                  for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths; of other
@@ -50,8 +51,8 @@ def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
     for name in ("type", "corpus"):
         lines[name] = [tasks[folder][name] for folder in scored["folder"]]
     lines["one_fit"] = (scored["optimizer"] == "lbfgs").to_numpy()
-    spent = [scored[f"{part}_seconds"].astype(float).fillna(0.0) for part in ("train", "after", "search")]
-    lines["train"], lines["extraction"] = sum(spent).to_numpy(), _extraction(scored).to_numpy()
+    spent = scored["price_seconds"] - scored["extraction_seconds"]
+    lines["train"], lines["extraction"] = spent.fillna(0.0).to_numpy(float), _extraction(scored).to_numpy()
     files = PredictionFiles(results)
     numbers = [_numbers(files, *row) for row in scored[["folder", "metric", "split"]].itertuples(index=False)]
     for name, column in zip(("first", "second", "group"), zip(*numbers, strict=True), strict=True):
