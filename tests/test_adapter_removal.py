@@ -64,12 +64,8 @@ def test_the_probe_has_each_span_of_layers_and_the_runs_own_score(tmp_path):
     assert len(rows) == 2 * 6 and list(rows.columns[:4]) == ["layer", "seed", "last", "score"]
 
 
-def test_a_run_without_adapters_is_refused(tmp_path):
+def test_a_run_without_adapters_is_not_probed():
     chosen = {"probes": ["adapter_removal"], "outputs": ["removed_adapters"], "subsets": ["n100_d1"]}
-    sentence = "adapter_removal reads finished runs; name strategies with insert: adapters under adapted:"
-    for adapted, strategies in (([], ["full"]), (["full"], ["full", {"adapters": [2]}])):
-        with pytest.raises(UserError, match=sentence):
-            plan_of(**chosen, strategies=strategies, adapted=adapted)
     plan = plan_of(**chosen, strategies=["full", {"adapters": [2]}], adapted=["full", "adapters"])
     probed = [plan.job("probe", key).spec["of"].get("run", {}).get("strategy") for key in plan.probes]
     assert set(probed) == {"adapters"}, "neither the pretrained encoder nor full fine-tuning"

@@ -137,21 +137,3 @@ def test_the_plan_keeps_the_members_encoders_and_reads_what_they_read():
     assert job.inputs["tokens"] == plan.job(tuned[0].step, tuned[0].key).inputs["tokens"]
     of_predictions = planned("mean", [{"strategy": "full"}]).job("ensemble", "acceptability/all/two")
     assert "ends" not in of_predictions.spec and "encoder" not in of_predictions.inputs
-
-
-@pytest.mark.parametrize(
-    ("by", "members", "changes", "said"),
-    [
-        ("interpolation", ["full"], {}, "by: interpolation is between two members; there are 1"),
-        ("weights", ["lora"], {}, "lora has inserts, so that no mean of weights is made"),
-        (
-            "weights",
-            ["full", "frozen_separate"],
-            {"tasks": ["paraphrase"]},
-            "frozen_separate has another encoder, head",
-        ),
-    ],
-)
-def test_what_has_no_mean_is_refused(by, members, changes, said):
-    with pytest.raises(UserError, match=said):
-        planned(by, [{"strategy": name} for name in members], **changes)

@@ -9,7 +9,6 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from corpora import prepared, spec_for
-from plans import plan_of
 from test_probes import STRENGTHS, spec_of
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
@@ -114,16 +113,6 @@ def test_a_small_domain_is_refused(bench, tmp_path):
     spec = spec_of(bench, "domain_divergence", domain="genre") | {"subset": {"rows": 45}}
     with pytest.raises(UserError, match="domain 'rivers' has 16 training rows in the subset; 20 are needed: take a"):
         bench.step("probe", spec, tmp_path / "out")
-
-
-def test_a_domain_is_a_target_of_kind_label(tmp_path):
-    (tmp_path / "probes.yaml").write_text("probes: {mine: {kind: domain_divergence, domain: genre}}\n")
-    chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
-    with pytest.raises(
-        UserError,
-        match="mine.kind: domain_divergence is for corpora with a target genre of kind label, and no task",
-    ):
-        plan_of(**chosen)
 
 
 def test_the_figure_has_a_point_for_each_pair(bench, tmp_path):

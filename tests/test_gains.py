@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import scored_runs
-from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame.output_data import OutputData
@@ -57,13 +56,6 @@ def test_the_loss_of_next_sentences_is_that_of_the_published_model(bench, tmp_pa
 def test_an_encoder_that_was_not_pretrained_on_next_sentences_is_left_out(bench, capsys):
     assert next_sentence_loss(compared(bench, bench.encoder, {})) == ([], [])
     assert "left out: " in capsys.readouterr().err
-
-
-def test_a_task_of_single_texts_has_no_next_sentence():
-    chosen = {"tasks": ["acceptability"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
-    chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
-    with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
-        plan_of(**chosen)
 
 
 def record(measure: str, values: list[float], **of) -> dict:

@@ -9,7 +9,6 @@ from test_change_figures import FULL, record
 from test_layer_mix import record as probe_record
 from test_layer_mix import written
 from test_probes_plan import planned
-from thaw.core.errors import UserError
 from thaw.outputs.figures.probe_curves import points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.probe_frame import ProbeRecord
@@ -147,5 +146,3 @@ def test_tables_take_the_probes_that_they_show():
     plan = planned(probe_tasks=["entities"], probes=probes, outputs=outputs)
     kinds = {name: {path.split("/")[-3] for path in plan.status.probed("table", name)} for name in outputs}
     assert kinds == {"scores_by_layer": {"edge", "linear"}, "information_by_layer": {"mutual_information"}}
-    with pytest.raises(UserError, match="layer_changes cannot be drawn: it needs a probe of kind cka"):
-        planned(probes=["linear"], outputs=["layer_changes"])

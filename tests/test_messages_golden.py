@@ -196,6 +196,18 @@ mine: {teacher: {strategy: full, encoder: bert_base_uncased}, phases: [{train: [
 mine: {teacher: {strategy: full, encoder: bert_base_uncased}, phases: [{train: [all], distil: {attention: {heads: 5}}}]}
 mine: {teacher: {strategy: full, encoder: bert_base_uncase}, phases: [{train: [all], distil: {logits: {}}}]}
 mine: {teacher: full, phases: [{train: [all], distil: {logits: {}, order: stacked}}]}
+mine: {phases: [{train: []}]}
+mine: {phases: [{train: [{top: n}]}]}
+mine: {multi_task: {tasks: [trec6, trec6]}, phases: [{train: [all]}]}
+mine: {multi_task: {tasks: [acceptability, reviews]}, phases: [{train: [all]}]}
+mine: {multi_task: {tasks: [reviews], power: 0.5}, phases: [{train: [all]}]}
+mine: {multi_task: {tasks: [paraphrase], sampling: annealed}, phases: [{train: [all], epochs: 1}]}
+mine: {multi_task: {tasks: [nope, reviews]}, phases: [{train: [all]}]}
+mine: {multi_task: {tasks: [reviews], own: left_out}, phases: [{train: [all]}]}
+mine: {base: full, after: {strategy: o, task: similarity}}, o: {base: full, keep: true, multi_task: {tasks: [reviews]}}
+mine: {multi_task: {tasks: [reviews, paraphrase]}, teacher: full_separate, phases: [{distil: {logits: {}}}]}
+mine: {teacher: {strategy: full, subset: n100_d}, phases: [{train: [all], distil: {logits: {}}}]}
+mine: {teacher: {strategy: full, dropout: true}, phases: [{train: [all], distil: {hidden: {}}}]}
 """.strip().splitlines()
 # catalogues of the user's, each one file
 CATALOGUES = """
@@ -213,6 +225,9 @@ tasks.yaml <- corpora: {../c: {texts: [text], targets: {label: label}, synthetic
 tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}, files: {format: tsv, splits: {train: a}}}}
 tasks.yaml <- corpora: {c: {texts: [text], targets: {label: label}}}
 tasks.yaml <- corpora: {c: {texts: [], targets: {label: label}, synthetic: acceptability}}
+tasks.yaml <- corpora: {c: {texts: [context], targets: {answers: answers}, files: {format: squad, splits: {train: a}}}}
+tasks.yaml <- views: {mine: {pairs: separate, stride: 8}}
+tasks.yaml <- subsets: {few: {rows: 8, per_label: 8}}
 tasks.yaml <- corpora: {c: [1
 tasks.yaml <- corpora: !!python/object:os.system {}
 tasks.yaml <- [corpora]
@@ -293,6 +308,27 @@ OF_AN_EXPERIMENT = """
 {strategies: [m], heads: [bilstm], strategies.yaml: {strategies: {m: {base: full, reads: {pooling: [mean, max]}}}}}
 {strategies: [mine], heads: [mlp], strategies.yaml: {strategies: {mine: {base: full, reads: {pooling: pooler}}}}}
 {outputs: [probe_curves]}
+{tasks: [acceptability], strategies: [full], ensembles: {two: {by: interpolation, members: [{strategy: full}]}}}
+{tasks: [acceptability], strategies: [full], ensembles: {two: {by: weights, members: [{strategy: lora}]}}}
+{tasks: [paraphrase], ensembles: {two: {by: weights, members: [{strategy: full}, {strategy: frozen_separate}]}}}
+{strategies: [full], only: {full: [acceptability]}, ensembles: {two: {members: [{strategy: full}], tasks: [entities]}}}
+{strategies: [frozen, top_k: [2]], only: {top_k: [acceptability]}, merges: {m: {strategies: [top_k]}}}
+{strategies: [full, ladder], outputs: [way]}
+{strategies: [full, frozen], outputs: [way]}
+{strategies: [full_200, linear_probe], outputs: [task_pairs]}
+{outputs: [sizes]}
+{outputs: [settings_over_tasks]}
+{outputs: [transfer_table]}
+{gradients: true, outputs: [gradients]}
+{probes: [logme], outputs: [gains]}
+{probes: [linear], outputs: [layer_changes]}
+{tasks: [entities], probes: [m], outputs: [layer_mixes], probes.yaml: {probes: {m: {base: edge_small, layers: [1, 2]}}}}
+{tasks: [similarity], probes: [m], outputs: [domains], probes.yaml: {probes: {m: {kind: domain_divergence, domain: g}}}}
+{subsets: [n1000_r1, n100_d1], outputs: [m], outputs.yaml: {outputs: {m: {base: main_table, split: reserved}}}}
+{subsets: [n100_d1], strategies: [full], probes: [adapter_removal], outputs: [removed_adapters]}
+{subsets: [n100_d1], strategies: [full], adapted: [full], probes: [adapter_removal], outputs: [removed_adapters]}
+{tasks: [acceptability], subsets: [n250_d1], strategies: [full], adapted: [full], probes: [next_sentence_loss]}
+{tasks: [similarity], subsets: [few], tasks.yaml: {subsets: {few: {per_label: 8, validation: 0.25}}}}
 {tasks: [similarity], probes: [mutual_information]}
 {tasks: [acceptability], probes: [edge]}
 {tasks: [acceptability], subsets: [n100_d1], strategies: [full, linear_probe], outputs: [main_table], probes: [cka]}
@@ -326,6 +362,8 @@ FURTHER = """
 {phase: {distil: {logits: {}}}}
 {phase: {schedule: plateau}}
 {phase: {epochs: 1}, student: {layers: 7}}
+{phase: {epochs: 1}, student: {layers: 6}}
+{phase: {epochs: 1}, student: {layers: [1, 3, 5]}, cosine: 0.5}
 """.strip().splitlines()
 COMMANDS = """
 plan absent.yaml
@@ -401,7 +439,7 @@ def message(words: list[str]) -> str:
 
 def of_ours(sentence: str) -> str:
     """Return a message without this folder, and without the lines of our catalogues, which move."""
-    return re.sub(r"(?<![\w/])(config/\w+\.yaml):\d+", r"\1", sentence.replace(f"{HOME}/", ""))
+    return re.sub(r"(?<![\w/])(config/(?:papers/)?\w+\.yaml):\d+", r"\1", sentence.replace(f"{HOME}/", ""))
 
 
 @pytest.mark.parametrize("change", IN_AN_EXPERIMENT, ids=" ".join)

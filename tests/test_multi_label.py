@@ -28,7 +28,7 @@ from thaw.exporting.formats import write
 from thaw.heads import convex
 from thaw.heads.convex import Scale
 from thaw.papers.feature_selection import group_lasso
-from thaw.schema.corpora import CorpusConfig, HubConfig
+from thaw.schema.corpora import HubConfig
 from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
 
 KIND = "multi_label_classification"
@@ -160,12 +160,6 @@ def test_what_is_no_set_is_said_with_its_place(form, change, message, tmp_path):
     with pytest.raises(UserError) as said:
         prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
     assert message in str(said.value)
-
-
-def test_keys_of_sets_are_for_sets():
-    files = {"format": "jsonl", "splits": {"train": "x"}, "separators": {"label": ";"}}
-    with pytest.raises(ValueError, match="separators: label is no target of kind label_set"):
-        CorpusConfig(texts=["text"], targets={"label": "label"}, files=files)
 
 
 def test_a_draft_recognises_sets_of_pairs(tmp_path):

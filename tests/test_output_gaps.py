@@ -8,33 +8,16 @@ import invented
 from conftest import run_step
 from plans import plan_of
 from thaw.core.digests import canonical
-from thaw.core.errors import UserError
 from thaw.core.failed_outputs import failures, note_failure, reason
 from thaw.outputs.report import report_page
 from thaw.planning.questions import Questions
 
 BARE = {"strategies": ["linear_probe"], "seeds": [1], "tasks": ["acceptability"]}
-REFUSED = {  # an output, and changes to an experiment
-    "sizes": {},
-    "settings_over_tasks": {},
-    "comparisons": {"strategies": ["full"]},
-    "gains": {"probes": ["logme"]},
-    "task_pairs": {"strategies": ["full_200", "linear_probe"]},
-    "transfer_table": {},
-    "gradients": {"gradients": True},
-    "probe_curves": {},
-}
 
 
 def planned(outputs, results="results", **changes):
     config = BARE | {"outputs": outputs, "baselines": []} | changes
     return plan_of(str(results), **config)
-
-
-@pytest.mark.parametrize("output", REFUSED)
-def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(output):
-    with pytest.raises(UserError, match=f"config: outputs: {output} cannot be drawn: it needs "):
-        planned([output], **REFUSED[output])
 
 
 @pytest.mark.parametrize(
@@ -50,13 +33,6 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(output):
 )
 def test_with_what_it_asks_for_it_is_planned(output, changes):
     assert Questions(planned([output], **changes)).report_files()
-
-
-def test_a_mix_needs_every_layer(tmp_path):
-    (tmp_path / "probes.yaml").write_text("probes: {some: {base: edge_small, layers: [1, 2]}}")
-    chosen = {"tasks": ["entities"], "probes": ["some"], "catalogues": [str(tmp_path)]}
-    with pytest.raises(UserError, match="layer_mixes cannot be drawn: it needs probes of every layer"):
-        planned(["layer_mixes"], **chosen)
 
 
 def test_of_an_experiment_with_optional_tasks_it_is_left_out_and_said_so():

@@ -106,24 +106,6 @@ def test_the_report_says_what_is_set_aside_once_for_all_draws():
     ]
 
 
-def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(tmp_path):
-    one = "  one: {phases: [{train: [head, {top: 1}]}]}\n"
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/outputs.yaml").write_text(
-        "outputs:\n  mine: {kind: strategy_table, split: reserved, caption: A.}\n"
-    )
-    chosen = {"outputs": ["mine"], "subsets": ["n1000_r1", "n100_d1"]}
-    chosen["catalogues"] = [str(tmp_path / "own"), str(tmp_path / "one")]
-    with pytest.raises(UserError, match="it needs subsets with reserved rows, as n1000_r1, and n100_d1 has none"):
-        planned(tmp_path / "one", one, "one", **chosen)
-    planned(
-        tmp_path / "two",
-        one,
-        "one",
-        **chosen | {"subsets": ["n1000_r1"]} | {"catalogues": [str(tmp_path / "own"), str(tmp_path / "two")]},
-    )
-
-
 SUBSET = {"rows": 40, "validation": 0.25, "reserved": 20}
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
 LABEL, SCORE = {"id": "t", "target": "label"}, {"id": "s", "target": "score"}

@@ -74,9 +74,7 @@ def test_a_prepared_corpus_is_asked_before_anything_runs(corpus):
     ]
 
 
-def test_rows_and_per_label_are_not_both_said():
-    with pytest.raises(ValueError, match="leave out one of them"):
-        SubsetConfig(rows=8, per_label=8)
+def test_a_subset_says_in_print_how_many_rows_it_has():
     assert [SubsetConfig(**one).in_print for one in ({}, {"rows": 1000}, {"per_label": 8})] == [
         "all",
         "1,000",
@@ -89,12 +87,6 @@ def planned(folder, task: str):
     return plan_with(
         folder, "  one: {phases: [{train: [head, {top: 1}]}]}\n", tasks=[task], strategies=["one"], subsets=["few"]
     )
-
-
-def test_a_task_without_labels_is_refused_where_it_is_named(tmp_path):
-    message = "per_label: rows are drawn by label, and similarity is pair_regression; name a subset with rows"
-    with pytest.raises(UserError, match=message):
-        planned(tmp_path, "similarity")
 
 
 def test_plan_and_prices_count_the_rows_of_all_labels(tmp_path, corpus):

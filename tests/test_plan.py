@@ -12,7 +12,6 @@ from snakemake.cli import parse_config
 
 import forked
 from plans import plan_of, plan_with
-from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
@@ -21,24 +20,6 @@ from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.questions import command
-
-
-def test_boundaries_follow_from_the_selectors():
-    assert boundary(components(["head"], 6, {}), 6) == 6
-    assert boundary(components(["head", {"top": "k"}], 6, {"k": 2}), 6) == 4
-    assert boundary(components(["head", {"top": 6}], 6, {}), 6) == 0
-    assert boundary(components(["all"], 6, {}), 6) is None
-    assert components(["head", {"top": 0}], 6, {}) == ["head"]
-    assert thawed_layers(components(["all"], 6, {})) == 6
-
-
-@pytest.mark.parametrize(
-    "train, message",
-    [(["hed"], "unknown selector"), ([], "must train something"), ([{"top": "n"}], "neither a number")],
-)
-def test_a_wrong_selection_is_refused(train, message):
-    with pytest.raises(UserError, match=message):
-        components(train, 6, {})
 
 
 def test_a_phase_resumes_from_its_boundary_and_reads_only_that():

@@ -180,15 +180,3 @@ def test_the_plan_says_which_subsets_are_draws_of_one_size(tmp_path):
     assert all(name.endswith(f" rows, {len(names)} draws") for name, names in zip(named, (small, large), strict=True))
     plain = planned(RELATIVE, tmp_path, subsets=subsets)
     assert "first_draws" not in plain.job("table", "demo/mine").spec
-
-
-@pytest.mark.parametrize(
-    ("strategies", "message"),
-    [
-        (["full", "ladder"], "it needs full and linear_probe under strategies:"),
-        (["full", "frozen"], "it needs full and linear_probe under strategies:"),
-    ],
-)
-def test_a_start_that_is_not_run_is_refused(tmp_path, strategies, message):
-    with pytest.raises(UserError, match=message):
-        planned(RELATIVE, tmp_path, strategies=strategies)

@@ -20,7 +20,7 @@ from thaw.evaluation.baselines import fit_baseline
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.features.store import FeatureStore
-from thaw.schema.corpora import CorpusConfig, HubConfig, ViewConfig
+from thaw.schema.corpora import HubConfig
 from tiny_corpus import Bench, rows, tiny_corpus
 
 KIND = "span_extraction"
@@ -131,14 +131,6 @@ def test_a_mistake_is_said_with_its_place(mistake, tmp_path):
     with pytest.raises(UserError) as said:
         from_file(tmp_path, content)
     assert place in str(said.value) and words in str(said.value)
-
-
-def test_answers_are_for_a_question_and_a_context():
-    files = {"format": "squad", "splits": {"train": "x"}}
-    with pytest.raises(ValueError, match="kind answers needs texts: .question, context."):
-        CorpusConfig(texts=["context"], targets={"answers": "answers"}, files=files)
-    with pytest.raises(ValueError, match="leave out pairs: separate"):
-        ViewConfig(pairs="separate", stride=8)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
