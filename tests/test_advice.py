@@ -14,6 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.decision import record
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
+from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import recommendation
@@ -166,15 +167,8 @@ def test_the_csv_has_a_line_for_each_arm(drawn):
 def test_the_record_beside_the_table_is_what_was_decided_and_a_gap_has_none(drawn, tmp_path):
     table_formats.write(drawn, tmp_path / "tables/advice")
     assert record.read(tmp_path) == drawn.answers
-    drawn_again = invented.shown("advice", "advice_table")
-    table_formats.write(writers_gap(drawn_again), tmp_path / "tables/advice")
+    table_formats.write(gaps.table(invented.shown("advice", "advice_table"), "no reason"), tmp_path / "tables/advice")
     assert record.read(tmp_path) == []
-
-
-def writers_gap(spec: dict):
-    from thaw.outputs import gaps
-
-    return gaps.table(spec, "no reason")
 
 
 def test_a_record_of_thaw_advise_is_read_where_no_table_is_there(drawn, tmp_path):

@@ -35,9 +35,8 @@ def place(tmp_path_factory, servers) -> Workplace:
     """A workplace with one task, a probe and two strategies that train."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
-    more = {"tasks": ["colour"], "outputs": ["advice"], "strategies": STRATEGIES}
-    place.write("mine.yaml", Workplace.experiment("mine", **more | {"seeds": [1]}))
-    place.write("seeds.yaml", Workplace.experiment("seeds", **more | {"seeds": [1, 2]}))
+    more = {"tasks": ["colour"], "outputs": ["advice"], "strategies": STRATEGIES, "seeds": [1, 2]}
+    place.write("mine.yaml", Workplace.experiment("mine", **more))
     place.servers = servers
     return place
 
@@ -49,7 +48,7 @@ def thaw(place: Workplace, *words: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def done(place) -> subprocess.CompletedProcess:
-    """What advice on the three strategies printed."""
+    """What advice on the three strategies printed, which has no prior for this encoder."""
     done = thaw(place, "advise", "mine.yaml")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
@@ -63,12 +62,12 @@ def test_it_prints_the_cheapest_scores_first_and_ends_in_an_answer(place, done):
     assert printed == sorted(printed), "probes, then what trains, from cheap to dear"
     assert answer_text.in_terminal(answer) in done.stdout and "such answers lost " in lines[-2]
     assert lines[-1] == "report: results/outputs/mine/report.html"
-    assert answer_text.headline(answer) in (place.folder / lines[-1].removeprefix("report: ")).read_text()
+    assert (place.folder / lines[-1].removeprefix("report: ")).is_file()
 
 
 def test_of_each_group_the_run_that_may_gain_most_is_next(place, tmp_path, monkeypatch):
     monkeypatch.chdir(place.folder)
-    plan = load_plan(read_config(["seeds.yaml"]), HOME, results=str(tmp_path))
+    plan = load_plan(read_config(["mine.yaml"]), HOME, results=str(tmp_path))
     turns = pending_runs.pending_runs(plan)
     shown = zip(turns, (0.4, 0.5, 9.0), (10.0, 10.0, 20.0), strict=True)
     waiting = [Waiting(turn, gain, 0.5, seconds) for turn, gain, seconds in shown]
@@ -100,9 +99,8 @@ def test_a_strategy_that_may_gain_less_than_its_price_asks_for_is_not_run(place)
 
 
 def test_without_a_prior_each_strategy_runs_with_one_seed(place, done):
-    ended = thaw(place, "advise", "seeds.yaml")
-    (answer,) = record.read(place.folder / "results/outputs/seeds")
-    assert set(arms_of(answer)) == {"linear_probe", "short_top k01", "short_full"} and "not run" not in ended.stdout
+    (answer,) = record.read(place.folder / "results/outputs/mine")
+    assert set(arms_of(answer)) == {"linear_probe", "short_top k01", "short_full"} and "not run" not in done.stdout
     folders = [place.folder / "results" / layout.cell(answer.cell_of(name)) for name in ("short_top k01", "short_full")]
     assert [sorted(path.name for path in folder.glob("seed*")) for folder in folders] == [["seed1"], ["seed1"]]
 
@@ -160,7 +158,8 @@ def test_each_of_several_columns_is_a_task_and_a_model(place):
         rows.to_csv(place.folder / f"both_{split}.csv", index=False)
         files.append(f"both_{split}.csv")
     named = ("--label", "colour", "long", "--text", "text", "--encoder", "tiny", "--name", "both")
-    done = thaw(place, "advise", *files, *named, "--time", "0s", "--export", "models", "--config", "seeds=[1]")
+    small = ("--time", "0s", "--config", "seeds=[1]", "baselines=[majority]")
+    done = thaw(place, "advise", *files, *named, "--export", "models", *small)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     answers = record.read(place.folder / "results/outputs/both")
     taken = {answer.task for answer in answers if answer.decision.answer.encoder}

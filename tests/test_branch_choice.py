@@ -56,11 +56,6 @@ def test_lora_stores_little_and_is_no_branch():
     assert branch_choice.stored_inserted(size, [3, 3], [2, 2]) == 100 + 40 + 6 + 4
 
 
-@pytest.mark.parametrize("k, expected", [(0, BranchSize(6, 0)), (6, BranchSize(0, 6)), (2, BranchSize(4, 2))])
-def test_top_k_as_a_branch(k, expected):
-    assert top_k(k, 6) == expected
-
-
 def test_only_tasks_that_read_the_same_input_share_a_pass():
     branches = {"sick_e": BranchSize(4, 2), "sick_r": BranchSize(3, 2), "trec6": BranchSize(5, 1)}
     counted = branch_choice.executed_by_input(branches, {"sick_e": "pair", "sick_r": "pair", "trec6": "text"})

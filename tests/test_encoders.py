@@ -226,12 +226,8 @@ def test_shards_become_one_file(model, tmp_path, monkeypatch):
 
 
 def test_an_old_checkpoint(shared_data, tmp_path, monkeypatch):
-    """A real .bin of 2021 whose vocabulary is longer than its embeddings is found out, and read once that is mended."""
+    """A real .bin of 2021 with a vocab.txt, of which the words beyond its embeddings are cut off."""
     sizes = {"layers": 1, "width": 16}
-    with pytest.raises(UserError, match="gives ids up to 404, but the embeddings have 402 rows"):
-        run_fetch(monkeypatch, tmp_path / "out", shared_data / "bert_random_fixture", **sizes)
-    with pytest.raises(UserError, match="has no weights"):
-        run_fetch(monkeypatch, tmp_path / "out", shared_data / "bert_tiny_no_weights", layers=2, width=128)
     folder = tmp_path / "mended"
     folder.mkdir()
     for path in (shared_data / "bert_random_fixture").iterdir():

@@ -130,9 +130,6 @@ CASES = [
     ("roberta", "spans", FROZEN, {}, {}),
     ("modernbert", "regression", FULL, {}, {}),
     ("roberta", "classification", SGD, {"pooling": "attention"}, {}),
-    ("distilbert", "classification", FROZEN, {"pooling": "mean"}, {}),
-    ("distilbert", "classification", FROZEN, {"pooling": "max"}, {}),
-    ("bert", "pair_classification", FROZEN, {}, {"pairs": "separate"}),
     ("bert", "pair_classification", FROZEN, {"kind": "cosine"}, {"pairs": "separate"}),
     ("distilbert", "classification", FROZEN, {}, {"dtype": "bf16"}),
     ("bert", "spans", FROZEN, {}, {"max_length": 12}),
@@ -459,8 +456,3 @@ def test_predict_of_a_table_says_that_it_is_read_line_by_line(houses, tmp_path):
         assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
         said = f"warning: {tmp_path / name}: each line is read as it is, a header and other columns too; expected one"
         assert done.stderr.startswith(said) == warned and bool(done.stderr) == warned
-
-
-def test_predict_says_what_is_no_export(tmp_path):
-    done = predict(tmp_path, "a\n")
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and "is not an exported model" in done.stderr

@@ -199,7 +199,3 @@ def test_where_a_score_starts_is_in_the_specs_of_scores_alone():
     assert head.spec_for("classification") == {"kind": "linear"}
     with pytest.raises(ValueError, match="score_start has no meaning for kind crf"):
         HeadConfig(kind="crf", score_start="zero")
-
-
-def test_options_of_a_head_of_ones_own_stay_as_they_are():
-    assert HeadConfig(kind="my_heads:Gated", options={"hidden": 300}).options == {"hidden": 300}

@@ -8,7 +8,6 @@ from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 
 from thaw.adaptation.peft_modules import Inserts, insert, merge, read_insert_metadata
-from thaw.adaptation.selectors import boundary, components
 from thaw.compute_cost.flops import Shape, training_flops
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
@@ -235,19 +234,6 @@ def test_an_export_of_adapters_is_refused(bench, tmp_path):
     with pytest.raises(UserError, match="adapters can not be merged into the weights"):
         export(run, tmp_path / "adapters")
     assert not (tmp_path / "adapters").exists()
-
-
-def test_words_of_an_insert():
-    """It trains itself, adapters the norms of their layers too, in the layers from the top that it says."""
-    assert components(["head"], 3, {}, InsertConfig(kind="lora")) == [
-        "head",
-        "layer.1:lora",
-        "layer.2:lora",
-        "layer.3:lora",
-    ]
-    chosen = components(["head"], 6, {"k": 1}, InsertConfig(kind="adapters", top="k"))
-    assert chosen == ["head", "layer.6:adapters", "layer.6:norm"] and boundary(chosen, 6) == 5
-    assert components(["head"], 6, {"k": 0}, InsertConfig(kind="ia3", top="k")) == ["head"]
 
 
 def counted(folder, chosen: list[str], inserts: Inserts | None = None) -> tuple[float, float]:

@@ -148,20 +148,6 @@ def test_attention_over_layers_is_the_sum_that_a_loop_over_tokens_gives(entry, r
     assert np.ptp(shares, axis=(0, 1)).max() > 0.3, "the shares depend on the token"
 
 
-def test_without_a_query_attention_over_layers_is_the_scalar_mix():
-    weights = torch.tensor([1.0, 0.0, -1.0, 2.0])
-    mix, module = (combination(layers_of(combine=name, norm=True), WIDE, 3) for name in ("mix", "attention"))
-    with torch.no_grad():
-        for each in (mix, module):
-            each.weights.copy_(weights)
-            each.gamma.fill_(0.5)
-    assert torch.allclose(module(STATES, MASK), mix(STATES, MASK), atol=1e-6)
-    with torch.no_grad():
-        module.query.fill_(0.1)
-        module.query[0] = 3.0
-    assert not torch.allclose(module(STATES, MASK), mix(STATES, MASK), atol=1e-2)
-
-
 def test_dropout_leaves_a_layer_out_at_every_token():
     module = attending(dropout=0.5)
     torch.manual_seed(1)
@@ -256,22 +242,6 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
 
     # one layer of three: its way back needs no gradient of its input
     assert flops(1) < 0.4 * flops(3)
-
-
-def with_head(folder, head: str, strategies: list):
-    """Plan the demo with a head of one's own catalogue."""
-    folder.mkdir()
-    (folder / "heads.yaml").write_text("heads:\n  mine: " + head)
-    changes = {"catalogues": [str(folder)], "heads": ["mine"], "strategies": strategies, "baselines": []}
-    return plan_of(**changes)
-
-
-def test_the_plan_says_which_boundaries_a_head_reads(tmp_path):
-    plan = with_head(tmp_path / "my", "{kind: linear, layers: {combine: mix}}", ["frozen_sgd", {"top_k": [2]}])
-    assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
-    found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs}
-    assert (found["frozen_sgd"]["boundary"], found["frozen_sgd"]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
-    assert (found["top_k"]["boundary"], found["top_k"]["reads"]) == (4, [0, 1, 2, 3])
 
 
 def test_a_set_of_heads_takes_one_by_the_type_of_the_task():

@@ -1,17 +1,14 @@
 """Merging: several runs of small encoders on one trunk, read again by a fresh process; what is refused."""
 
 import contextlib
-import json
 import shutil
 from pathlib import Path
 
 import pandas
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from read_again import reader
-from thaw.core.branch_choice import BranchSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.exporting.finished_run import open_run
@@ -19,7 +16,7 @@ from thaw.merging import merged_folder
 from thaw.merging.merge_runs import merge, merge_summary
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import prove
-from thaw.merging.run_branch import Pretrained, branch_of, open_branches
+from thaw.merging.run_branch import open_branches
 from tiny_corpus import Bench, tiny_corpus
 
 FROZEN = {"train": ["head"], "epochs": 1}
@@ -267,13 +264,6 @@ def test_a_student_is_a_branch_of_the_layers_that_it_keeps(merged, student):
     texts = pandas.read_parquet(open_run(student).corpus.folder / "test.parquet")["text"]
     answers = MergedModel(folder).predict(list(texts), ["taught"])["taught"]
     assert answers == list(recorded[recorded.split == "test"].prediction)
-
-
-def test_a_branch_follows_from_the_tensors_and_not_from_words(runs):
-    source = open_run(runs["rivers"])
-    branch = branch_of(source, Pretrained.load(source.encoder))
-    assert branch.size == BranchSize(1, 2) and branch.own == [2, 3] and branch.top == 3
-    assert all(torch.is_tensor(value) for value in branch.tensors.values()) and json.dumps(branch.about)
 
 
 ALL = {"train": ["all"], "epochs": 1}

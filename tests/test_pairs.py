@@ -12,7 +12,7 @@ from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.heads.registry import build
-from thaw.papers.bimpm import PerspectiveMatching, every_cosine, perspective_cosine
+from thaw.papers.bimpm import PerspectiveMatching
 from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
@@ -108,13 +108,6 @@ def test_matching_by_hand():
                     for w, other in zip(weights, others, strict=True)
                 ]
                 torch.testing.assert_close(found[row, i, k::3], torch.stack(due))
-
-
-def test_both_ways_to_weighted_cosines_agree():
-    pair, weights = random_pair(seed=2), torch.randn(3, WIDTH)
-    every = every_cosine(pair.u, pair.v, weights)
-    one = perspective_cosine(pair.u, pair.v[:, :1], weights)
-    torch.testing.assert_close(every[:, :, :, 0].transpose(1, 2)[pair.u_mask], one[pair.u_mask])
 
 
 def unpadded(task_type: str) -> Batch:

@@ -10,13 +10,11 @@ from thaw.adaptation.optimizers import optimizer
 from thaw.adaptation.schedules import plateau_factor
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_pooler
-from thaw.evaluation.model_selection import choose_trial
 from thaw.features.batch import Batch
 from thaw.heads.registry import build
 from thaw.outputs.figures import layer_curve
 from thaw.outputs.frame import aggregate
 from thaw.planning.configuration import load_plan, read_config
-from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
@@ -26,16 +24,6 @@ from tiny_corpus import small_bert
 from trained import losses
 
 WIDTH, TEXTS, TOKENS = 6, 3, 5
-SOURCE = {
-    "experiment": "x",
-    "title": "X",
-    "tasks": ["a", "b"],
-    "encoders": ["small", "large"],
-    "heads": ["linear", "mlp"],
-    "strategies": ["full", {"top_k": [1]}],
-    "seeds": [1],
-    "outputs": ["main_table"],
-}
 
 
 bench = pytest.fixture(scope="module")(small_bert)
@@ -178,22 +166,6 @@ def test_a_search_may_choose_the_size_of_an_insert():
         PhaseConfig(train=["head"]).changed({"insert_size": 64})
 
 
-def test_a_penalty_takes_the_gap_off():
-    task = {"validation": "validation", "metrics": ["accuracy"]}
-    trials = [
-        ({"rate": 1}, {"1": 0.80, "2": 0.82}, {"1": 1.00, "2": 1.00}),
-        ({"rate": 2}, {"1": 0.79, "2": 0.79}, {"1": 0.85, "2": 0.83}),
-        ({"rate": 3}, {"1": 0.70, "2": 0.70}, {"1": 0.60, "2": 0.60}),
-    ]
-    assert choose_trial({}, task, trials)["settings"] == {"rate": 1}
-    chosen = choose_trial({"penalty": "gap"}, task, trials)
-    # 0.81 - 0.19, 0.79 - 0.05, 0.70 with nothing to take off
-    assert chosen["settings"] == {"rate": 2} and chosen["trials"][1]["train"] == pytest.approx(0.84)
-    assert "train" not in choose_trial({}, task, trials)["trials"][0]
-    undefined = [trials[0], ({"rate": 4}, {"1": 0.9}, {"1": None})]
-    assert choose_trial({"penalty": "gap"}, task, undefined)["settings"] == {"rate": 1}
-
-
 def test_a_joined_split_holds_its_parts_in_order(tmp_path):
     parts = {"near": [pair("five", "six"), pair("seven", "")], "far": [pair("eight", "nine", "no")]}
     entry = PAIRS | {"join": {"test": ["near", "far"]}, "empty": "drop"}
@@ -203,13 +175,6 @@ def test_a_joined_split_holds_its_parts_in_order(tmp_path):
     (tmp_path / "other").mkdir()
     with pytest.raises(UserError, match="join: test: there is no split lost; there are "):
         prepared(tmp_path / "other", entry | {"join": {"test": ["lost", "far"]}}, train=TRAIN, **parts)
-
-
-def test_parts_of_an_experiment_meet_as_only_says():
-    chosen = ExperimentConfig(**SOURCE, only={"large": ["b"], "full": ["linear", "a"]})
-    assert chosen.meet("b", "large", "mlp", "top_k") and not chosen.meet("a", "large", "mlp", "top_k")
-    assert chosen.meet("a", "small", "linear", "full")
-    assert not chosen.meet("a", "small", "mlp", "full") and not chosen.meet("b", "small", "linear", "full")
 
 
 def test_only_leaves_runs_out_and_names_what_is_there(home, tmp_path):

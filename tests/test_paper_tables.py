@@ -213,20 +213,15 @@ def test_the_most_of_all_is_over_the_tasks_that_the_paper_has(made):
     assert numbers["none is printed", "most"] == numbers["none is printed", "B"]
 
 
-def test_fewer_rows_are_not_the_papers(made):
-    cell = {"printed": 1.0, "at": at("frozen"), "marks": ["rows"]}
+@pytest.mark.parametrize(
+    "mark, said",
+    {"unknown_split": "ᶜ It is not known whether the split", "rows": "ᵈ Fewer rows to train on or to score"}.items(),
+)
+def test_rows_and_splits_are_the_papers_only_where_that_is_known(made, mark, said):
+    cell = {"printed": 1.0, "at": at("frozen"), "marks": [mark]}
     table = drawn(made, rows=[{"label": "A", "cells": [cell]}])
-    (note,) = [note for note in table.notes if note.startswith("ᵈ Fewer rows to train on or to score than all: ")]
-    assert "ᵈ" in table_formats.to_markdown(table) and "numbers of rows are the paper's" not in "".join(table.notes), (
-        note
-    )
-
-
-def test_a_split_is_the_papers_only_where_that_is_known(made):
-    cell = {"printed": 1.0, "at": at("frozen"), "marks": ["unknown_split"]}
-    notes = drawn(made, rows=[{"label": "A", "cells": [cell]}]).notes
-    assert any(note.startswith("ᶜ It is not known whether the split is the paper's") for note in notes)
-    assert "Encoders, splits and numbers of rows are the paper's." not in notes
+    assert [note for note in table.notes if note.startswith(said)] and said[0] in table_formats.to_markdown(table)
+    assert "numbers of rows are the paper's" not in "".join(table.notes)
 
 
 def test_numbers_that_are_no_scores_are_reproduced_too(made, tmp_path):

@@ -170,6 +170,8 @@ def test_the_gap_to_train_is_taken_off_in_the_step(tmp_path):
     plain, penalised = select(tmp_path / "plain", scores, train), select(tmp_path / "gap", scores, train, penalty="gap")
     assert (plain["trial"], penalised["trial"]) == (1, 1 + counted.index(max(counted)))
     assert [one["train"] for one in penalised["trials"]] == pytest.approx([0.95, 0.77, 0.88, 0.0])
+    undefined = select(tmp_path / "undefined", [[0.8], [0.9]], [[1.0], [None]], penalty="gap")
+    assert undefined["trial"] == 1 and "train" not in plain["trials"][0]
 
 
 def test_a_search_over_heads_takes_the_gap_off_that_its_trials_have_alone(tmp_path):

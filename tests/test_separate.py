@@ -16,7 +16,7 @@ from thaw.features.batch import Batch
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from thaw.training.head_fitting import HeadFit
-from thaw.training.task_model import BatchLoader, TaskModel
+from thaw.training.task_model import BatchLoader
 from tiny import WORDS
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
@@ -75,14 +75,6 @@ def test_the_head_reads_both_texts_and_what_is_between_them(bench):
     assert head.eval()(state, batch).shape == (4, 2)
 
 
-def test_swapped_texts_swap_the_first_two_parts(bench):
-    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", separate_encoding=True)
-    batch, state = last(bench, "test", np.array([1]))
-    turned = Batch(batch.input_ids.flip(0), batch.mask.flip(0), None, None, batch.rows)
-    one, other = head.vectors(state, batch)[0], head.vectors(state.flip(0), turned)[0]
-    assert torch.equal(one[:32], other[32:64]) and torch.equal(one[64:], other[64:])
-
-
 @pytest.mark.parametrize("train", [["head"], ["head", {"top": 1}], ["all"]])
 def test_training_from_the_store_is_training_from_text(bench, train):
     spec = bench.spec({"train": train, "epochs": 1})
@@ -94,13 +86,6 @@ def test_training_from_the_store_is_training_from_text(bench, train):
         assert torch.equal(value, again.head.state_dict()[name])
         assert torch.allclose(value, computed.head.state_dict()[name], atol=1e-4)
     assert stored.outcome["scores"]["train"]["accuracy"] > 0.4
-
-
-def test_resumed_states_are_the_encoders_own(bench):
-    batch, states = BatchLoader(bench.store, [1], CPU)("test", np.arange(3))
-    resumed = TaskModel(Encoder.load(bench.encoder).resume_at(1), torch.nn.Identity(), "fp32").encoder
-    whole = Encoder.load(bench.encoder)
-    assert torch.allclose(resumed(batch, states[1])[batch.mask], whole(batch)[batch.mask], atol=1e-5)
 
 
 def similar(folder: Path) -> Bench:
@@ -143,10 +128,3 @@ def test_validation_chooses_how_a_frozen_run_reads_pairs(tmp_path, bench):
     better = max((0, 1), key=lambda i: fits[i].choice_score)
     assert chosen["chosen"]["pairs"] == ("joint", "separate")[better]
     assert chosen["scores"] == alone[better].outcome(fits[better], 1)["scores"]
-
-
-def test_the_other_view_of_another_corpus_is_refused(tmp_path, bench):
-    spec = bench.spec({"optimizer": "lbfgs"}) | {"features": "0" * 16}
-    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    with pytest.raises(Exception, match="but this job was planned for 0000"):
-        run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path)
