@@ -116,17 +116,14 @@ def test_each_task_pays_for_its_own_teacher(tmp_path):
 
 
 def test_a_task_that_cannot_be_read_as_the_strategy_says_is_refused(tmp_path):
-    pairs = "  several: {multi_task: {tasks: [paraphrase, acceptability]}, pairs: separate, phases: [{train: [all]}]}\n"
+    text = "  several: {{multi_task: {{tasks: [{}]}}, phases: [{{train: [all]}}]{}}}\n"
+    pairs = text.format("paraphrase, acceptability", ", pairs: separate")
     with pytest.raises(UserError, match="acceptability has single texts"):
         plan_with(tmp_path, pairs, strategies=["several"], tasks=["paraphrase"])
     (tmp_path / "heads.yaml").write_text("head_sets:\n  linear_texts: {by_task: {classification: linear}}\n")
+    mixed = text.format("acceptability, entities", "")
     with pytest.raises(UserError, match="head linear_texts has none for tasks of type spans"):
-        plan_with(
-            tmp_path,
-            pairs.replace("paraphrase", "entities").replace("pairs: separate, ", ""),
-            strategies=["several"],
-            heads=["linear_texts"],
-        )
+        plan_with(tmp_path, mixed, strategies=["several"], tasks=["acceptability"], heads=["linear_texts"])
 
 
 def test_sizes_far_apart_and_empty_tasks_are_said():
