@@ -25,6 +25,7 @@ from thaw.schema.entry import spec_of
 from workflow import activated, fork_servers
 
 HOME = Path(__file__).parents[1]
+MESSAGES = json.loads((HOME / "tests/messages.json").read_text(encoding="utf-8"))  # sentences of mistakes, by place
 SECONDS = HOME / "tests/seconds.json"  # what each file of tests took when this was last recorded
 
 
@@ -95,16 +96,15 @@ def working_folder(tmp_path_factory):
 
 @pytest.fixture
 def recorded(request):
-    """A function that compares a message with the one in tests/messages.json, or puts it there (--update-messages)."""
-    file = HOME / "tests/messages.json"
+    """A function that compares a sentence with that of a mistake in MESSAGES, or puts it there (--update-messages)."""
 
-    def same(name: str, message: str) -> None:
-        known = json.loads(file.read_text(encoding="utf-8"))
+    def same(where: str, mistake: str, sentence: str) -> None:
         if request.config.getoption("--update-messages"):
-            text = json.dumps(known | {name: message}, indent=1, ensure_ascii=False)
-            file.write_text(f"{text}\n", encoding="utf-8")
+            MESSAGES[where][mistake] = sentence
+            text = json.dumps(MESSAGES, indent=1, ensure_ascii=False)
+            (HOME / "tests/messages.json").write_text(f"{text}\n", encoding="utf-8")
         else:
-            assert message == known.get(name), "if it is meant: pytest --update-messages, and read the difference"
+            assert sentence == MESSAGES[where][mistake], "if it is meant: --update-messages, and read the difference"
 
     return same
 

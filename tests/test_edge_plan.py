@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from conftest import MESSAGES
 from test_probes_plan import planned
 from thaw.core.errors import UserError
 
@@ -66,24 +67,9 @@ def test_only_specs_of_tasks_that_leave_out_labels_say_so(home, data, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("task", "sentence"),
-    [
-        (
-            "corpus: ud_english_ewt, target: upos, type: tagging, metrics: [accuracy], unscored_labels: [X]",
-            "unscored_labels is for type edges and has no meaning with tagging; leave it out",
-        ),
-        (
-            ARCS.replace("ud_english_ewt", "stated") + ", unscored_labels: [R-*, root]",
-            r"tasks.yaml:3: tasks.mine.unscored_labels: no label is 'root'; there are R-obj, det, obj",
-        ),
-        (
-            ARCS.replace("ud_english_ewt", "stated") + ", unscored_labels: ['*']",
-            "tasks.mine.unscored_labels: no label is left to score; leave out fewer of det, obj, R-obj",
-        ),
-    ],
-)
-def test_labels_that_cannot_be_left_out(data, tmp_path, task, sentence):
+@pytest.mark.parametrize("task", MESSAGES["labels that are left out"])
+def test_labels_that_cannot_be_left_out(data, tmp_path, recorded, task):
     own = tasks_file(tmp_path, task, labels="stated" if "stated" in task else "")
-    with pytest.raises(UserError, match=sentence):
+    with pytest.raises(UserError) as caught:
         planned(probe_tasks=["mine"], probes=["edge"], catalogues=own, **data)
+    recorded("labels that are left out", task, str(caught.value).replace(f"{tmp_path}/", ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import HOME
+from conftest import HOME, MESSAGES
 from plans import plan_of
 from test_probes import spec_of as probe_spec_of
 from thaw.core import plugins
@@ -85,73 +85,13 @@ def test_a_plan_loads_no_torch_for_an_own_head(my):
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
-MISTAKES = {
-    "no such file": (
-        "heads.yaml",
-        "my_heads:",
-        "other:",
-        "heads.yaml:4: heads.gated.kind: other:Gated: there is no other.py",
-    ),
-    "no such name": ("heads.yaml", ":Gated", ":Gatd", "my_heads.py has no Gatd; did you mean 'Gated'?"),
-    "no import path": ("heads.yaml", "my_heads:Gated", "gated", "heads.yaml:4: heads.gated.kind: 'gated' is no head"),
-    "a class without base": ("my_heads.py", "(Head)", "", "my_heads.py:8: a head is written class Gated(Head):"),
-    "broken Python": ("my_heads.py", "class Gated", "clas Gated", "my_heads.py:8: not valid Python"),
-    "another type of task": (
-        "my_metrics.py",
-        '"classification", "pair_classification"',
-        '"tagging", "spans"',
-        "tasks.yaml:6: tasks.my_acceptability.metrics: my_metrics:kappa is for",
-    ),
-    "a metric of three": (
-        "my_metrics.py",
-        "(gold, predicted):",
-        "(gold, predicted, x):",
-        "a metric is written def kappa(",
-    ),
-    "a selector that raises": (
-        "my_selectors.py",
-        "    return",
-        "    1 / 0\n    return",
-        "strategies.yaml:4: strategies.every_second.phases: my_selectors:every_other: ",
-    ),
-    "a component too many": (
-        "my_selectors.py",
-        "layers, 0",
-        "layers + 1, 0",
-        "gives 'layer.7'; expected a list of head, embeddings",
-    ),
-    "a number too many": ("my_selectors.py", "layers, step", "layers", "my_selectors:every_other takes no number"),
-    "a probe of three": (
-        "my_probes.py",
-        "(reading, seed):",
-        "(reading, seed, x):",
-        "a probe is written def norm(reading,",
-    ),
-    "no such probe": ("probes.yaml", ":norm", ":nrm", "probes.norm.kind: my_probes:nrm: "),
-    "no probe here": ("probes.yaml", "my_probes:norm", "nrm", "probes.norm.kind: 'nrm' is no probe and no import path"),
-    "a key of another probe": (
-        "probes.yaml",
-        "pooling: first",
-        "tokens: 9",
-        "tokens has no meaning with kind my_",
-    ),
-    "a probe of other tasks": (
-        "my_probes.py",
-        '"classification", "pair_classification"',
-        '"regression",',
-        "norm is for regression, and no task here has any",
-    ),
-    "options for linear": ("heads.yaml", "my_heads:Gated", "linear", "linear has no option 'hidden'; it has none"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_sentence_with_its_place(my, mistake):
-    file, old, new, expected = MISTAKES[mistake]
+@pytest.mark.parametrize("mistake", MESSAGES["a part of your own"])
+def test_a_mistake_is_one_sentence_with_its_place(my, recorded, mistake):
+    file, old, new = re.fullmatch(r"(\S+): (.*) -> (.*)", mistake, re.DOTALL).groups()
     replace(my / file, old, new)
     with pytest.raises(UserError) as caught:
         planned(my)
-    assert expected in str(caught.value) and str(my) in str(caught.value) and "\n" not in str(caught.value)
+    recorded("a part of your own", mistake, str(caught.value).replace(str(my), "my"))
 
 
 def test_an_own_head_cannot_be_fitted_by_lbfgs(my):

@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from conftest import MESSAGES
 from thaw.core.errors import UserError
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
@@ -79,26 +80,12 @@ def test_an_address_is_put_together_from_table_column_and_row(small):
     assert numbers["lost", "mrpc"].at == {} and numbers["lost", "mrpc"].reason == "its weights are gone"
 
 
-@pytest.mark.parametrize(
-    "row, changes, message",
-    [
-        ("tuned", {"strategy": "ful"}, "no 'ful' in strategies; did you mean 'full'"),
-        ("tuned", {"encoder": "bert_bas_uncased"}, "did you mean 'bert_base_uncased'"),
-        ("tuned", {"metric": "mcc"}, "metric mcc is none of task mrpc: accuracy, f1"),
-        ("tuned", {"split": "dev"}, "split dev is none of task mrpc: validation, test"),
-        ("tuned", {"head": "peters_crf_"}, "no 'peters_crf_' in heads"),
-        ("tuned", {"ensemble": "two"}, "no ensemble 'two'"),
-        ("top", {"variant": "k13"}, "top_k has no variant k13: k00, k01"),
-        ("tuned", {"values": [1.0]}, "row tuned has 1 values, and there are 2 columns"),
-        ("gain", {"minus": ["tuned", "tip"]}, r"minus takes two rows of the table, as \[tuned, frozen\]"),
-        ("top", {"favours": {"beyond": 1, "above": "a", "below": "b"}}, "favours is for a row of differences"),
-        ("top", {"least": 0.9}, "least and full belong together"),
-        ("top", {"colour": "grey"}, "colour: unknown key"),
-    ],
-)
-def test_a_wrong_address_is_told_with_its_place(small, row, changes, message):
-    with pytest.raises(UserError, match=message):
+@pytest.mark.parametrize("case", MESSAGES["a printed table"])
+def test_a_wrong_address_is_told_with_its_place(small, recorded, tmp_path, case):
+    ((row, changes),) = yaml.safe_load(case).items()
+    with pytest.raises(UserError) as caught:
         small(row, **changes)
+    recorded("a printed table", case, str(caught.value).replace(f"{tmp_path}/", ""))
 
 
 def test_an_unknown_paper_is_told(home):

@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from conftest import MESSAGES
 from plans import plan_of
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
@@ -124,52 +125,28 @@ def test_the_words_of_the_settings_are_those_of_the_registries():
     assert set(SCHEDULES) == set(PhaseConfig.model_fields["schedule"].annotation.__args__)
 
 
-OF_TEXTS = "texts: [text], targets: {label: label}"
-
-
-@pytest.mark.parametrize(
-    "splits, more, task, sentence",
-    [
-        (
-            "train: a, dev: b, test: c",
-            "",
-            "",
-            "tasks.p.validation: corpus p has no split 'validation'; it has dev, test",
-        ),
-        ("train: a, validation: b", "", "", "tasks.p.test: corpus p has no split 'test'; it has train, validation"),
-        (
-            "train: a, dev: b, test: c",
-            "join: {validation: [dev, test]}",
-            "",
-            "p has no split 'test'; it has train, val",
-        ),
-        (
-            "train: a",
-            "carve: {validation: 0.6, test: 0.6}",
-            "",
-            "carve: the shares add up to 1.2; expected less than 1",
-        ),
-        ("test: a", "carve: {validation: 0.1}", "", "splits: name no train; there are test"),
-        ("train: a, dev: b, test: c", "", "validation: dev", None),
-        ("train: a, dev: b, test: c", "", "validation: test, protocol: paper", None),
-        ("train: a, dev: b, test: c, more: d", "join: {validation: [dev, more]}", "", None),
-        ("train: a, test: c", "", "SUBSET", None),  # which holds out its own rows
-    ],
-)
-def test_splits_that_a_task_lacks_are_told_before_anything_runs(tmp_path, splits, more, task, sentence):
-    corpus = f"{OF_TEXTS}, files: {{format: csv, splits: {{{splits}}}}}{', ' * bool(more)}{more}"
-    own = "" if task == "SUBSET" else task
-    tasks = f"corpus: p, target: label, type: classification, metrics: [accuracy]{', ' * bool(own)}{own}"
-    subsets = "subsets:\n  all: {}\n  few: {rows: 100, validation: 0.2}\n"
-    (tmp_path / "tasks.yaml").write_text(f"corpora:\n  p: {{{corpus}}}\ntasks:\n  p: {{{tasks}}}\n{subsets}")
+def check(folder, corpus: str, subset: str = "all", **task) -> None:
+    """Check a task on a corpus with these splits, as the plan of an experiment does."""
+    keys = yaml.safe_load(corpus)
+    files = {"texts": ["text"], "targets": {"label": "label"}, "files": {"format": "csv", "splits": keys.pop("splits")}}
+    task |= {"corpus": "p", "target": "label", "type": "classification", "metrics": ["accuracy"]}
+    subsets = {"all": {}, "few": {"rows": 100, "validation": 0.2}}
+    content = {"corpora": {"p": files | keys}, "tasks": {"p": task}, "subsets": subsets}
+    (folder / "tasks.yaml").write_text(yaml.safe_dump(content))
     chosen = {"experiment": "mine", "title": "mine", "tasks": ["p"], "encoders": ["e"], "strategies": ["full"]}
-    chosen |= {"seeds": [1], "outputs": ["main_table"], "subsets": ["few" if task == "SUBSET" else "all"]}
+    chosen |= {"seeds": [1], "outputs": ["main_table"], "subsets": [subset]}
+    check_splits(Catalogue([folder]), ExperimentConfig.model_validate(chosen), "p", "files")
 
-    def check():
-        check_splits(Catalogue([tmp_path]), ExperimentConfig.model_validate(chosen), "p", "files")
 
-    if sentence is None:
-        return check()
+@pytest.mark.parametrize("corpus", MESSAGES["splits of a corpus"])
+def test_splits_that_a_task_lacks_are_told_before_anything_runs(tmp_path, recorded, corpus):
     with pytest.raises(UserError) as caught:
-        check()
-    assert sentence in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/tasks.yaml:")
+        check(tmp_path, corpus)
+    recorded("splits of a corpus", corpus, str(caught.value).replace(f"{tmp_path}/", ""))
+
+
+def test_splits_may_have_other_names_be_joined_or_be_held_out_of_train(tmp_path):
+    check(tmp_path, "{splits: {train: a, dev: b, test: c}}", validation="dev")
+    check(tmp_path, "{splits: {train: a, dev: b, test: c}}", validation="test", protocol="paper")
+    check(tmp_path, "{splits: {train: a, dev: b, test: c, more: d}, join: {validation: [dev, more]}}")
+    check(tmp_path, "{splits: {train: a, test: c}}", subset="few")
