@@ -20,21 +20,6 @@ def planned(outputs, results="results", **changes):
     return plan_of(str(results), **config)
 
 
-@pytest.mark.parametrize(
-    "output, changes",
-    [
-        ("sizes", {"subsets": ["n100_d1", "n500_d1"]}),
-        ("settings_over_tasks", {"strategies": ["stack_searched"]}),
-        ("comparisons", {"strategies": ["linear_probe", "full"]}),
-        ("way", {"strategies": ["linear_probe", "full", "stack_then_finetune"]}),
-        ("gradients", {"strategies": ["full"], "gradients": True}),
-        ("probe_curves", {"probes": ["linear"]}),
-    ],
-)
-def test_with_what_it_asks_for_it_is_planned(output, changes):
-    assert Questions(planned([output], **changes)).report_files()
-
-
 def test_of_an_experiment_with_optional_tasks_it_is_left_out_and_said_so():
     changes = {"subsets": ["n100_d1"], "tasks": [*BARE["tasks"], "mrpc"], "optional_tasks": ["mrpc"]}
     changes |= {"sources": ["synthetic", "files"]}
