@@ -17,7 +17,7 @@ from thaw.schema.catalogue import BLOCKS, PROBE_CONFIGS, Catalogue, shipped
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig
-from thaw.schema.keys import OTHER_NAMES, ConfigModel, documented, fields_by_name, stated, unknown_key
+from thaw.schema.keys import ConfigModel, documented, fields_by_name, stated, unknown_key
 from thaw.schema.layers import (
     WAYS,
     LayerAttentionConfig,
@@ -208,10 +208,6 @@ def test_every_hint_names_a_key_and_no_key_has_a_hint(model):
         assert said == "no key here sets it; leave it out" if not name else said.startswith(f"write {name}: ")
 
 
-def test_other_names_of_entries_are_of_entries_that_exist(catalogue):
-    assert set(OTHER_NAMES.values()) <= {*catalogue.ids("strategies"), *catalogue.ids("encoders")}
-
-
 def test_own_keys_replace_those_of_a_base_under_any_name(tmp_path):
     text = "further_pretraining: {a: {phase: {lr: 1}, mask: 0.2}, b: {base: a, phase: {rate: 2}}}"
     (tmp_path / "encoders.yaml").write_text(text)
@@ -232,17 +228,6 @@ def test_keys_of_tasks_and_outputs_have_a_name_for_people_and_a_stored_one(tmp_p
         assert [other.task for other in catalogue.get("tasks", "mine", "test").also] == ["rte"]
         assert catalogue.get("outputs", "mine", "test").reference == "other"
         assert catalogue.place("tasks", "mine", "transfer_sets").endswith(f"tasks.yaml:1: tasks.mine.{also}")
-
-
-def test_schemas_take_documented_names_and_aliases():
-    schema = PhaseConfig.model_json_schema()["properties"]
-    assert {"learning_rate", "rate", "lr", "max_grad_norm", "clip", "checkpoint"} <= set(schema)
-    assert schema["lr"]["description"] == "the same as learning_rate"
-    assert [documented(PhaseConfig, name) for name in ("rate", "epochs", "stop")] == [
-        "learning_rate",
-        "epochs",
-        "early_stopping",
-    ]
 
 
 def test_validate_keeps_the_place_of_an_alias(tmp_path):

@@ -6,11 +6,8 @@ import yaml
 from conftest import MESSAGES
 from plans import plan_of
 from thaw.core.errors import UserError
-from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
 from thaw.planning.compatibility import check_splits
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.schema.corpora import TaskConfig
-from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.yaml_files import read_yaml
@@ -100,20 +97,6 @@ def test_base_takes_over_all_keys_but_the_label(tmp_path):
     (tmp_path / "heads.yaml").write_text(text)
     head = Catalogue([tmp_path]).get("heads", "b", "test")
     assert (head.pooling, head.dropout, head.label) == ("max", 0.3, None)
-
-
-def test_a_number_that_yaml_reads_as_text_is_a_number():
-    assert yaml.safe_load("rate: 1e-5")["rate"] == "1e-5"
-    assert PhaseConfig(train=["head"], rate="1e-5").rate == 1e-5
-
-
-def test_a_spec_leaves_out_defaults_and_what_is_for_display():
-    task = TaskConfig(label="Mine", corpus="c", target="t", type="classification", metrics=["accuracy"], test=["test"])
-    assert spec_of(task) == {"corpus": "c", "target": "t", "type": "classification", "metrics": ["accuracy"]}
-
-
-def test_every_task_type_has_metrics():
-    assert set(METRICS_OF_TYPE) == set(TASK_TYPES)
 
 
 def test_the_words_of_the_settings_are_those_of_the_registries():

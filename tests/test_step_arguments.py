@@ -31,14 +31,6 @@ def test_values_have_their_types_and_lists_may_be_absent(monkeypatch):
     assert any_number("--x", "")[1]["default"] == []
 
 
-@pytest.mark.parametrize("missing", ["--spec", "--data", "--seeds", "--out"])
-def test_what_is_required_is_named(monkeypatch, capsys, missing):
-    at = GIVEN.index(missing)
-    with pytest.raises(SystemExit):
-        parsed(monkeypatch, GIVEN[:at] + GIVEN[at + (3 if missing == "--seeds" else 2) :])
-    assert f"the following arguments are required: {missing}" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "text, message", [("{", "argument --spec: not JSON"), ("[1]", "expected a JSON object, not [1]")]
 )
@@ -46,13 +38,6 @@ def test_a_spec_is_a_json_object(monkeypatch, capsys, text, message):
     with pytest.raises(SystemExit):
         parsed(monkeypatch, ["--spec", text, *GIVEN[2:]])
     assert message in capsys.readouterr().err
-
-
-def test_help_keeps_the_lines_of_the_docstring(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        parsed(monkeypatch, ["--help"])
-    printed = capsys.readouterr().out
-    assert "A step.\n\n  as it is\n" in printed and "canonical JSON" in printed
 
 
 def test_a_long_spec_is_read_from_its_file(tmp_path, monkeypatch):

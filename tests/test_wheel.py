@@ -15,8 +15,3 @@ def test_the_wheel_holds_all_that_the_workflow_reads():
     assert all(MAPPED[name] == f"thaw/home/{name}" for name in MAPPED)
     assert all((ROOT / name).exists() for name in MAPPED)
     assert (ROOT / "profiles/default/config.yaml").samefile(ROOT / "workflow/profiles/default/config.yaml")
-
-
-def test_the_distribution_has_a_name_that_is_free_and_the_command_is_thaw():
-    assert PROJECT["project"]["name"] == "thaw-nlp"
-    assert PROJECT["project"]["scripts"] == {"thaw": "thaw.cli.main:main"}
