@@ -157,11 +157,6 @@ def test_tasks_are_drawn_by_the_formula(several, epoch, power):
     assert found.tolist() == pytest.approx(expected, abs=0.032)
 
 
-def test_annealing_needs_two_epochs():
-    with pytest.raises(UserError, match="annealed goes over epochs"):
-        order_of(1, sampling="annealed")
-
-
 @pytest.mark.parametrize("sampling", ["size", "even"])
 def test_a_task_goes_through_its_rows_in_the_orders_that_it_has_alone(sampling, bench):
     """Of an order that an epoch did not finish the next epoch has the rest."""
