@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from corpora import prepared
+from read_again import read_again
 from test_early_exit import noisy
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -45,7 +46,8 @@ def with_threshold(folder, threshold: float) -> Model:
         pytest.param("modernbert_decoder", 5, marks=pytest.mark.slow),  # its rotations are a tuple, a row for each text
     ],
 )
-def test_texts_leave_at_layers_and_run_none_above(tmp_path, family, draw):
+def test_texts_leave_at_layers_and_run_none_above(tmp_path, monkeypatch, family, draw):
+    monkeypatch.setattr("thaw.exporting.export.check", read_again)
     _, run = run_of(tmp_path, family, draw)
     last = read_json(run / "metrics.json")["chosen"]["layer"]
     report = export(run, tmp_path / "out", exits=30.0)["exits"]

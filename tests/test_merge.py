@@ -149,8 +149,13 @@ def test_card_and_summary_have_scores_and_warnings_of_the_runs(merged, runs, stu
         assert f"| accuracy {record['scores']['test']['accuracy']:.4f} on test |" in row
 
 
-def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path, monkeypatch):
+@pytest.fixture
+def read_by_one_process(monkeypatch):
+    """Let the process that reads exports read what is merged too; `merged` has one of its own."""
     monkeypatch.setattr("thaw.merging.proof.FreshProcess", lambda threads: contextlib.nullcontext(reader()))
+
+
+def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path, read_by_one_process):
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / "branches/sings/layers.safetensors"
@@ -286,7 +291,9 @@ def joint_runs(one: Rooms, phase: dict, name: str) -> list[Path]:
     return [lead, run]
 
 
-def test_what_was_trained_together_is_one_trunk_of_all_layers_with_a_head_for_each_task(rooms, runs, tmp_path):
+def test_what_was_trained_together_is_one_trunk_of_all_layers_with_a_head_for_each_task(
+    rooms, runs, tmp_path, read_by_one_process
+):
     """Also of the embeddings; each branch is its run to the bit."""
     joint = joint_runs(rooms(), ALL, "whole")
     report = merge(joint, tmp_path / "out")
@@ -305,7 +312,9 @@ def test_what_was_trained_together_is_one_trunk_of_all_layers_with_a_head_for_ea
         merge([*joint, runs["sings"]], tmp_path / "other")
 
 
-def test_layers_that_were_trained_together_above_frozen_ones_are_shared_with_them(rooms, runs, tmp_path):
+def test_layers_that_were_trained_together_above_frozen_ones_are_shared_with_them(
+    rooms, runs, tmp_path, read_by_one_process
+):
     joint = joint_runs(rooms(), top(2), "upper")
     report = merge([*joint, runs["sings"]], tmp_path / "out")
     assert report["passed"]

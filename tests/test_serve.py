@@ -4,14 +4,13 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+import forked
 from test_merge import rooms, runs, written  # noqa: F401 - fixtures
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
@@ -28,19 +27,19 @@ def served(home, folder):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, home / "docs/howto/serve.py", folder, str(port)]
-    with subprocess.Popen(command, env=environment) as process:
-        try:
-            for _ in range(600):
-                assert process.poll() is None
-                with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/tasks", timeout=5)
-                    break
-                time.sleep(0.2)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
+    words = [home / "docs/howto/serve.py", folder, port]
+    process = forked.start(words, [os.devnull] * 3, environment=os.environ | {"OMP_NUM_THREADS": "1"})
+    try:
+        for _ in range(600):
+            assert process.is_alive()
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/tasks", timeout=5)
+                break
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.join()
 
 
 def ask(address: str, body) -> tuple[int, dict]:
