@@ -48,13 +48,9 @@ class LadderConfig(LayersConfig):
         "layers of BERT)",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that the gates read."""
-        return set(type(self).model_fields) - ({"temperature"} if self.gates == "fixed" else set())
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "with fixed gates"
+    def meaningless(self) -> dict[str, str]:
+        """Fixed gates have no temperature."""
+        return {"temperature": "with fixed gates"} if self.gates == "fixed" else {}
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self):

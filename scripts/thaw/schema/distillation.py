@@ -64,13 +64,10 @@ class HiddenConfig(ConfigModel):
         "for each layer that is compared; shared: one for all of them (TinyBERT)",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that have a meaning: only a map of all layers leaves the last one out or not."""
-        return set(type(self).model_fields) - (set() if self.map in ("same", "last") else {"last"})
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "with map: top" if self.map == "top" else "with a custom map"
+    def meaningless(self) -> dict[str, str]:
+        """Only a map of all layers leaves the last one out or not."""
+        said = "with map: top" if self.map == "top" else "with a custom map"
+        return {} if self.map in ("same", "last") else {"last": said}
 
     def pairs(
         self, kept: list[int], layers: int, below: int | None, others: int | None = None
@@ -154,13 +151,9 @@ class DistilConfig(ConfigModel):
         "to those before it (Aguilar et al. 2020)",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that have a meaning: an order is one of layers."""
-        return set(type(self).model_fields) - (set() if self.hidden or self.attention else {"order"})
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "without hidden: or attention:"
+    def meaningless(self) -> dict[str, str]:
+        """An order is one of layers."""
+        return {} if self.hidden or self.attention else {"order": "without hidden: or attention:"}
 
     @property
     def terms(self) -> list[str]:

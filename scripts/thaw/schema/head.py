@@ -48,18 +48,14 @@ class HeadConfig(CatalogueEntry):
         {}, description="options of its kind, or what a head of your own reads"
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that the kind reads."""
+    def meaningless(self) -> dict[str, str]:
+        """Not every kind pools, or gives scores."""
         known, absent = HEAD_KINDS.get(self.kind), set()
         if known and not known.pools:
             absent |= {"pooling", "separate_pooling"}
         if known and not set(known.task_types) & set(SCORE_TYPES):
             absent.add("score_start")
-        return set(type(self).model_fields) - absent
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return f"for kind {self.kind}"
+        return dict.fromkeys(absent, f"for kind {self.kind}")
 
     @field_validator("options")
     @classmethod

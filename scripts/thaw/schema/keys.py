@@ -60,19 +60,15 @@ class ConfigModel(BaseModel):
             target["required"] = [documented(cls, name) for name in target["required"]]
         return schema
 
-    def meaningful(self) -> set[str]:
-        """Return the fields that have a meaning given the values of the others."""
-        return set(type(self).model_fields)
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a field has no meaning, as an error says it: `with insert: ia3`."""
-        raise NotImplementedError
+    def meaningless(self) -> dict[str, str]:
+        """Return the fields without a meaning here, each with the setting that takes it: `with insert: ia3`."""
+        return {}
 
     @model_validator(mode="after")
     def _no_key_without_meaning(self):
-        for name in sorted(self.model_fields_set - self.meaningful()):
-            key = both_names(type(self), name)
-            raise ValueError(f"{key} has no meaning {self.refused_with(name)}; leave it out")
+        refused = self.meaningless()
+        for name in sorted(self.model_fields_set & refused.keys()):
+            raise ValueError(f"{both_names(type(self), name)} has no meaning {refused[name]}; leave it out")
         return self
 
 
@@ -153,12 +149,11 @@ def stated(model: BaseModel, every: bool = False) -> dict:
 
     Args: the model; every: with the defaults, but for what is empty, off, or has no meaning here.
     """
-    known = model.meaningful() if isinstance(model, ConfigModel) else set(type(model).model_fields)
-    values = {}
+    refused, values = model.meaningless() if isinstance(model, ConfigModel) else {}, {}
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         default = value == field.get_default(call_default_factory=True) and not field.is_required()
-        if name in known and (not default or every and value):
+        if name not in refused and (not default or every and value):
             values[documented(type(model), name)] = _plain(value)
     return values
 

@@ -82,13 +82,9 @@ class OneLayerConfig(LayersConfig):
         0.01, ge=0, lt=1, description="lowest: how much lower than the best layer's its validation score may be"
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that are read of this layer."""
-        return {"combine", "layer"} | ({"margin"} if self.layer == "lowest" else set())
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "with a layer that is not lowest"
+    def meaningless(self) -> dict[str, str]:
+        """A margin is that of the lowest layer."""
+        return {} if self.layer == "lowest" else {"margin": "with a layer that is not lowest"}
 
     @property
     def searched(self) -> bool:

@@ -39,13 +39,9 @@ class MultiTaskConfig(ConfigModel):
         "for a run that starts after it (leave-one-out)",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that are read: only one way of sampling has a power."""
-        return set(type(self).model_fields) - (set() if self.sampling == "power" else {"power"})
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return f"with sampling: {self.sampling or 'size'}"
+    def meaningless(self) -> dict[str, str]:
+        """Only one way of sampling has a power."""
+        return {} if self.sampling == "power" else {"power": f"with sampling: {self.sampling or 'size'}"}
 
     @model_validator(mode="after")
     def _each_once(self):

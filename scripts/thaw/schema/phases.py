@@ -41,13 +41,9 @@ class UnfreezeConfig(ConfigModel):
         False, description="restart the schedule in each stage; otherwise one schedule spans the phase"
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that are read: stages have epochs or updates."""
-        return set(type(self).model_fields) - ({"epochs"} if self.updates else set())
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return f"with updates: {self.updates}"
+    def meaningless(self) -> dict[str, str]:
+        """Stages have epochs or updates."""
+        return {"epochs": f"with updates: {self.updates}"} if self.updates else {}
 
 
 class EarlyStoppingConfig(ConfigModel):
@@ -100,13 +96,10 @@ class SelectConfig(ConfigModel):
         description="fractions of the features, of which validation chooses one",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that the way of selecting reads."""
-        return {"by", "fractions"} | SELECTIONS[self.by].keys
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return f"with by: {self.by}"
+    def meaningless(self) -> dict[str, str]:
+        """Each way of selecting has keys of its own."""
+        absent = type(self).model_fields.keys() - {"by", "fractions"} - SELECTIONS[self.by].keys
+        return dict.fromkeys(absent, f"with by: {self.by}")
 
 
 def check_length(updates: int | None, judge: int | None, unfreeze: UnfreezeConfig | None) -> None:
@@ -162,13 +155,10 @@ class InsertConfig(ConfigModel):
         "the dropout which follows",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that the kind reads."""
-        return {"kind", "top"} | KEYS[self.kind]
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return f"with insert: {self.kind}"
+    def meaningless(self) -> dict[str, str]:
+        """Each kind has keys of its own."""
+        absent = type(self).model_fields.keys() - {"kind", "top"} - KEYS[self.kind]
+        return dict.fromkeys(absent, f"with insert: {self.kind}")
 
     def make(self) -> dict:
         """Return what the insert is, wherever it is put, in the form that specs store."""
@@ -350,23 +340,17 @@ class PhaseConfig(ObjectiveKeys):
         """Whether a linear head is fitted to convergence."""
         return self.optimizer == "lbfgs"
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that the optimizer and the schedule read."""
+    def meaningless(self) -> dict[str, str]:
+        """The optimizer, the schedule and the length of a phase have keys of their own."""
+        fitted = type(self).model_fields.keys() - {"train", "optimizer", *FITTED}
         if self.fits_to_convergence:
-            return {"train", "optimizer", *FITTED}
-        absent = {"warmup", "warmup_of"} if self.schedule == "slanted_triangular" else set()
-        absent |= {"judge"} if self.updates is None else OF_EPOCHS
-        return set(type(self).model_fields) - absent - FITTED
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        if self.fits_to_convergence or name in FITTED:
-            return f"with optimizer {self.optimizer}"
-        if name == "judge":
-            return "without updates, since epochs end with an evaluation"
-        if self.updates is not None and name in OF_EPOCHS:
-            return f"with updates: {self.updates}"
-        return f"with schedule {self.schedule}"
+            return dict.fromkeys(fitted, f"with optimizer {self.optimizer}")
+        refused = dict.fromkeys(FITTED, f"with optimizer {self.optimizer}")
+        if self.schedule == "slanted_triangular":
+            refused |= dict.fromkeys(("warmup", "warmup_of"), f"with schedule {self.schedule}")
+        if self.updates is None:
+            return refused | {"judge": "without updates, since epochs end with an evaluation"}
+        return refused | dict.fromkeys(OF_EPOCHS, f"with updates: {self.updates}")
 
     @model_validator(mode="before")
     @classmethod

@@ -46,7 +46,7 @@ class ReadsConfig(ConfigModel):
         A kind that pools in its own way keeps it.
         """
         changes: dict = {} if self.layers is None else {"layers": self.layers.model_dump(exclude_unset=True)}
-        if self.pooling is not None and "pooling" in head.meaningful():
+        if self.pooling is not None and "pooling" not in head.meaningless():
             changes |= {"pooling": self.pooling, "separate_pooling": self.pooling}
         return HeadConfig.model_validate(head.model_dump(exclude_unset=True) | changes)
 
@@ -88,13 +88,9 @@ class StartConfig(ConfigModel):
     )
     subset: Id = Field("all", description="training examples of the intermediate task")
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that are read: without an intermediate task the subset is the run's own."""
-        return set(type(self).model_fields) - (set() if self.task else {"subset"})
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "without task:"
+    def meaningless(self) -> dict[str, str]:
+        """Without an intermediate task the subset is the run's own."""
+        return {} if self.task else {"subset": "without task:"}
 
 
 class TeacherConfig(ConfigModel):

@@ -66,13 +66,9 @@ class StudentConfig(ConfigModel):
         "as for keep, random ones, or a list of layers",
     )
 
-    def meaningful(self) -> set[str]:
-        """Return the keys that have a meaning: a list of layers says which are kept by itself."""
-        return set(type(self).model_fields) - ({"top", "keep"} if isinstance(self.layers, list) else set())
-
-    def refused_with(self, name: str) -> str:
-        """Return the setting under which a key has no meaning."""
-        return "with a list of layers"
+    def meaningless(self) -> dict[str, str]:
+        """A list of layers says which are kept by itself."""
+        return dict.fromkeys(("top", "keep"), "with a list of layers") if isinstance(self.layers, list) else {}
 
     @model_validator(mode="after")
     def _rising(self):
