@@ -138,7 +138,7 @@ def test_operations_are_those_worked_out_by_hand(plan):
 
 
 def test_of_a_store_that_is_there_the_tokens_count(plan, tmp_path, monkeypatch):
-    (key,), store = plan.jobs["train"], plan.paths.tokens(STORE)
+    (key,), store = plan.jobs["train"], plan.paths.file("features", STORE)
     write_json(tmp_path / store, {"splits": {"train": {"examples": 1, "tokens": 1}}})
     due = cost_estimate.operations(plan, "train", key)
     monkeypatch.chdir(tmp_path)

@@ -233,38 +233,34 @@ def experiment_of(given: argparse.Namespace) -> Path:
     Args: the file as `source`, and the options of a draft. Raises UserError where there are several experiments on the
     file, where an option asks for another one than is there, and where the file does not fit it any more.
     """
-    with _tables_as_csv(given):
-        return _experiment_of(given)
-
-
-def _experiment_of(given: argparse.Namespace) -> Path:
-    catalogue, path = known(OWN), Path(given.source)
-    ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
-    sources = {one if one.startswith(HUB) else Path(one).resolve() for one in (given.source, *given.further)}
-    found = [id for id in ids if sources <= _sources_of(catalogue, id)]
-    if not found:
-        written = _task(given)
-        print(f"wrote {', '.join(map(relpath, written))}")
-        return written[-1]
-    experiment = _experiment_file(found[0])
-    if len(found) > 1:
-        there = listing([str(_experiment_file(id)) for id in found])
-        raise UserError(f"{path}: {there} are on this file; name one, as thaw advise {experiment}")
-    if option := _unlike(given, catalogue, found[0]):
-        raise UserError(
-            f"{option}: {experiment} is on {path} and has another value; change that file, or write another one by "
-            "--name NAME"
-        )
     from thaw.data.catalogue_stub import rows_of
 
-    if (corpus := catalogue.get("corpora", found[0], str(path))).files:
-        try:
-            rows_of(found[0], corpus, _data_dir_of(experiment))
-        except UserError as error:
-            changed = f"correct {found[0]} in {OWN}, or write another entry by --name"
-            raise UserError(f"{error}; {experiment} was written for other content of {path}: {changed}") from error
-    print(f"goes on from {experiment}")
-    return experiment
+    with _tables_as_csv(given):
+        catalogue, path = known(OWN), Path(given.source)
+        ids = catalogue.ids("corpora") if given.name is None else {given.name}.intersection(catalogue.ids("corpora"))
+        sources = {one if one.startswith(HUB) else Path(one).resolve() for one in (given.source, *given.further)}
+        found = [id for id in ids if sources <= _sources_of(catalogue, id)]
+        if not found:
+            written = _task(given)
+            print(f"wrote {', '.join(map(relpath, written))}")
+            return written[-1]
+        experiment = _experiment_file(found[0])
+        if len(found) > 1:
+            there = listing([str(_experiment_file(id)) for id in found])
+            raise UserError(f"{path}: {there} are on this file; name one, as thaw advise {experiment}")
+        if option := _unlike(given, catalogue, found[0]):
+            raise UserError(
+                f"{option}: {experiment} is on {path} and has another value; change that file, or write another one by "
+                "--name NAME"
+            )
+        if (corpus := catalogue.get("corpora", found[0], str(path))).files:
+            try:
+                rows_of(found[0], corpus, _data_dir_of(experiment))
+            except UserError as error:
+                changed = f"correct {found[0]} in {OWN}, or write another entry by --name"
+                raise UserError(f"{error}; {experiment} was written for other content of {path}: {changed}") from error
+        print(f"goes on from {experiment}")
+        return experiment
 
 
 def _unlike(given: argparse.Namespace, catalogue: Catalogue, id: str) -> str | None:

@@ -54,12 +54,11 @@ def print_jobs(plan: Plan) -> None:
     print("jobs")
     computed = drawn = 0
     for step, jobs in plan.jobs.items():  # outputs are the last ones, the report the last of them
+        to_do = sum(_waits(plan, step, key) for key in jobs)
         if STEPS[step].result == "output":
-            missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
-            to_do = len(jobs) if computed or (step == "report" and drawn) else missing
+            to_do = len(jobs) if computed or (step == "report" and drawn) else to_do
             drawn += to_do
         else:
-            to_do = sum(not plan.status.is_current(step, key) for key in jobs)
             computed += to_do
         if jobs:
             print(f"  {step:<12} {len(jobs):>6}   {to_do or 'none'} to run")
@@ -126,17 +125,16 @@ def _pace(updates: float) -> str:
 
 def _waits(plan: Plan, step: str, key: str) -> bool:
     """Return whether a job lacks its results, or has those of another spec; outputs carry no digest."""
-    files = [Path(file) for file in plan.files(step, key)]
-    if all(file.suffix == ".json" for file in files):
-        return not plan.status.is_current(step, key)
-    return not all(file.exists() for file in files)
+    if STEPS[step].result == "output":
+        return not all(Path(file).exists() for file in plan.files(step, key))
+    return not plan.status.is_current(step, key)
 
 
 def print_runs(plan: Plan) -> None:
     """Print every run with what each phase trains and where it resumes."""
     for run in plan.runs:
         words = ((NEEDS[need.role].word, need.of) for need in run.needs)
-        needs = "".join(f" {word} {of.label}" for word, of in words if word)
+        needs = "".join(f" {word} {of.names.get('strategy', of.key)}" for word, of in words if word)
         for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
             for stage in phase.get("stages", [phase]):
                 start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"

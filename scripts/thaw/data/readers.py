@@ -7,14 +7,23 @@ Every reader yields (first line of the row, {our column: raw value}); `read` col
 
 import csv
 import itertools
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data.rows_table import RowsTable, columns_of, find_position, join, open_bytes, parts, read_lines
+from thaw.data.rows_table import (
+    RowsTable,
+    columns_of,
+    find_position,
+    join,
+    open_bytes,
+    parsed_json,
+    parts,
+    read_lines,
+    read_whole_json,
+)
 from thaw.data.squad import read_squad
 from thaw.schema.corpora import FilesConfig
 
@@ -127,20 +136,13 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
 
 
 def records_of(path: Path, encoding: str, delimiter: str, quoting: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (first line, fields) of the records of a CSV or TSV file, by a value of `quoting`."""
+    """Yield (first line, fields) of the records of a CSV or TSV file, by a value of `quoting`.
+
+    Fields in quotes may span lines; `double` is RFC 4180. With `none` quotes are ordinary characters.
+    """
     if quoting == "none":
-        return split_plain(path, encoding, delimiter)
-    return split_quoted(path, encoding, delimiter, quoting)
-
-
-def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Split every line at the delimiter; quotes are ordinary characters."""
-    for line, text in read_lines(path, encoding):
-        yield line, text.split(delimiter)
-
-
-def split_quoted(path: Path, encoding: str, delimiter: str, quoting: str = "double") -> Iterator[tuple[int, list[str]]]:
-    """Split records with fields in quotes, which may span lines; yield first lines. `double` is RFC 4180."""
+        yield from ((line, text.split(delimiter)) for line, text in read_lines(path, encoding))
+        return
     csv.field_size_limit(LONGEST_FIELD)
     taken: list[str] = []
 
@@ -201,7 +203,7 @@ def read_json(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 def json_records(path: Path, encoding: str) -> list[dict]:
     """Return the rows of a list of objects, or of an object of columns, as pandas writes them (`to_json`)."""
-    content = _parsed("\n".join(text for _, text in read_lines(path, encoding)), str(path), 1)
+    content = read_whole_json(path, encoding)
     if isinstance(content, dict) and content:
         columns = [list(values.values()) if isinstance(values, dict) else values for values in content.values()]
         if all(isinstance(values, list) for values in columns) and len(set(map(len, columns))) == 1:
@@ -209,16 +211,6 @@ def json_records(path: Path, encoding: str) -> list[dict]:
     if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
         raise UserError(f'{path}: expected a list of objects, as [{{"text": ...}}], or of columns of one length')
     return content
-
-
-def _parsed(text: str, name: str, line: int):
-    """Return a JSON value; `line` is that of its beginning."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{name}:{line + error.lineno - 1}:{error.colno}: not valid JSON ({error.msg})") from error
-    except RecursionError as error:
-        raise UserError(f"{name}:{line}: not valid JSON (its brackets are nested too deeply)") from error
 
 
 def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
@@ -229,7 +221,7 @@ def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
             continue
         if first and text.lstrip().startswith("["):
             raise UserError(f"{path}: is one JSON list; state format: json")
-        first, record = False, _parsed(text, str(path), line)
+        first, record = False, parsed_json(text, str(path), line)
         if not isinstance(record, dict):
             raise UserError(f'{path}:{line}: expected a JSON object, as {{"text": ...}}; this is another value')
         for name in columns.values():

@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,21 @@ def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
         raise UserError(message) from error
     except (gzip.BadGzipFile, EOFError) as error:
         raise UserError(f"{path}:{number + 1}: not a whole gzip file ({error}); fetch it again") from error
+
+
+def read_whole_json(path: Path, encoding: str):
+    """Return the value of a JSON file."""
+    return parsed_json("\n".join(text for _, text in read_lines(path, encoding)), str(path), 1)
+
+
+def parsed_json(text: str, name: str, line: int):
+    """Return a JSON value; `line` is that of its beginning."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{name}:{line + error.lineno - 1}:{error.colno}: not valid JSON ({error.msg})") from error
+    except RecursionError as error:
+        raise UserError(f"{name}:{line}: not valid JSON (its brackets are nested too deeply)") from error
 
 
 def find_position(name: str | int, header: list[str] | None, location: str, ours: str) -> int:

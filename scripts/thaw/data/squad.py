@@ -7,13 +7,12 @@ other formats have the answers as the Hub has them, {"text": [...], "answer_star
 Here a question has a list of {"start", "text"}, where `start` counts the characters of the context; [] is no answer.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data.rows_table import RowsTable, open_bytes
+from thaw.data.rows_table import RowsTable, read_whole_json
 from thaw.schema.corpora import FilesConfig
 
 COLUMNS = ["id", "title", "question", "context", "answers"]
@@ -30,7 +29,7 @@ def read_squad(path: Path, source: FilesConfig, columns: dict) -> Iterator[tuple
         if name not in COLUMNS:
             raise UserError(f"{path}: column '{name}': a file in SQuAD's format has no such{suggestion(name, COLUMNS)}")
     known: dict[str, str] = {}
-    content = JsonObject(path, "", _parsed(path, source.encoding))
+    content = JsonObject(path, "", read_whole_json(path, source.encoding))
     for article in content.parts("data"):
         for paragraph in article.parts("paragraphs"):
             context = paragraph.text("context")
@@ -84,17 +83,6 @@ class JsonObject:
 
     def _near(self, key: str) -> str:
         return "" if key in self.value else suggestion(key, self.value)
-
-
-def _parsed(path: Path, encoding: str):
-    try:
-        with open_bytes(path) as file:
-            text = file.read().decode(encoding).removeprefix("\ufeff")
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{error.lineno}:{error.colno}: not valid JSON ({error.msg})") from error
-    except (UnicodeDecodeError, LookupError, EOFError, OSError, RecursionError) as error:
-        raise UserError(f"{path}: not a JSON file in {encoding} ({' '.join(str(error).split())})") from error
 
 
 def _answers(question: JsonObject) -> dict[str, list]:

@@ -109,13 +109,9 @@ class AdviceOptions(DrawsOptions):
     currency: str = Field("", description="of machine_hour, as EUR")
 
     @model_validator(mode="after")
-    def _price_has_a_currency(self):
+    def _keys_that_belong_together(self):
         if bool(self.currency) != bool(self.machine_hour):
             raise ValueError("machine_hour and currency go together, as machine_hour: 0.4 and currency: EUR")
-        return self
-
-    @model_validator(mode="after")
-    def _one_of_both(self):
         if self.within and self.price_weight:
             raise ValueError("within and price_weight are two rules; state one")
         return self

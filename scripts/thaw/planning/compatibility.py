@@ -15,7 +15,6 @@ from thaw.declarations.task_types import (
     TARGET_OF_TYPE,
     TEXTS_OF_TYPE,
     TYPE_LABELS,
-    WORD_TYPES,
     no_f1,
 )
 from thaw.planning.run_plan import RunCell, RunPlan
@@ -147,14 +146,6 @@ def read_by(strategy: StrategyConfig, head: HeadConfig, name: str, place: str) -
         mistake = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         mistake = mistake.removeprefix("Value error, ")
         raise UserError(f"{place}: reads: does not go with head {name}: {mistake}") from error
-
-
-def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> str | None:
-    """Return the part of a store whose vectors of all layers a run reads in the place of the states of tokens, if any.
-
-    Args: the strategy; the head's entry under it; type of the task.
-    """
-    return head.stored_vectors(task_type in WORD_TYPES) if strategy.reads and strategy.fits_to_convergence else None
 
 
 def read_boundaries(

@@ -67,14 +67,14 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
-    tokens, exact = _tokens(plan, key)
+    rows, tokens, exact = _whole_size(plan, key)
     examples, of_train = training_size(plan, key)
     if tokens and (share := share_of_train(plan, key, examples)) < 1:
         tokens = max(0, round(tokens - of_train * (1 - share)))
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.vectors[key]
     encoder, texts = entry_of(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
     count = (tokens or 0) * len(boundaries)
-    by_layer = {"pooled": 3 * texts * _examples(plan, key), "words": tokens or 0}
+    by_layer = {"pooled": 3 * texts * rows, "words": tokens or 0}
     count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)  # pooled: of all rows, an upper limit
     size = count * encoder.width * BYTES[spec["dtype"]]
     return StoreEstimate(key, boundaries, vectors, tokens, exact, size)
@@ -116,30 +116,25 @@ def _size(plan: Plan, key: str) -> SizeConfig | None:
     return count_texts(corpus, canonical(spec["entry"]), files, data_dir, canonical(view))
 
 
-def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
-    """Return a store's tokens: counted where tokens.json is there, else from the catalogue or the files, else None."""
-    card = Path(plan.paths.tokens(key))
-    if card.exists():
-        return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
-    size = _size(plan, key)
-    return (size.tokens if size else None), False
+def _counted(plan: Plan, key: str) -> dict[str, dict[str, int]] | None:
+    """Return the examples and tokens of each split of a store, where its tokens were counted."""
+    card = Path(plan.paths.file("features", key))
+    return read_json(card)["splits"] if card.exists() else None
 
 
-def _examples(plan: Plan, key: str) -> int:
-    """Return the examples of all splits of a store, counted or from the catalogue; 0 where nobody states them."""
-    card = Path(plan.paths.tokens(key))
-    if card.exists():
-        return sum(split["examples"] for split in read_json(card)["splits"].values())
+def _whole_size(plan: Plan, key: str) -> tuple[int, int | None, bool]:
+    """Return a store's examples and tokens (0 and None where nobody states them), and whether they were counted."""
+    if splits := _counted(plan, key):
+        examples, tokens = (sum(split[name] for split in splits.values()) for name in ("examples", "tokens"))
+        return examples, tokens, True
     size = _size(plan, key)
-    return size.examples if size else 0
+    return (size.examples, size.tokens, False) if size else (0, None, False)
 
 
 def training_size(plan: Plan, key: str) -> tuple[float, float]:
     """Return the examples and tokens of a store's training split, counted or estimated."""
-    card = Path(plan.paths.tokens(key))
-    if card.exists():
-        train = read_json(card)["splits"]["train"]
-        return train["examples"], train["tokens"]
+    if splits := _counted(plan, key):
+        return splits["train"]["examples"], splits["train"]["tokens"]
     size = _size(plan, key)
     return (size.train * size.examples, size.train * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
@@ -273,7 +268,7 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has, in all."""
     key = store_of(plan, job)
-    (examples, tokens), (whole, exact) = training_size(plan, key), _tokens(plan, key)
+    (examples, tokens), (_, whole, exact) = training_size(plan, key), _whole_size(plan, key)
     subset = job.spec["subset"]
     rows = planned_rows(plan, key, job.spec["task"]["target"], subset, examples)
     share = rows / examples * (job.spec.get("rows") != "none")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from thaw.core import layout, plugins
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -35,9 +35,7 @@ def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tu
 
 def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner: RunPlanner, place: str) -> list[str]:
     """Return the experiment's tasks that an ensemble is for: those that it names, of which all members are run on."""
-    if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
-        raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
-    named = [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
+    named = experiment.tasks_of(entry.tasks, place)
     subset = experiment.subsets[0]
     run_on = [
         task
@@ -57,11 +55,8 @@ def _members(
 
     Encoder and head are by default the experiment's only.
     """
-    named = (("encoder", member.encoder, experiment.encoders), ("head", member.head, experiment.heads))
-    for kind, own, known in named:
-        if own is None and len(known) > 1:
-            raise UserError(f"{place}: the experiment has several {kind}s; say of each member which {kind}: is its")
-    encoder, head = (own or known[0] for _, own, known in named)
+    encoder = member.encoder or experiment.only_one("encoder", place)
+    head = member.head or experiment.only_one("head", place)
     if more := sorted(set(member.seeds) - set(experiment.seeds)):
         raise UserError(f"{place}: seed {more[0]} is none of the experiment's; add it to seeds:")
     return [

@@ -89,7 +89,8 @@ class ExperimentJobs:
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:
                 spec = {"version": STEPS["baseline"].version, "task": task_spec(name, task), "baseline": baseline}
-                spec |= {"subset": self._subset(subset), "data": data, **plugins.in_spec(task.metrics)}
+                entry = self.catalogue.get("subsets", subset, "subsets")
+                spec |= {"subset": spec_of(entry), "data": data, **plugins.in_spec(task.metrics)}
                 names = {"task": name, "subset": subset, "baseline": baseline}
                 self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})
 
@@ -97,9 +98,6 @@ class ExperimentJobs:
         """Add a result that is no run of the grid: it needs none, or puts several together."""
         self.table.add(step, key, spec, inputs)
         self.extra_results[result_folder(step, key)] = (step, key)
-
-    def _subset(self, name: str) -> dict:
-        return spec_of(self.catalogue.get("subsets", name, "subsets"))
 
     def _add_ensemble(self, key: str, name: str, runs: list[RunPlan]) -> None:
         """Add an ensemble of runs, and those of them that the experiment does not show."""

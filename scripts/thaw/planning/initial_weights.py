@@ -32,10 +32,6 @@ class InitialWeights:
         return "pretrain" if self.further else "fetch"
 
     @property
-    def label(self) -> str:
-        return self.key
-
-    @property
     def result(self) -> Result:
         return Result(self.step, self.key)
 

@@ -137,4 +137,4 @@ class JobTable:
 
     def cards(self, key: str) -> list[str]:
         """Return the cards that a store declares: its tokens and each part that some run reads."""
-        return [self.paths.tokens(key), *self.paths.parts(key, [*self.boundaries[key], *self.vectors[key]])]
+        return [self.paths.file("features", key), *self.paths.parts(key, [*self.boundaries[key], *self.vectors[key]])]

@@ -42,11 +42,15 @@ def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
     """Yield the merges of an experiment, one for each subset. Args: its RunPlanner."""
     for name, entry in experiment.merges.items():
         place = experiment.place("merges", name)
-        encoder, head = (_only(kind, entry, experiment, place) for kind in ("encoder", "head"))
+        encoder = entry.encoder or experiment.only_one("encoder", place)
+        head = entry.head or experiment.only_one("head", place)
+        for kind, one, known in (("encoder", encoder, experiment.encoders), ("head", head, experiment.heads)):
+            if one not in known:
+                raise UserError(f"{place}: {one} is no {kind} of the experiment{suggestion(one, known)}")
         seed = experiment.seeds[0] if entry.seed is None else entry.seed
         if seed not in experiment.seeds:
             raise UserError(f"{place}: seed {seed} is none of the experiment's; add it to seeds:")
-        tasks = _tasks(entry, experiment, place)
+        tasks = experiment.tasks_of(entry.tasks, place)
         for subset in experiment.subsets:
             candidates = {
                 task: list(_candidates(entry, (task, subset, encoder, head), experiment, planner, place))
@@ -119,19 +123,3 @@ def _size(run: RunPlan, planner, place: str) -> BranchSize:
         return BranchSize(frozen, read[-1] - frozen)
     frozen = min(frozen, shape.unchanged_below(layers))
     return BranchSize(frozen, sum(layer > frozen for layer in shape.layers))
-
-
-def _tasks(entry: MergeConfig, experiment: ExperimentConfig, place: str) -> list[str]:
-    if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
-        raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
-    return [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
-
-
-def _only(kind: str, entry: MergeConfig, experiment: ExperimentConfig, place: str) -> str:
-    """Return the encoder or head of a merge, which is the experiment's only one where the entry names none."""
-    known, chosen = getattr(experiment, f"{kind}s"), getattr(entry, kind)
-    if chosen is None and len(known) > 1:
-        raise UserError(f"{place}: the experiment has several {kind}s; say {kind}: {known[0]}")
-    if chosen is not None and chosen not in known:
-        raise UserError(f"{place}: {chosen} is no {kind} of the experiment{suggestion(chosen, known)}")
-    return chosen or known[0]

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition, Requirement
-from thaw.declarations.output_options import DrawsOptions, PaperOptions, PrintedOptions, ReferenceOptions
+from thaw.declarations.output_options import DrawsOptions, PrintedOptions, ReferenceOptions
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
 from thaw.declarations.splits import RESERVED
@@ -95,14 +95,8 @@ def _subsets(context: OutputContext) -> dict[str, SubsetConfig]:
     return {name: context.catalogue.get("subsets", name, "subsets") for name in context.experiment.subsets}
 
 
-def _all_layers(entry: OutputConfig, context: OutputContext) -> bool:
-    probes = (context.catalogue.get("probes", name, "probes") for name in context.experiment.probes)
-    return not any(draws(entry.kind, probe.kind) and probe.layers for probe in probes)
-
-
-def _one_answer(entry: OutputConfig, context: OutputContext) -> bool:
-    outputs = (context.catalogue.get("outputs", name, "outputs") for name in context.experiment.outputs)
-    return sum(other.kind == entry.kind for other in outputs) == 1
+def _named(block: str, context: OutputContext) -> list:
+    return [context.catalogue.get(block, name, block) for name in getattr(context.experiment, block)]
 
 
 def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[ReferenceOptions, OutputContext], bool]:
@@ -128,11 +122,11 @@ HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.SEARCH: lambda entry, of: any(of.planner.strategy(run).search for run in of.runs),
     Requirement.GRADIENTS: lambda entry, of: of.experiment.gradients and any(run.step == "train" for run in of.runs),
     Requirement.PROBES: lambda entry, of: any(draws(entry.kind, job.spec["probe"]["kind"]) for job in of.probed),
-    Requirement.ALL_LAYERS: _all_layers,
-    Requirement.TRANSFER: lambda entry, of: any(
-        of.catalogue.get("tasks", task, "tasks").also for task in of.experiment.tasks
+    Requirement.ALL_LAYERS: lambda entry, of: (
+        not any(draws(entry.kind, probe.kind) and probe.layers for probe in _named("probes", of))
     ),
-    Requirement.ONE_ANSWER: _one_answer,
+    Requirement.TRANSFER: lambda entry, of: any(task.also for task in _named("tasks", of)),
+    Requirement.ONE_ANSWER: lambda entry, of: sum(other.kind == entry.kind for other in _named("outputs", of)) == 1,
     Requirement.CLAIMS: lambda entry, of: bool(claim_runs.claims_for_spec(of.experiment, of.catalogue, of.runs)),
     Requirement.FULL: _full_and(lambda run, context: True),
     Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
@@ -163,14 +157,6 @@ def _printed(entry: PrintedOptions, context: OutputContext) -> dict:
     )
     merged = any("merge" in cell.get("quantity", {}) for row in comparison["rows"] for cell in row["cells"])
     return {"beside": comparison} | ({"merged": digest(context.merged)} if merged else {})
-
-
-def _protocol(entry: PaperOptions, context: OutputContext) -> dict:
-    return {"protocol": protocols.protocol_for_spec(entry.paper, context.catalogue)}
-
-
-def _tested_claims(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
 
 
 def _students(entry: OutputConfig, context: OutputContext) -> dict:
@@ -222,8 +208,8 @@ ADDITIONS: dict[Addition, Callable[..., dict]] = {
     Addition.MERGES: _merges,
     Addition.PROBES: _shown_probes,
     Addition.PRINTED: _printed,
-    Addition.PROTOCOL: _protocol,
-    Addition.CLAIMS: _tested_claims,
+    Addition.PROTOCOL: lambda entry, of: {"protocol": protocols.protocol_for_spec(entry.paper, of.catalogue)},
+    Addition.CLAIMS: lambda entry, of: {"findings": claim_runs.claims_for_spec(of.experiment, of.catalogue, of.runs)},
     Addition.STUDENTS: _students,
     Addition.TASK_PAIRS: _task_pairs,
     Addition.DRAWS: _draws,

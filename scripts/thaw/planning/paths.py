@@ -29,12 +29,6 @@ class Paths:
     def store(self, key: str) -> str:
         return self.below(layout.folder("features", layout.names_in_key("features", key)))
 
-    def store_key(self, weights: str, corpus: str, view: str) -> str:
-        return layout.key("features", {"weights": weights, "corpus": corpus, "view": view})
-
-    def tokens(self, key: str) -> str:
-        return self.file("features", key)
-
     def parts(self, key: str, parts: Iterable[int | str]) -> list[str]:
         """Return the cards of some parts of a store: boundaries by number, and vectors of all layers by name."""
         return [layout.stored_part(self.store(key), part) for part in parts]

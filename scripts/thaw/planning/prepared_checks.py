@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.core import hub, layout
+from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.task_types import no_f1
@@ -32,30 +32,8 @@ def refuse_shortfalls(plan) -> None:
 
 
 def shortfalls(plan) -> list[str]:
-    """Return a sentence for each lack: of rows for a subset, of two labels for `f1`, of positions, of a download.
-
-    And for tasks that train one encoder and whose sizes are far apart.
-    """
-    return list(dict.fromkeys([*_of(plan), *_far_apart(plan), *_not_cached(plan), *_too_long(plan)]))
-
-
-def _far_apart(plan) -> list[str]:
-    """Return what is wrong with the sizes of tasks that are trained together, of those whose corpora are prepared."""
-    sentences, cards = [], {job.digest: key for key, job in plan.jobs["prepare"].items()}
-    for key, job in plan.jobs["train"].items():
-        if "auxiliary" not in job.spec:
-            continue
-        name, rows = layout.names_in_key("train", key)["strategy"], {}
-        several = plan.catalogue.get("strategies", name, "strategies").multi_task
-        for entry in [job.spec] * (several.own != "left_out") + job.spec["auxiliary"]:
-            if plan.status.is_current("prepare", corpus := cards[entry["data"]]):
-                count = read_json(Path(plan.files("prepare", corpus)[0]))["splits"]["train"]["rows"]
-                rows[entry["task"]["id"]] = min(count, job.spec["subset"].get("rows", count))
-        try:
-            several.check_sizes(rows, f"{plan.catalogue.place('strategies', name)}: multi_task")
-        except UserError as error:
-            sentences.append(str(error))
-    return sentences
+    """Return a sentence for each lack: of rows for a subset, of two labels for `f1`, of positions, of a download."""
+    return list(dict.fromkeys([*_of(plan), *_not_cached(plan), *_too_long(plan)]))
 
 
 def _not_cached(plan) -> list[str]:

@@ -46,11 +46,9 @@ class Questions:
         spec = self.plan.status.spec(step, key)
         if step == "collect" and self.plan.experiment.allow_missing:
             spec = spec | {"stale": self.plan.status.stale()}
-        failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
+        drawn = step in ("table", "figure")
+        failed = failures(Path(self.plan.files(step, key)[0]).with_suffix("")) if drawn else 0
         return spec | ({"failures": failed} if failed else {})
-
-    def _prefix(self, step: str, key: str) -> Path:
-        return Path(self.plan.files(step, key)[0]).with_suffix("")
 
     @property
     def data_dir(self) -> str:

@@ -241,8 +241,9 @@ class RunPlanner:
         if strategy.student:
             self.mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, start, self.trained(run), same, place, cell, run)
-        if not strategy.student:
-            student_checks.check_same_student(start, self.shape(run), place)
+        if not strategy.student and (before := self.shape(run)):
+            kept = listing(map(str, before.layers))
+            raise UserError(f"{place}: after: {start.strategy} keeps layers {kept} alone; say the same student: here")
         return run
 
     def _teacher(self, cell: RunCell, strategy: StrategyConfig, asked: tuple, own: str) -> Need:

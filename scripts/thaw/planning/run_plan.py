@@ -97,10 +97,6 @@ class RunPlan:
         return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
 
     @property
-    def label(self) -> str:
-        return self.strategy
-
-    @property
     def result(self) -> Result:
         return Result(self.step, self.key, self.seed if self.step == "fit_heads" else None)
 
@@ -134,10 +130,6 @@ class SearchPlan:
         return self.trials[0].strategy
 
     @property
-    def label(self) -> str:
-        return self.strategy
-
-    @property
     def head(self) -> str:
         return self.trials[0].head
 
@@ -169,10 +161,6 @@ class TeachPlan:
     @cached_property
     def key(self) -> str:
         return layout.key(self.step, self.names)
-
-    @property
-    def label(self) -> str:
-        return self.run.strategy
 
     @property
     def result(self) -> Result:

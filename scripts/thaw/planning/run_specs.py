@@ -8,8 +8,8 @@ from thaw.core.steps import FIT_VERSION, STEPS, kind_version
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.objective_kinds import objectives_of
-from thaw.declarations.task_types import SCORE_TYPES
-from thaw.planning import compatibility, student_checks
+from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
+from thaw.planning import student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import RunPlan, TeachPlan
 from thaw.schema.entry import spec_of
@@ -33,7 +33,9 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
     # one encoder of several tasks starts from one boundary
     stored = sorted(set.intersection(*(set(planner.experiment.store.boundaries(encoder, one)) for one in held)))
     lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
-    vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
+    converges = planner.strategy(run).fits_to_convergence
+    # of several layers a fit reads their vectors, and no states of tokens
+    vectors = head.stored_vectors(task.type in WORD_TYPES) if planner.strategy(run).reads and converges else None
     shape, of_teacher = planner.shape(run), [phase.distil for phase, _ in planner.phases(run)]
     # The teacher's scores alone, from which the head of a regression must then begin.
     unlabelled = task.type in SCORE_TYPES and all(distil and not distil.hard for distil in of_teacher)
@@ -51,7 +53,7 @@ def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
         "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
         "head": head.spec_for(task.type),
         **kind_version("head_version", HEAD_KINDS[head.kind].version if head.kind in HEAD_KINDS else 1),
-        **kind_version("fit_version", FIT_VERSION if planner.strategy(run).phases[0].fits_to_convergence else 1),
+        **kind_version("fit_version", FIT_VERSION if converges else 1),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
         **({"unlabelled": True} if unlabelled else {}),

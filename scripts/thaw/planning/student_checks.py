@@ -11,7 +11,7 @@ from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.strategy import StartConfig, StrategyConfig, TeacherConfig
+from thaw.schema.strategy import StrategyConfig, TeacherConfig
 from thaw.schema.student import StudentConfig
 
 
@@ -57,13 +57,6 @@ class StudentShape:
             raise UserError(
                 f"{place}: head {head} reads layer {missing[0]}, which the student drops; keep it, or read the last"
             )
-
-
-def check_same_student(start: StartConfig, before: StudentShape | None, place: str) -> None:
-    """Refuse a run without a student that starts from one. Args: which run it starts from; that one's shape."""
-    if before:
-        kept = listing(map(str, before.layers))
-        raise UserError(f"{place}: after: {start.strategy} keeps layers {kept} alone; say the same student: here")
 
 
 def check_teacher(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from os.path import normpath
 
+from thaw.core import layout
 from thaw.core.steps import STEPS
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
@@ -64,10 +65,11 @@ class UpstreamJobs:
         spec = {"version": STEPS["pretrain"].version, "settings": spec_of(entry, frozenset({"view"}))}
         spec |= {"encoder": fetched.digest, "features": self.table.job("features", store).digest}
         spec["compute"] = spec_of(self.experiment.compute)
-        self.table.add("pretrain", weights.key, spec, {"encoder": card, "tokens": [self.table.paths.tokens(store)]})
+        inputs = {"encoder": card, "tokens": [self.table.paths.file("features", store)]}
+        self.table.add("pretrain", weights.key, spec, inputs)
 
     def store(self, weights: InitialWeights, corpus: str, view: str) -> str:
-        key = self.table.paths.store_key(weights.key, corpus, view)
+        key = layout.key("features", {"weights": weights.key, "corpus": corpus, "view": view})
         if not self.table.has("features", key):
             entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
             data, cards = self.data(corpus)
@@ -84,7 +86,7 @@ class UpstreamJobs:
             self.table.boundaries[key] = sorted(part for part in wanted if isinstance(part, int))
             self.table.vectors[key] = sorted(part for part in wanted if isinstance(part, str))
         return {
-            "tokens": [self.table.paths.tokens(key) for key in stores],
+            "tokens": [self.table.paths.file("features", key) for key in stores],
             "boundaries": [card for key in stores for card in self.table.paths.parts(key, read)],
         }
 

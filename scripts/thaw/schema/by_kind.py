@@ -66,15 +66,17 @@ class PluginProbeConfig(PluginOptions, ProbeConfig):
     """A probe of your own, named by its import path."""
 
 
-def _model(name: str) -> type[ProbeConfig]:
-    title = "".join(word.capitalize() for word in name.split("_"))
-    base: Any = (PROBES[name].options, ProbeConfig)
-    doc = f"A probe of kind {name}."
-    kind: Any = (Literal[name], Field(description=ProbeConfig.model_fields["kind"].description))
-    return create_model(f"{title}ProbeConfig", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
+def _model(name: str, base: type[CatalogueEntry], options: type[BaseModel], about: str, title: str) -> type[Any]:
+    word = "".join(part.capitalize() for part in name.split("_"))
+    bases: Any = (options, base)
+    kind: Any = (Literal[name], Field(description=about))
+    doc = f"An entry of kind {name}."
+    return create_model(f"{word}{title}", __base__=bases, __doc__=doc, __module__=__name__, kind=kind)
 
 
-PROBE_CONFIGS = ByKind("probe", {name: _model(name) for name in PROBES}, PluginProbeConfig)
+ABOUT = str(ProbeConfig.model_fields["kind"].description)
+PROBES_BY_KIND = {name: _model(name, ProbeConfig, kind.options, ABOUT, "ProbeConfig") for name, kind in PROBES.items()}
+PROBE_CONFIGS = ByKind("probe", PROBES_BY_KIND, PluginProbeConfig)
 
 
 class OutputConfig(CatalogueEntry):
@@ -89,12 +91,7 @@ class OutputConfig(CatalogueEntry):
     )
 
 
-def _output_model(name: str) -> type[OutputConfig]:
-    title, declared = "".join(word.capitalize() for word in name.split("_")), OUTPUTS[name]
-    kind: Any = (Literal[name], Field(description=declared.about))
-    base: Any = (declared.options, OutputConfig)
-    doc = f"An output of kind {name}."
-    return create_model(f"{title}Config", __base__=base, __doc__=doc, __module__=__name__, kind=kind)
-
-
-OUTPUT_CONFIGS = ByKind("kind of output", {name: _output_model(name) for name in OUTPUTS})
+OUTPUTS_BY_KIND = {
+    name: _model(name, OutputConfig, kind.options, kind.about, "Config") for name, kind in OUTPUTS.items()
+}
+OUTPUT_CONFIGS = ByKind("kind of output", OUTPUTS_BY_KIND)

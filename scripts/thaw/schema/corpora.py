@@ -101,33 +101,22 @@ class FilesConfig(SourceConfig):
     )
 
     @model_validator(mode="after")
-    def _quoting_is_stated(self):
+    def _keys_that_the_format_has(self):
         if self.format == "tsv" and self.quoting is None:
             raise ValueError("a tsv source must state quoting: none or quoting: double")
         if self.delimiter and (self.format != "csv" or self.delimiter in '"\r\n'):
             raise ValueError("delimiter is one character of a csv file, as ';'; fields of a tsv file are split at tabs")
-        return self
-
-    @model_validator(mode="after")
-    def _words_are_not_joined(self):
         if self.format.startswith("conll") and any(isinstance(theirs, list) for theirs in self.columns.values()):
             raise ValueError(f"columns: several columns cannot be joined in a {self.format} file")
-        return self
-
-    @model_validator(mode="after")
-    def _header_names_splits(self):
-        unknown = [] if isinstance(self.header, bool) else [split for split in self.header if split not in self.splits]
-        if unknown:
-            raise ValueError(f"header: there is no split {unknown[0]}; there are {', '.join(self.splits)}")
-        return self
-
-    @model_validator(mode="after")
-    def _marks_name_splits(self):
         if self.marks and self.format not in ("csv", "tsv") and self.split_column is None:
             raise ValueError(f"marks has no meaning with format {self.format} without split_column")
-        for split in self.marks:
-            if split not in self.splits:
-                raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
+        return self
+
+    @model_validator(mode="after")
+    def _splits_that_there_are(self):
+        for key, named in (("header", [] if isinstance(self.header, bool) else self.header), ("marks", self.marks)):
+            for split in (split for split in named if split not in self.splits):
+                raise ValueError(f"{key}: there is no split {split}; there are {', '.join(self.splits)}")
         return self
 
 
@@ -202,15 +191,11 @@ class CorpusConfig(CatalogueEntry):
         return [*([self.files] if self.files else []), *self.on_hub]
 
     @model_validator(mode="after")
-    def _one_kind_of_text(self):
+    def _has_texts_and_rows(self):
         if bool(self.texts) == bool(self.words):
             raise ValueError("a corpus has either texts: [column, ...] or words: column")
         if not (self.synthetic or self.files or self.hub):
             raise ValueError("a corpus needs a source: files, hub or synthetic")
-        return self
-
-    @model_validator(mode="after")
-    def _train_is_left(self):
         for source in self.described_sources:
             if "train" not in source.splits:
                 raise ValueError(f"splits: name no train; there are {', '.join(source.splits)}")
@@ -219,7 +204,7 @@ class CorpusConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
-    def _label_sets_are_of_one_text(self):
+    def _sources_fit_the_targets(self):
         for source in self.described_sources:
             for key in ("separators", "indicators"):
                 for column in getattr(source, key):
@@ -228,29 +213,16 @@ class CorpusConfig(CatalogueEntry):
             for column in source.indicators:
                 if column in source.columns:
                     raise ValueError(f"indicators: {column} has columns already; state one of the two")
-        return self
-
-    @model_validator(mode="after")
-    def _edges_have_words(self):
-        if "edges" in self.targets.values() and not self.words:
-            raise ValueError("a target of kind edges needs words: the column whose words it counts")
-        return self
-
-    @model_validator(mode="after")
-    def _offsets_are_of_one_target(self):
-        for source in self.described_sources:
             if source.offsets and (not self.words or [*self.targets.values()] != ["tags"]):
                 raise ValueError("offsets: expected words and one target, of kind tags")
         return self
 
     @model_validator(mode="after")
-    def _answers_have_a_context(self):
+    def _texts_fit_the_targets(self):
+        if "edges" in self.targets.values() and not self.words:
+            raise ValueError("a target of kind edges needs words: the column whose words it counts")
         if "answers" in self.targets.values() and len(self.texts) != 2:
             raise ValueError("a target of kind answers needs texts: [question, context]")
-        return self
-
-    @model_validator(mode="after")
-    def _only_and_phrase_fit(self):
         for column in self.only:
             if self.targets.get(column) != "label":
                 raise ValueError(f"only: {column} is no target of kind label")

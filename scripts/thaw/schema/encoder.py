@@ -68,16 +68,12 @@ class EncoderConfig(CatalogueEntry):
         )
 
     @model_validator(mode="after")
-    def _one_source(self):
+    def _keys_of_the_kind(self):
         allowed = ENCODER_KINDS[self.kind].origins
         given = [name for name in ("hub", "folder", "package", "file") if getattr(self, name)]
         if len(given) != 1 or given[0] not in allowed:
             keys = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
             raise ValueError(f"an encoder of kind {self.kind} needs exactly one of {keys}")
-        return self
-
-    @model_validator(mode="after")
-    def _numbers_of_the_kind(self):
         if (self.layers == 0) == ENCODER_KINDS[self.kind].layered:
             raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
         if self.truncated and self.kind != "transformers":

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.core.boundaries import cacheable_layers
+from thaw.core.errors import UserError, suggestion
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.encoder import RANDOM_TWIN, EncoderConfig, EncoderName
 from thaw.schema.entry import CatalogueEntry, Id, Text
@@ -290,6 +291,19 @@ class ExperimentConfig(ConfigModel):
                 if allowed.intersection(kind) and other not in allowed:
                     return False
         return True
+
+    def only_one(self, kind: str, place: str) -> str:
+        """Return the only encoder or head. Raises UserError of several. Args: place of what names none."""
+        known = getattr(self, f"{kind}s")
+        if len(known) > 1:
+            raise UserError(f"{place}: the experiment has several {kind}s; say {kind}: {known[0]}")
+        return known[0]
+
+    def tasks_of(self, named: list[str], place: str) -> list[str]:
+        """Return those of its tasks that are named, all where none is. Raises UserError for another one."""
+        if unknown := [task for task in named if task not in self.tasks]:
+            raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], self.tasks)}")
+        return [task for task in self.tasks if task in (named or self.tasks)]
 
     def with_ids(self, catalogue) -> "ExperimentConfig":
         """Return the experiment with the ids of a catalogue in the place of its aliases."""

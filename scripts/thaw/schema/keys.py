@@ -122,8 +122,14 @@ def same_key(model: type[BaseModel], word: str, others) -> bool:
 def unknown_key(model: type[BaseModel], word: str) -> str:
     """Return what to say of a key that a model lacks: what to write instead, or the nearest name."""
     hints, inner, known = getattr(model, "hints", {}), getattr(model, "inner", None), fields_by_name(model)
+    if said := hints.get(word):
+        if " " in said:
+            return said
+        field = model.model_fields[known[said]]
+        listed = get_origin(field.annotation) is Literal
+        return f"write {said}: {', '.join(map(str, get_args(field.annotation))) if listed else field.description}"
     if word in hints:
-        return _what_says_it(model, hints[word])
+        return "no key here sets it; leave it out"
     if inner and word in fields_by_name(inner.model):
         return f"it is a key of a phase; write it {inner.where}"
     if inner and word in inner.model.hints:
@@ -132,16 +138,6 @@ def unknown_key(model: type[BaseModel], word: str) -> str:
     if close:
         return f"unknown key; did you mean '{documented(model, known[close[0]])}'?"
     return f"unknown key; there are {', '.join(sorted({documented(model, name) for name in known.values()}))}"
-
-
-def _what_says_it(model: type[BaseModel], name: str) -> str:
-    """Return what to write in the place of another library's key. Args: the key that says it; none, or a sentence."""
-    if not name or " " in name:
-        return name or "no key here sets it; leave it out"
-    field = model.model_fields[fields_by_name(model)[name]]
-    if get_origin(field.annotation) is Literal:
-        return f"write {name}: {', '.join(map(str, get_args(field.annotation)))}"
-    return f"write {name}: {field.description}"
 
 
 def stated(model: BaseModel, every: bool = False) -> dict:

@@ -13,15 +13,6 @@ from thaw.schema.distillation import DistilConfig
 from thaw.schema.entry import Rate, Share
 from thaw.schema.keys import OF_A_PHASE, OF_AN_INSERT, ConfigModel, Key
 
-
-def check_losses(phase) -> None:
-    """Find out whether what sets the loss of a phase goes with its other settings; a ValueError if not."""
-    known = ("distil", *OBJECTIVES)
-    named = [name for name in known if getattr(phase, name)]
-    if len(named) > 1:
-        raise ValueError(f"{named[0]} sets the loss of a phase, as {listing(known)} do; leave all but one out")
-
-
 Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -102,18 +93,6 @@ class SelectConfig(ConfigModel):
         return dict.fromkeys(absent, f"with by: {self.by}")
 
 
-def check_length(updates: int | None, judge: int | None, unfreeze: UnfreezeConfig | None) -> None:
-    """Raise ValueError where evaluations or stages do not go with the length of a phase."""
-    if judge and updates and judge > updates:
-        raise ValueError(f"evaluations: {judge} do not fit into updates: {updates}; say {updates} or fewer")
-    if unfreeze is None:
-        return
-    if updates is None and unfreeze.updates:
-        raise ValueError("gradual_unfreezing: updates is for a phase with updates; this one has epochs, so say epochs")
-    if updates is not None and "epochs" in unfreeze.model_fields_set:
-        raise ValueError("gradual_unfreezing: epochs is for a phase with epochs; this one has updates, so say updates")
-
-
 KEYS = {
     "lora": {"rank", "alpha", "targets", "variant"},
     "ia3": set(),
@@ -167,6 +146,7 @@ class InsertConfig(ConfigModel):
 
 # what the plan adds to a phase in a spec
 PLANNED = set("components boundary reads stages vectors pairs attended".split())
+LOSSES = ("distil", *OBJECTIVES)  # keys that set the loss
 FITTED = {"l2", "folds", "select"}  # keys of lbfgs alone
 OF_EPOCHS = {"epochs", "warmup_of"}  # keys that a phase with updates lacks
 Precision = Literal["fp32", "tf32", "bf16"]
@@ -367,8 +347,19 @@ class PhaseConfig(ObjectiveKeys):
     def _keys_that_belong_together(self):
         if self.clip_over == "all" and (self.clip is None or not self.frozen_dropout):
             raise ValueError("clip_over: all needs frozen_dropout: true and a max_grad_norm")
-        check_losses(self)
-        check_length(self.updates, self.judge, self.unfreeze)
+        if len(named := [name for name in LOSSES if getattr(self, name)]) > 1:
+            raise ValueError(f"{named[0]} sets the loss of a phase, as {listing(LOSSES)} do; leave all but one out")
+        if self.judge and self.updates and self.judge > self.updates:
+            most = f"updates: {self.updates}; say {self.updates} or fewer"
+            raise ValueError(f"evaluations: {self.judge} do not fit into {most}")
+        if self.unfreeze and self.updates is None and self.unfreeze.updates:
+            raise ValueError(
+                "gradual_unfreezing: updates is for a phase with updates; this one has epochs, so say epochs"
+            )
+        if self.unfreeze and self.updates is not None and "epochs" in self.unfreeze.model_fields_set:
+            raise ValueError(
+                "gradual_unfreezing: epochs is for a phase with epochs; this one has updates, so say updates"
+            )
         if self.folds and self.select and self.select.by == "clusters":
             raise ValueError("folds: with select: {by: clusters} validation orders the neurons; leave folds out")
         if self.unfreeze and self.one_by_one:

@@ -265,12 +265,6 @@ class StrategyConfig(CatalogueEntry):
         return {role: (one.strategy, one.variant) for role, one in named.items() if one}
 
     @model_validator(mode="after")
-    def _one_beginning(self):
-        if self.origin and self.after:
-            raise ValueError("after goes on with the encoder of the run that it names; say from: there, and not here")
-        return self
-
-    @model_validator(mode="after")
     def _lbfgs_fits_a_head_alone(self):
         fitted = [phase for phase in self.phases if phase.fits_to_convergence]
         if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
@@ -283,8 +277,6 @@ class StrategyConfig(CatalogueEntry):
             raise ValueError(f"reads: layer: {self.reads.layers.layer} is for optimizer lbfgs; name one layer")
         if fitted and (self.search or self.rates_from):
             raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
-        if self.search and self.rates_from:
-            raise ValueError("search and rates_from both say where rates come from; leave one out")
         return self
 
     @model_validator(mode="after")
@@ -297,22 +289,21 @@ class StrategyConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
-    def _objectives_that_go_with_the_rest(self):
+    def _keys_that_belong_together(self):
+        if self.origin and self.after:
+            raise ValueError("after goes on with the encoder of the run that it names; say from: there, and not here")
+        if self.search and self.rates_from:
+            raise ValueError("search and rates_from both say where rates come from; leave one out")
+        if self.student and any(phase.reinit_top for phase in self.phases):
+            raise ValueError("student: start: random says which of its layers start at random; leave out reinit_top")
+        makes = [phase.insert.make() for phase in self.phases if phase.insert]
+        if any(make != makes[0] for make in makes):
+            raise ValueError("insert: all phases must insert the same, but for top:; a run holds inserts of one make")
         for phase in self.phases:
             for name, kind in objectives_of(phase).items():
                 if wrong := kind.in_strategy(phase, self):
                     raise ValueError(f"{name}: {wrong}")
-        return self
-
-    @model_validator(mode="after")
-    def _several_tasks_that_go_with_the_rest(self):
         check_strategy(self)
-        return self
-
-    @model_validator(mode="after")
-    def _one_random_start(self):
-        if self.student and any(phase.reinit_top for phase in self.phases):
-            raise ValueError("student: start: random says which of its layers start at random; leave out reinit_top")
         return self
 
     @model_validator(mode="after")
@@ -324,11 +315,4 @@ class StrategyConfig(CatalogueEntry):
         for settings in self.search.trials() if self.search else []:
             for number, phase in enumerate(self.phases, start=1):
                 phase.changed(of_phase(settings, number))  # what no phase can have is an error before anything runs
-        return self
-
-    @model_validator(mode="after")
-    def _one_make_of_insert(self):
-        makes = [phase.insert.make() for phase in self.phases if phase.insert]
-        if any(make != makes[0] for make in makes):
-            raise ValueError("insert: all phases must insert the same, but for top:; a run holds inserts of one make")
         return self

@@ -68,8 +68,6 @@ def _sentence(mistake: ErrorDetails, model, document: Document, keys: tuple, val
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
         if folded := re.sub(r"[^a-z0-9]+", "_", mistake["input"].lower()).strip("_"):
             message += f", as {folded:.60}"
-    if mistake["type"] == "string_pattern_mismatch" and "[smh]" in message:
-        message = "expected a number with its unit, as 90s, 30m or 2h"
     if mistake["type"] == "string_type" and isinstance(mistake["input"], int | float):
         message = f'expected text; put it in quotes, as "{mistake["input"]}"'
     if mistake["type"] == "too_short":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.output_options import PrintedOptions
-from thaw.planning.run_plan import RunPlan, points, variant
+from thaw.planning.run_plan import RunPlan, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.reference import PrintedRow, PrintedTable, Reference, Where
@@ -38,11 +38,6 @@ def read(folders, name: str) -> tuple[Reference, Document]:
         raise UserError(f"reference: there is no {FOLDER}/{name}.yaml{suggestion(name, list(files))}")
     document = read_yaml(files[name])
     return validate(Reference, document.content, document), document
-
-
-def unknown_table(paper: str, name: str, reference: Reference) -> UserError:
-    """Return the error of a table that a paper's file does not hold."""
-    return UserError(f"reference: {paper} has no table {name!r}{suggestion(name, list(reference.tables))}")
 
 
 def printed(table: PrintedTable) -> Iterator[Printed]:
@@ -95,15 +90,10 @@ def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, p
         raise UserError(f"{place}: head {head} has none for type {task.type}")
     for strategy in filter(None, (at["strategy"], row.full)):
         catalogue.get("strategies", strategy, place)
-    known = variants(catalogue, at["strategy"], at["encoder"], place)
+    layers = catalogue.get("encoders", at["encoder"], place).layers
+    known = variants(catalogue.get("strategies", at["strategy"], place), layers)
     if row.least is None and at.get("variant", "base") not in known:
         raise UserError(f"{place}: {at['strategy']} has no variant {at.get('variant', 'base')}: {', '.join(known)}")
-
-
-def variants(catalogue: Catalogue, strategy: str, encoder: str, place: str) -> list[str]:
-    """Return the variants that a strategy has on an encoder, in the order of its sweep."""
-    entry, layers = catalogue.get("strategies", strategy, place), catalogue.get("encoders", encoder, place).layers
-    return [variant(entry, value) for value in points(entry, layers)]
 
 
 def comparison_for_spec(
@@ -117,7 +107,8 @@ def comparison_for_spec(
     paper, document = read(catalogue.folders, output.paper)
     check(output.paper, paper, document, catalogue)
     if output.table not in paper.tables:
-        raise unknown_table(output.paper, output.table, paper)
+        near = suggestion(output.table, list(paper.tables))
+        raise UserError(f"reference: {output.paper} has no table {output.table!r}{near}")
     table = paper.tables[output.table]
     comparison = PaperComparison(experiment, catalogue, runs, origins, table)
     rows = {name: comparison.row(name) for name in table.rows}
