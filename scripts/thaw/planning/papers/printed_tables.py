@@ -91,7 +91,7 @@ def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, p
     for strategy in filter(None, (at["strategy"], row.full)):
         catalogue.get("strategies", strategy, place)
     layers = catalogue.get("encoders", at["encoder"], place).layers
-    known = variants(catalogue.get("strategies", at["strategy"], place), layers)
+    known = list(variants(catalogue.get("strategies", at["strategy"], place), layers))
     if row.least is None and at.get("variant", "base") not in known:
         raise UserError(f"{place}: {at['strategy']} has no variant {at.get('variant', 'base')}: {', '.join(known)}")
 
