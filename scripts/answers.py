@@ -4,9 +4,9 @@ A record of docs/results (record.py) has a line for each run or baseline and sco
 
   type, corpus   of the task
   one_fit        all seeds share one convex fit
-  train          seconds of training, with the runs that it started from and the trials of its search, as in its price:
-                 of the processor in records made from 30 November 2026 on, else by the clock
-  extraction     seconds of the encoder's passes over the rows that training and validation read
+  train          seconds of training, with the runs that it started from and the trials of its search, as in its price;
+                 in records made before label_noise by the clock
+  extraction     seconds of the encoder's passes over the rows that training and validation read, as in its price
   first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
                  for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths; of other
                  metrics nothing
@@ -51,20 +51,15 @@ def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
     for name in ("type", "corpus"):
         lines[name] = [tasks[folder][name] for folder in scored["folder"]]
     lines["one_fit"] = (scored["optimizer"] == "lbfgs").to_numpy()
-    spent = scored["price_seconds"] - scored["extraction_seconds"]
-    lines["train"], lines["extraction"] = spent.fillna(0.0).to_numpy(float), _extraction(scored).to_numpy()
+    extracted = scored["extraction_price_seconds"].fillna(scored["extraction_seconds"])
+    lines["train"] = (scored["price_seconds"] - extracted).fillna(0.0).to_numpy(float)
+    worked = (extracted / scored["extraction_seconds"]).fillna(1.0)
+    lines["extraction"] = (scored["extraction_whole_seconds"] * worked).fillna(0.0).to_numpy(float)
     files = PredictionFiles(results)
     numbers = [_numbers(files, *row) for row in scored[["folder", "metric", "split"]].itertuples(index=False)]
     for name, column in zip(("first", "second", "group"), zip(*numbers, strict=True), strict=True):
         lines[name] = column
     return lines
-
-
-def _extraction(scored: pd.DataFrame) -> pd.Series:
-    """Return by line the share of a run's passes that its training and validation rows have of the rows it reads."""
-    mine = scored["train_rows"].astype(float)
-    others = scored["n"].where(scored["role"] != "validation", 0).groupby(scored["folder"]).transform("sum")
-    return scored["extraction_whole_seconds"].astype(float).fillna(0.0) * mine / (mine + others)
 
 
 def _numbers(files: PredictionFiles, folder: str, metric: str, split: str) -> tuple:

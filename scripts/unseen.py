@@ -27,6 +27,7 @@ TRAINED = {LORA: "LoRA", TOP_2: "top 2", FULL: "full"}
 READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text alone and both as one
 MARGIN = 1.0  # points within which LoRA and full fine-tuning are equivalent
 BY_READING = "Of pairs the better probe, else full fine-tuning"
+NOISY = {"subj": "SUBJ", "ag_news": "AG News"}
 FROZEN = "vectors_frozen"
 SIZES = (100, 300, 1000, 3500)
 RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
@@ -219,7 +220,7 @@ def worth(record: Record) -> list[list[str]]:
 
 def noise(record: Record) -> list[list[str]]:
     """Return scores with clean and noisy labels and what noise costs; and by how much more it costs fine-tuning."""
-    names, pairs = {"subj": "SUBJ", "ag_news": "AG News"}, {}
+    names, pairs = NOISY, {}
     for task in names:
         for arm in (*PROBES, FULL):
             pairs[task, arm] = [of_draws(record, f"{task}_{kind}", 1000, arm) for kind in ("noisy", "split")]
@@ -236,6 +237,21 @@ def noise(record: Record) -> list[list[str]]:
     for arm in PROBES:
         cells = [["", "", told[task, FULL, arm]] for task in names]
         lines.append([f"{label(FULL)} less {label(arm)[0].lower()}{label(arm)[1:]}", *sum(cells, [])])
+    return lines
+
+
+def noisy(record: Record) -> list[list[str]]:
+    """Return differences of strategies with noisy labels, which the sentences about levels are about."""
+    asked = ((FULL, PROBES[0]), (FULL, PROBES[1]), (PROBES[0], PROBES[1]))
+    places = [(task, *pair) for pair in asked for task in NOISY]
+    found = [
+        difference(above(*(of_draws(record, f"{task}_noisy", 1000, arm) for arm in pair))) for task, *pair in places
+    ]
+    cells = list(map(printed, jointly(found)))
+    lines = [["With noisy labels", *NOISY.values()]]
+    for n, (arm, other) in enumerate(asked):
+        name = f"{label(arm)} less {label(other)[0].lower()}{label(other)[1:]}"
+        lines.append([name, *cells[n * len(NOISY) : (n + 1) * len(NOISY)]])
     return lines
 
 
@@ -271,5 +287,6 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_losses": lambda: slopes(standard()),
     "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
     "head_sizes": lambda: heads(recorded("head_sizes")),
+    "label_noise_levels": lambda: noisy(Record(recorded("label_noise"))),
     "label_noise": lambda: noise(Record(recorded("label_noise"))),
 }

@@ -1,14 +1,16 @@
-"""The one price of a run: the processor's seconds, what is shared, and operations where a machine was busy."""
+"""The one price of a run: the processor's seconds, and what is shared."""
 
 import time
 
 import pandas
 import pytest
+import torch
 
 import invented
 from thaw.compute_cost.flops import Shape, encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json, write_json
+from thaw.features.extract import pass_seconds
 from thaw.outputs.frame import aggregate, price
 from thaw.outputs.frame.collection import rows
 from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
@@ -76,6 +78,19 @@ def test_a_price_is_of_the_processor_with_the_run_that_it_starts_from(priced):
     assert after["stack_then_finetune", "base", 1] == 80 + 1, "half of the 4 s of the probe were work"
     write_json(path, read_json(path) | {"hardware": {"device": "NVIDIA T4"}})
     assert frame().set_index(["strategy", "variant", "seed"])["price_seconds"]["stack_then_finetune", "base", 1] == 82
+
+
+def test_waiting_for_data_is_no_training():
+    """A job waits 10 s for a store that another one writes, trains for a second, evaluates for half of one."""
+    seconds = {"load": 10.0, "train": 1.0, "evaluate": 0.5, "total": 12.0}
+    record = {"seconds": seconds, "processor_seconds": 1.5, "flops": 1, "hardware": {"device": "cpu"}}
+    assert price.of_training(record | {"processor_train_seconds": 1.0}, "cost.json").seconds == 1.0
+    assert price.of_training(record, "cost.json").seconds == pytest.approx(1.5 / 11.5), "older results noted no parts"
+
+
+def test_a_pass_has_the_processors_seconds_on_a_cpu_and_those_of_the_clock_elsewhere():
+    assert pass_seconds(2.0, 1.0, torch.device("cpu")) == [2.0, 1.0]
+    assert pass_seconds(2.0, 1.0, torch.device("cuda")) == [2.0, 2.0]
 
 
 def test_the_extraction_of_rows_that_train_and_choose_is_counted_by_formula(priced):

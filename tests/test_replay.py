@@ -95,7 +95,7 @@ def test_answers_are_written_from_runs_and_their_data(tmp_path):
     lines = answers.answers(runs, tmp_path)
     assert len(lines) == 8 and set(lines["type"]) == {"classification"} and set(lines["corpus"]) == {"real"}
     assert [answers.score(line) for line in lines.itertuples()] == pytest.approx((100 * runs["value"]).tolist())
-    assert lines["extraction"].tolist() == [50 * 300 / (300 + 200)] * 8, "300 rows train and validate, 200 are test"
+    assert lines["extraction"].tolist() == [50] * 8, "of the rows that train and validate"
     assert set(lines["train"]) == {1.0, 90.0} and len(lines["group"].iloc[0]) == 200
 
 

@@ -113,8 +113,8 @@ def test_a_second_subset_extracts_only_what_is_new(bench, tmp_path, capsys):
     store = opened(bench, tmp_path / "f", 100)
     assert counted(capsys.readouterr().err) == [60] and check_rows(bench, store) == 100
     card = read_json(tmp_path / "f/b3.json")
-    assert card["digest"] == first["digest"] and card["passes"][0] == first["seconds"] and len(card["passes"]) == 2
-    assert card["seconds"] == round(sum(card["passes"]), 3) and card["bytes"] > first["bytes"]
+    assert card["digest"] == first["digest"] and card["passes"][0] == first["passes"][0] and len(card["passes"]) == 2
+    assert card["seconds"] == round(sum(clock for clock, _ in card["passes"]), 3) and card["bytes"] > first["bytes"]
     assert [store.part_card(part)["rows"]["train"]["held"] for part in (0, "pooled")] == [40, 40]
     for count in (40, 100):
         assert check_rows(bench, opened(bench, tmp_path / "f", count)) == 100
@@ -132,7 +132,8 @@ def test_a_part_that_has_no_card_is_made_by_the_job_that_reads_it(bench, tmp_pat
     capsys.readouterr()
     assert check_rows(bench, opened(bench, tmp_path / "f", 40)) == 40
     made = read_json(store.card_path(3))
-    assert made | {"seconds": 0} == card | {"seconds": 0} and counted(capsys.readouterr().err) == [40]
+    untimed = {"seconds": 0, "passes": []}
+    assert made | untimed == card | untimed and counted(capsys.readouterr().err) == [40]
 
 
 def test_all_rows_are_read_in_the_end(bench, tmp_path):
@@ -232,6 +233,7 @@ class Read:
 def test_costs_are_charged_by_the_rows_that_training_and_choosing_read(tmp_path):
     """Two passes of 6 s and 4 s stored 40 of 80 rows of train, 20 of validation and 40 of test, 0.1 s a row.
 
+    The processor worked for half of them.
     Runs on 10 and on 30 rows of one draw read 30 of train together, one on 20 of another draw as many more, as far as
     40 are stored; it chooses by some of its own rows, they by 20 others. Nobody pays for test.
     """
@@ -241,7 +243,7 @@ def test_costs_are_charged_by_the_rows_that_training_and_choosing_read(tmp_path)
         write_json(tmp_path / name / "metrics.json", {"spec": spec, "rows": {"validation": 20, "held_out": 4}})
     splits = {"train": {"examples": 80}, "validation": {"examples": 20}, "test": {"examples": 40}}
     write_json(tmp_path / "store/tokens.json", {"splits": splits})
-    card = {"seconds": 10.0, "passes": [6.0, 4.0], "rows": {"train": {"held": 40, "bits": ""}}}
+    card = {"seconds": 10.0, "passes": [[6.0, 3.0], [4.0, 2.0]], "rows": {"train": {"held": 40, "bits": ""}}}
     write_json(tmp_path / "store/b3.json", card)
     runs = [Read(name, {"joint": "store"}, {"weights": "tiny"}) for name in subsets]
     costs = extraction_costs(runs, tmp_path)
@@ -249,6 +251,11 @@ def test_costs_are_charged_by_the_rows_that_training_and_choosing_read(tmp_path)
     assert whole == pytest.approx({"few": 3.0, "most": 5.0, "other": 2.0})
     shared = {name: found["extraction_seconds"] for name, found in costs.items()}
     assert shared == pytest.approx({"few": 6 * 0.3, "most": 6 * 0.5, "other": 6 * 0.2}), "40 and 20 rows for all"
+    worked = {name: found["extraction_price_seconds"] for name, found in costs.items()}
+    assert worked == pytest.approx({"few": 3 * 0.3, "most": 3 * 0.5, "other": 3 * 0.2})
+    write_json(tmp_path / "store/b3.json", card | {"passes": [6.0, 4.0]})
+    older = extraction_costs(runs, tmp_path)["few"]
+    assert older["extraction_price_seconds"] == older["extraction_seconds"] == pytest.approx(1.8), "by the clock alone"
     del card["rows"], card["passes"]
     write_json(tmp_path / "store/b3.json", card)
     costs = extraction_costs(runs, tmp_path)

@@ -172,3 +172,4 @@ def test_noise_costs_what_is_between_noisy_and_clean_labels():
         ["", "", "−4.0"] * 2,
         ["", "", "−3.0"] * 2,
     ]
+    assert first_numbers(unseen.noisy(of_sizes(tasks))) == [["6.0"] * 2, ["5.0"] * 2, ["−1.0"] * 2]

@@ -17,7 +17,7 @@ class Stopwatch:
     def __init__(self):
         self.start, self.device = time.perf_counter(), None
         self.processes = 1  # that computed side by side
-        self.processor = 0.0  # seconds that the threads of this process worked in all parts together
+        self.worked: dict[str, float] = {}  # seconds that the threads of this process worked, by part
         self.parts: dict[str, float] = {"load": 0.0, "train": 0.0, "evaluate": 0.0}
 
     @contextlib.contextmanager
@@ -28,16 +28,21 @@ class Stopwatch:
             yield
         finally:
             wait_for_device()
-            self.processor += time.process_time() - worked
+            self.worked[part] = self.worked.get(part, 0.0) + time.process_time() - worked
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
     def add(self, others: list["Stopwatch"], spared: float) -> None:
         """Add what other processes did while this one waited, as if it had done all. Args: seconds that they spared."""
         self.start, self.processes = self.start - spared, len(others)
         for other in others:
-            self.processor += other.processor
-            for part, seconds in other.parts.items():
-                self.parts[part] = self.parts.get(part, 0.0) + seconds
+            for mine, added in ((self.parts, other.parts), (self.worked, other.worked)):
+                for part, seconds in added.items():
+                    mine[part] = mine.get(part, 0.0) + seconds
+
+    @property
+    def processor(self) -> float:
+        """The seconds that threads worked in all parts together."""
+        return sum(self.worked.values())
 
     @contextlib.contextmanager
     def paused(self):
@@ -67,6 +72,7 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
         **({"processes": watch.processes} if watch.processes > 1 else {}),
         "seconds": watch.seconds(runs),
         "processor_seconds": round(watch.processor / runs, 3),
+        "processor_train_seconds": round(watch.worked.get("train", 0.0) / runs, 3),
         "peak_memory_mb": peak_memory_mb(device),
         "versions": {"thaw": release(), **versions(device)},
         "hardware": hardware(device),

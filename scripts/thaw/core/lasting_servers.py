@@ -5,6 +5,7 @@ asked for ten minutes. Their folder is named by all that imports depend on, and 
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -52,16 +53,20 @@ def folder(environment: dict[str, str], new: bool = True) -> Path | None:
     return found
 
 
+@functools.cache  # a command asks for each number of threads
+def _code() -> list[tuple[str, int]]:
+    return sorted((str(path), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
+
+
 def _facts() -> list:
     """Return what a job has from the process that it is forked from, beside its environment."""
     proc = Path("/proc")
     shell = os.getppid(), (proc / str(os.getppid()) / "stat").read_text().rpartition(")")[2].split()[19]  # since when
-    code = sorted((str(path), path.stat().st_mtime_ns) for path in PACKAGE.rglob("*.py"))
     packages = sys.executable, os.stat(sysconfig.get_paths()["purelib"]).st_mtime_ns
     given = [(proc / "self" / name).read_text() for name in ("limits", "cgroup")]  # ulimit
     given += [line for line in (proc / "self/status").read_text().splitlines() if line.startswith("Umask")]
     own = sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0), os.getgroups()  # taskset, nice
-    return [shell, os.getcwd(), code, packages, release(), given, own]
+    return [shell, os.getcwd(), _code(), packages, release(), given, own]
 
 
 def listens(address: Path) -> bool:

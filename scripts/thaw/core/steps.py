@@ -42,7 +42,7 @@ STEPS = {
     "probe": Step(2, "models", result="record"),
     "ensemble": Step(1, "models", result="scores"),
     "merge": Step(2, "models", own_threads=True, result="record"),
-    "collect": Step(13, result="output"),
+    "collect": Step(14, result="output"),
     "table": Step(34, result="output"),
     "figure": Step(24, "plots", result="output"),
     "report": Step(27, "plots", result="output"),

@@ -118,6 +118,14 @@ def write_cards(
         write_json(store.card_path(part), which | shared | own)
 
 
+def pass_seconds(seconds: float, worked: float, device) -> list[float]:
+    """Return the seconds of a pass as its cards have them: by the clock, and as a price counts them.
+
+    Those are of the processor on a CPU. Args: by the clock; of the processor; the device.
+    """
+    return [round(seconds, 3), round(worked if device.type == "cpu" else seconds, 3)]
+
+
 @dataclass(frozen=True)
 class Written:
     """A part of a store that is being written."""
@@ -322,13 +330,13 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
 
 
 def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
-    encoder, threads, clock = Encoder.load(encoder_folder), torch.get_num_threads(), _clock(device)
-    begin = clock()
+    encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
     if new := [n for n in names if not store.card_path(n).is_file()]:
         _make(store, encoder, new, device, wanted)
         names = [n for n in names if n not in new]
     if not names:
         return
+    begin = time.monotonic(), time.process_time()
     cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
     held = {n: store.held(n) for n in names}
     kept = {n: held[n] for n in names if store.payload_path(n).is_file()}
@@ -347,11 +355,12 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
         facts = extract(store, encoder, names, form, device, expected=expected, rows=rows, kept=kept)
     finally:
         set_threads(threads)
-    seconds = round(clock() - begin, 3)
+    spent = pass_seconds(time.monotonic() - begin[0], time.process_time() - begin[1], device)
     for n, card in cards.items():
         if facts[n].get("rows") != card.get("rows"):
-            passes = [*card.get("passes", [card["seconds"]]), seconds] if "seconds" in card else [seconds]
-            more = {"seconds": round(sum(passes), 3), "passes": passes}
+            passes = [*card.get("passes", [card["seconds"]] if "seconds" in card else []), spent]
+            clock = [one[0] if isinstance(one, list) else one for one in passes]  # older cards have no others
+            more = {"seconds": round(sum(clock), 3), "passes": passes}
             if "device" in card and here not in card["device"]:
                 more["device"] = f"{card['device']}, {here}"
         elif n not in expected:
@@ -363,24 +372,20 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
         write_json(store.card_path(n), old | facts[n] | more)
 
 
-def _clock(device) -> Callable[[], float]:
-    """Return what a pass is timed by, as trainings are: the processor's seconds on a CPU, else those of the clock."""
-    return time.process_time if device.type == "cpu" else time.monotonic
-
-
 def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device, rows: RowMasks | None) -> None:
     """Make parts that have no card: as the step `features` does, in the form that the card of the tokens states."""
     if "dtype" not in store.card:
         store.part_card(names[0])  # of a version that did not state it: an error that says what to run
     log(f"storing {', '.join(map(str, names))} of {store.folder}")
-    threads, clock, form = torch.get_num_threads(), _clock(device), StatesFormat.of(store.card)
-    begin = clock()
+    threads, form = torch.get_num_threads(), StatesFormat.of(store.card)
+    begin = time.monotonic(), time.process_time()
     try:
         if device.type == "cpu":
             set_threads(store.card["threads"])
         facts = extract(store, encoder, names, form, device, rows=rows)
     finally:
         set_threads(threads)
-    shared = {"seconds": round(clock() - begin, 3), "device": hardware(device)["device"]}
+    spent = pass_seconds(time.monotonic() - begin[0], time.process_time() - begin[1], device)
+    shared = {"seconds": spent[0], "passes": [spent], "device": hardware(device)["device"]}
     shared |= {"deterministic": False} if device.type == "cuda" and not deterministic_is_required() else {}
     write_cards(store, encoder, form, facts, shared)

@@ -13,7 +13,7 @@ from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.spelling import SpellingTokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features import tokens
-from thaw.features.extract import StatesFormat, extract, write_cards
+from thaw.features.extract import StatesFormat, extract, pass_seconds, write_cards
 from thaw.features.row_sets import masks_of
 from thaw.features.sequences import write_spellings
 from thaw.features.store import FeatureStore
@@ -43,8 +43,8 @@ def write_parts(
 ) -> None:
     """Run the encoder once over each split and write a card for each part, after its payload.
 
-    Args: wanted, by split the rows that are stored, None for all. The seconds on the card are those of a price: of the
-    processor with all its processes on a CPU, else by the clock.
+    Args: wanted, by split the rows that are stored, None for all. The seconds on the card are those of all processes,
+    about what one would take, so that they compare with those of a training.
     """
     store, encoder, form = FeatureStore(out), Encoder.load(folder), StatesFormat.of(spec)
     store.sizes("train")  # reads the tokens before a device is claimed
@@ -53,9 +53,9 @@ def write_parts(
     with locked(out):
         with watch("extract"):
             facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
-        worked = watch.processor + processes.worked
-        seconds = round(worked, 3) if watch.device.type == "cpu" else watch.seconds()["total"]
-        shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
+        seconds = watch.seconds()["total"] + processes.spared
+        one = pass_seconds(seconds, watch.processor + processes.worked, watch.device)
+        shared = {"seconds": one[0], "passes": [one], "device": hardware(watch.device)["device"]}
         shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
         write_cards(store, encoder, form, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")

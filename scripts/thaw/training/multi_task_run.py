@@ -256,5 +256,5 @@ def _own(history: list[dict], task: str) -> list[dict]:
 def shared_cost(cost: Mapping, share: float, tasks: int) -> dict:
     """Return a task's share of what a training took. Args: as `measure_cost` gives it; share; number of tasks."""
     seconds = {part: round(value * share, 3) for part, value in cost["seconds"].items()}
-    processor = round(cost["processor_seconds"] * share, 3)
-    return {**cost, "seconds": seconds, "processor_seconds": processor, **({"runs_in_job": tasks} if tasks > 1 else {})}
+    worked = {name: round(cost[name] * share, 3) for name in ("processor_seconds", "processor_train_seconds")}
+    return {**cost, "seconds": seconds, **worked, **({"runs_in_job": tasks} if tasks > 1 else {})}

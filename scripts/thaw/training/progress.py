@@ -79,10 +79,10 @@ class Progress:
                 run.inserts = add_inserts(run.inserts, phase, stage["components"], run.spec["seed"])
         for operation in self.state.get("relaxed", []):
             allow_nondeterministic(operation)
-        for part, seconds in self.state["seconds"].items():
-            self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
-        self.watch.processor += self.state.get("processor", 0.0)
+        for mine, before in ((self.watch.parts, "seconds"), (self.watch.worked, "worked")):
+            for part, seconds in self.state.get(before, {}).items():
+                mine[part] = mine.get(part, 0.0) + seconds
         log(f"resumes after update {self.state['steps']} of phase {self.phase}, from {self.path.name}")
 
     @torch.no_grad()
@@ -117,7 +117,7 @@ class Progress:
         kept, values = run_state.kept or (None, {})
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
-        state |= {"processor": self.watch.processor}
+        state |= {"worked": self.watch.worked}
         if met := nondeterministic_operations():
             state["relaxed"] = met
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}

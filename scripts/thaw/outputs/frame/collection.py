@@ -148,7 +148,7 @@ def _costs(result: CollectedResult, results, extraction: dict[str, float], searc
     """
     path, spent = Path(results, result.folder, "cost.json"), {"after_seconds": 0.0, "after_flops": 0.0}
     record = read_json(path)
-    price = of_training(record, path).seconds + extraction["extraction_seconds"]
+    price = of_training(record, path).seconds + extraction["extraction_price_seconds"]
     for folder in result.paid:
         earlier = Path(results, folder, "cost.json")
         paid = read_json(earlier)

@@ -2,8 +2,7 @@
 
 It counts the training, the runs that it starts from, its share of the search that chose its settings, and its share of
 the encoder's passes over the rows that training and choosing read. Test rows are never among them. Seconds are those of
-the processor on a CPU, those by the clock on a device, and those by the clock where an older result did not note the
-processor's. On a busy machine they varied by 2 to 8 % within a strategy, where those by the clock varied by 8 to 39 %.
+the processor on a CPU, those by the clock on a device, and those by the clock where a run did not note the processor's.
 """
 
 from collections import Counter
@@ -34,13 +33,13 @@ class Spent(NamedTuple):
 def of_training(record: dict, path) -> Spent:
     """Return what a training took. Args: its cost.json, and the path.
 
-    A run notes the processor's seconds of loading, training and evaluating together: training has its share by the
+    Older runs noted the processor's seconds of loading, training and evaluating together: training has its share by the
     clock.
     """
     seconds, worked = value(record, path, "seconds", "train"), record.get("processor_seconds")
     if worked is not None and value(record, path, "hardware", "device") == "cpu":
         clock = sum(spent for part, spent in record["seconds"].items() if part != "total")
-        seconds *= worked / clock if clock else 1.0
+        seconds = record.get("processor_train_seconds", seconds * worked / clock if clock else seconds)
     return Spent(float(seconds), float(value(record, path, "flops")))
 
 
@@ -81,10 +80,10 @@ def _costs(need, results: Path) -> list[Path]:
 
 
 def extraction_rate(runs) -> float:
-    """Return the operations per second of the encoder's passes; NaN without any."""
+    """Return the operations per second of the encoder's passes by the clock; NaN without any, or on a busy machine."""
     once = runs.drop_duplicates("folder").dropna(subset=["extraction_flops", "extraction_seconds"])
     spent = once["extraction_seconds"].sum()
-    return once["extraction_flops"].sum() / spent if spent else float("nan")
+    return once["extraction_flops"].sum() / spent if spent and not waiting(runs) else float("nan")
 
 
 def waiting(runs) -> tuple[int, int] | None:
@@ -105,11 +104,11 @@ def note(runs) -> list[str]:
         return []
     return [
         f"The machine was busy: in {waited[0]} of {waited[1]} runs the processor worked for less than half of the "
-        "seconds. Prices count what it worked, so that these runs took at least twice as long."
+        "seconds. Prices count its work, and not the seconds by the clock."
     ]
 
 
-NAMES = ("extraction_seconds", "extraction_whole_seconds", "extraction_flops")
+NAMES = ("extraction_seconds", "extraction_price_seconds", "extraction_whole_seconds", "extraction_flops")
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,8 @@ def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
 
     They count the encoder passes that wrote the parts of a store that any listed run reads, for the rows that training
     and choosing read, and for no test rows. The whole: what these passes take for the rows of the run. Its share, of
-    seconds and of operations: that of the rows of all listed runs, divided among the runs by the rows that each reads.
+    seconds by the clock and as a price has them, and of operations: that of the rows of all listed runs, divided among
+    the runs by the rows that each reads.
     All cards of one pass state its seconds (to the millisecond), so that equal seconds within a store are one pass.
     Args: results of runs, with their folders, weights and stores; the folder of all results.
     """
@@ -165,7 +165,8 @@ def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
         readers = {folder: Reader.of(record, tokens["splits"], results) for folder, record in records.items()}
         parts = set().union(*(reader.parts for reader in readers.values()))
         cards = {path: read_json(path) for path in (results / layout.stored_part(store, part) for part in parts)}
-        spent = sum({float(seconds) for path, card in cards.items() for seconds in passes(card, path)})
+        once = {seconds for path, card in cards.items() for seconds in passes(card, path)}
+        spent, worked = (sum(one) for one in zip(*once, strict=True))
         held = {
             split: max(card.get("rows", {}).get(split, {"held": facts["examples"]})["held"] for card in cards.values())
             for split, facts in tokens["splits"].items()
@@ -175,15 +176,20 @@ def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
         own = {folder: sum(_within(reader.rows, held).values()) for folder, reader in readers.items()}
         for folder, rows in own.items():
             share = rows / sum(own.values())
-            columns = by_row * sum(read.values()) * share, by_row * rows, operations * share
+            mine = by_row * sum(read.values()) * share
+            columns = mine, mine * (worked / spent if spent else 1.0), by_row * rows, operations * share
             for name, cost in zip(NAMES, columns, strict=True):
                 costs[folder][name] += cost
     return costs
 
 
-def passes(card: dict, path) -> list[float]:
-    """Return the seconds of each pass that wrote rows of a part, one after the other. Args: its card, and the path."""
-    return card.get("passes") or [value(card, path, "seconds")]
+def passes(card: dict, path) -> list[tuple[float, float]]:
+    """Return the seconds of each pass that wrote rows of a part, by the clock and as a price has them.
+
+    Older cards have those by the clock alone. Args: its card, and the path.
+    """
+    known = card.get("passes") or [value(card, path, "seconds")]
+    return [(one[0], one[1]) if isinstance(one, list) else (float(one), float(one)) for one in known]
 
 
 def _within(rows: dict[str, int], held: dict[str, int]) -> dict[str, int]:

@@ -22,8 +22,9 @@ One row per result, split and metric.
     processor_seconds   that all threads worked during total_seconds; empty where a run did not note them
     extraction_seconds  the run's share, by the rows that training and choosing read, of the encoder passes that wrote
                         the boundaries which it and its neighbours in this experiment read; 0 where it read none.
-                        extraction_whole_seconds: what its rows took of those passes, undivided; extraction_flops: of
-                        its share, empty where the encoder's config.json is gone
+                        extraction_whole_seconds: what its rows took of those passes, undivided;
+                        extraction_price_seconds: its share as the price has it; extraction_flops: of its share, empty
+                        where the encoder's config.json is gone
     price_seconds       all of these together, of the processor where that is known (`price.py`)
     inference_layers    layers of the encoder that a prediction needs; inference_flops: operations of one prediction.
                         Empty for results that were made before runs noted it
@@ -45,12 +46,13 @@ TEXT = (
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
     "split role also_validation metric main value n train_rows truncated train_seconds after_seconds search_seconds "
-    "total_seconds processor_seconds extraction_seconds extraction_whole_seconds price_seconds flops after_flops "
-    "search_flops extraction_flops trained_parameters peak_memory_mb inference_layers inference_flops updates flags "
-    "missing synthetic carved protocol device digest folder"
+    "total_seconds processor_seconds extraction_seconds extraction_price_seconds extraction_whole_seconds "
+    "price_seconds flops after_flops search_flops extraction_flops trained_parameters peak_memory_mb "
+    "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
 ).split()
 # columns that a table of runs from before them lacks
 LATER = ("also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")
+LATER += ("extraction_price_seconds",)
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 
