@@ -166,7 +166,7 @@ def extraction_costs(present: list, results) -> dict[str, dict[str, float]]:
         parts = set().union(*(reader.parts for reader in readers.values()))
         cards = {path: read_json(path) for path in (results / layout.stored_part(store, part) for part in parts)}
         once = {seconds for path, card in cards.items() for seconds in passes(card, path)}
-        spent, worked = (sum(one) for one in zip(*once, strict=True))
+        spent, worked = sum(clock for clock, _ in once), sum(counted for _, counted in once)
         held = {
             split: max(card.get("rows", {}).get(split, {"held": facts["examples"]})["held"] for card in cards.values())
             for split, facts in tokens["splits"].items()
@@ -189,7 +189,7 @@ def passes(card: dict, path) -> list[tuple[float, float]]:
     Older cards have those by the clock alone. Args: its card, and the path.
     """
     known = card.get("passes") or [value(card, path, "seconds")]
-    return [(one[0], one[1]) if isinstance(one, list) else (float(one), float(one)) for one in known]
+    return [(one[0], one[1]) if isinstance(one, list) else (one, one) for one in known]
 
 
 def _within(rows: dict[str, int], held: dict[str, int]) -> dict[str, int]:
