@@ -51,8 +51,10 @@ COLUMNS = (
     "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
 ).split()
 # columns that a table of runs from before them lacks
-LATER = ("also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds")
-LATER += ("extraction_price_seconds",)
+LATER = (
+    *("also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds"),
+    "extraction_price_seconds",
+)
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 
