@@ -115,7 +115,7 @@ class OutputRecords:
         score = 0.5 + 0.1 * thawed + 0.01 * run.seed
         write_json(folder / "metrics.json", self._record(spec, score))
         write_json(folder / "cost.json", cost(10.0 * (1 + thawed) + run.seed, thawed))
-        history = {"phase": [1, 1], "epoch": [1, 2], "gradient/head": [1.0, 0.5], "gradient/layer.3": [0.3, 0.2]}
+        history = {"phase": [1, 1], "epoch": [1, 2]}
         metric = spec["task"]["metrics"][0]
         history |= {"step": [5, 10], "loss": [1.0, 0.5], f"validation_{metric}": [score - 0.1, score]}
         pandas.DataFrame(history if run.step == "train" else {"strength": [1.0]}).to_csv(
@@ -154,7 +154,7 @@ def _entry(kind: str, draws: str | None) -> dict:
 def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     """Return an experiment that has what every kind needs."""
     probes = ["linear", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
-    chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
+    chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs)
     chosen |= {
         "strategies": [
             "linear_probe",

@@ -39,7 +39,7 @@ def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(tmp_path, monk
     spec = asked.job("train", first).spec
     plain = {"adapted": [], "probes": [], "outputs": ["main_table"]}
     for made, left in (
-        (spec | {"gradients": True}, True),
+        (spec, True),
         (spec | {"seed": 3}, False),
         (spec | {"keep": False}, False),
     ):
@@ -69,27 +69,18 @@ def test_pretrained_and_adapted_are_probed_on_the_same_rows():
 
 
 def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(tmp_path, monkeypatch):
-    """A chain of runs that noted gradients serves an experiment that asks for none, link by link."""
+    """An ensemble of runs that kept their encoder serves an experiment that asks for none."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "strategies.yaml").write_text(
-        "strategies:\n"
-        "  first: {keep: true, phases: [{train: [head, {top: 2}]}]}\n"
-        "  second: {after: first, keep: true, phases: [{train: [head, {top: 2}]}]}\n"
-        "  third: {after: second, phases: [{train: [head, {top: 1}]}]}\n"
-    )
-    wish = {"catalogues": [str(tmp_path)], "strategies": ["third"], "tasks": ["acceptability"], "seeds": [1]}
-    wish |= {"probes": [], "adapted": [], "outputs": ["main_table"], "baselines": []}
-    noted, plain = planned(**wish, gradients=True), planned(**wish)
-    for key, job in noted.jobs["train"].items():
-        assert not plain.status.is_current("train", key) and plain.job("train", key).digest != job.digest
-        write_json(tmp_path / "results" / key / "metrics.json", {"spec": job.spec, "digest": job.digest})
-    keys = list(plain.jobs["train"])
-    assert [plain.status.is_current("train", key) for key in keys] == [True] * 3
-    assert [plain.status.spec("train", key) for key in keys] == [noted.job("train", key).spec for key in keys]
-    (tmp_path / "results" / keys[0] / "metrics.json").unlink()
-    assert [plain.status.is_current("train", key) for key in keys] == [False] * 3, (
-        "its digest is another once it is made again"
-    )
+    wish = {"ensembles": {"two": {"members": [{"strategy": "full"}]}}, "strategies": ["full"], "baselines": []}
+    kept, plain = planned(**wish, adapted=["full"]), planned(**wish, adapted=[])
+    (key,) = plain.jobs["ensemble"]
+    planned_digest, noted = plain.job("ensemble", key).digest, kept.job("ensemble", key)
+    for run, job in kept.jobs["train"].items():
+        assert not plain.status.is_current("train", run) and plain.job("train", run).digest != job.digest
+        write_json(tmp_path / "results" / run / "metrics.json", {"spec": job.spec, "digest": job.digest})
+    assert all(plain.status.is_current("train", run) for run in plain.jobs["train"])
+    assert plain.status.spec("ensemble", key) == noted.spec != plain.job("ensemble", key).spec
+    assert noted.digest != planned_digest
 
 
 def test_states_that_one_probe_compares_and_another_scores_have_the_rows_of_both(tmp_path):

@@ -21,8 +21,6 @@ ALLOWED = {
     "anatomy.py: probe_ids": "an encoder is studied on the CPU, before it is moved",
     "anatomy.py: _run": "the same",
     "formats.py: cut": "an exported model is made and checked on the CPU",
-    "ladder.py: computes_the_same": "the encoder is read on the CPU, before the head is moved",
-    "ladder.py: copy_pruned_layers": "the same",
     "parity.py: _batch": "ids and lengths are drawn on the CPU, and the batch is sent as a whole",
     "dropout.py: _kept": "one number, with which numpy's generator begins",
     "elmo.py: warm_up": "the states that ELMo starts with are computed on the CPU, when it is converted",

@@ -203,8 +203,8 @@ def test_padding_has_no_part_and_every_number_of_a_mix_gets_a_gradient(combine, 
         ("regression", False, ATTENTION),
         ("spans", False, ATTENTION),
         ("pair_classification", True, ATTENTION),
-        ("spans", False, {"layers": LADDER["layers"] | {"start": "pruned"}}),
-        ("pair_classification", True, LADDER | {"layers": LADDER["layers"] | {"gates": "fixed"}}),
+        ("spans", False, {"layers": LADDER["layers"]}),
+        ("pair_classification", True, LADDER),
     ],
 )
 def test_what_combines_layers_learns_from_the_store_alone(task_type, separate_encoding, head, benches):
@@ -280,7 +280,7 @@ def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, ben
         *LEARNED.values(),
         *({"layers": {"combine": way, "last": 2}, "separate_pooling": "first"} for way in ("mean", "sum", "concat")),
         {"layers": {"combine": "mix", "norm": True, "dropout": 0.5}},
-        {"layers": LADDER["layers"] | {"norm": True, "gates": "fixed", "every": 2, "dropout": 0.1}},
+        {"layers": LADDER["layers"] | {"norm": True, "dropout": 0.1}},
     ],
 )
 def test_every_combination_trains_on_the_pretended_device(entry):

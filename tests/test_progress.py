@@ -80,7 +80,7 @@ def stop_after(monkeypatch, count: int) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_goes_on_ends_as_what_was_never_stopped(way, bench, tmp_path, monkeypatch):
-    spec = bench.spec(*WAYS[way], gradients=True)
+    spec = bench.spec(*WAYS[way])
     _, whole = bench.train(spec)
     epochs = sum(whole.outcome["chosen"]["epochs"])
     with monkeypatch.context() as patched, pytest.raises(Stopped):

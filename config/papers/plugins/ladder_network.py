@@ -32,14 +32,10 @@ class LadderBlock(nn.Module):
 
     def attended(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return what the tokens read from each other [S, T, w]; nothing is read from padding."""
-        parts = (part(states).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.attends)
+        matrices = self.query, self.key, self.value
+        parts = (part(states).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in matrices)
         read = functional.scaled_dot_product_attention(*parts, attn_mask=mask[:, None, None, :])
         return self.output(read.transpose(1, 2).flatten(2))
-
-    @property
-    def attends(self) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-        """The matrices of queries, keys and values."""
-        return self.query, self.key, self.value
 
 
 class LadderNetwork(nn.Module):
@@ -53,8 +49,8 @@ class LadderNetwork(nn.Module):
         """Make the network.
 
         Args: number K of boundaries; widths d and w; attention heads; width of the feed-forward parts; settings:
-        `dropout` of projected boundaries and within the blocks; `temperature`; whether `gates` are learned; `norm`,
-        whether each boundary is normalised, without learned gain, before it is projected.
+        `dropout` of projected boundaries and within the blocks; `temperature`; `norm`, whether each boundary is
+        normalised, without learned gain, before it is projected.
         """
         super().__init__()
         self.temperature, self.normed = settings["temperature"], settings["norm"]
@@ -62,12 +58,13 @@ class LadderNetwork(nn.Module):
         self.blocks = nn.ModuleList(LadderBlock(width, heads, inner, settings["dropout"]) for _ in range(read - 1))
         self.up = nn.Linear(width, wide)
         self.dropout = nn.Dropout(settings["dropout"])
-        self.alphas = nn.Parameter(torch.zeros(read - 1)) if settings["gates"] else None
+        self.alphas = nn.Parameter(torch.zeros(read - 1))
 
     def forward(self, boundaries: list[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the network's state [S, T, d] of K boundaries [S, T, d], the lowest first."""
         state, *above = (self.lowered(n, boundary) for n, boundary in enumerate(boundaries))
-        for block, gate, boundary in zip(self.blocks, self.gates(), above, strict=True):
+        gates = (self.alphas / self.temperature).sigmoid().unbind()
+        for block, gate, boundary in zip(self.blocks, gates, above, strict=True):
             state = block(gate * boundary + (1 - gate) * state, mask)
         return self.up(state)
 
@@ -76,9 +73,3 @@ class LadderNetwork(nn.Module):
         if self.normed:
             boundary = functional.layer_norm(boundary, boundary.shape[-1:])
         return self.dropout(self.down[number](boundary))
-
-    def gates(self) -> tuple:
-        """Return the share of its boundary in what each block reads, K - 1 numbers between 0 and 1."""
-        if self.alphas is None:
-            return (0.5,) * len(self.blocks)
-        return (self.alphas / self.temperature).sigmoid().unbind()

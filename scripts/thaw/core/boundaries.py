@@ -62,11 +62,6 @@ def uppermost(count: int | None, layers: int) -> list[int]:
     return list(range(layers + 1 - (count or layers + 1), layers + 1))
 
 
-def spaced(every: int, layers: int) -> list[int]:
-    """Return the embeddings and one boundary in `every` from the top, ascending."""
-    return [0, *range(layers, 0, -every)[::-1]]
-
-
 def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
     """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
     return [(student, teacher) for student, teacher in pairs if below is None or student > below]

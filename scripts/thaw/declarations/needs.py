@@ -62,6 +62,3 @@ def stated_needs(spec: dict) -> dict[str, str]:
     """Return the digests that a run's spec states of what it needs, by role."""
     digests = {role: need.stated(spec) for role, need in NEEDS.items()}
     return {role: digest for role, digest in digests.items() if digest}
-
-
-EXTRA_FILES = ("keep", "gradients")  # no number depends on them

@@ -25,7 +25,6 @@ class Requirement(StrEnum):
 
     SIZES = "training subsets of two sizes, as subsets: [n100_d1, n500_d1]"
     SEARCH = "a strategy with a search: of its own"
-    GRADIENTS = "gradients: true, and a strategy that trains a layer, as full"
     PROBES = "a probe of kind {probes} under probes:"
     ALL_LAYERS = "probes of every layer; leave their layers: out"
     TRANSFER = "a task with transfer_sets:"

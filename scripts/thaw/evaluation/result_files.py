@@ -22,7 +22,6 @@ from thaw.evaluation.target_kinds import target_of
 from thaw.schema.corpora import SubsetConfig, TaskConfig
 
 SCORED_TRAINING_ROWS = 500
-GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
 
 
 @dataclass

@@ -4,8 +4,6 @@ S sequences, T tokens, d width, K boundaries that are read. Boundaries K x [S, T
 where they are concatenated.
 """
 
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -23,13 +21,6 @@ class Combination(nn.Module):
         self.read = read
         self.combine = entry.combine
         self.width = entry.width_of(width, len(read))
-
-    def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
-        """Look at the encoder before the first update; by default do nothing.
-
-        Args: folder of the pretrained encoder; tensors, by name, that an earlier run has trained; whether it left
-        inserts.
-        """
 
     def flops(self, batch: Batch) -> float:
         """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default none."""

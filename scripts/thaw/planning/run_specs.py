@@ -6,7 +6,6 @@ from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.steps import FIT_VERSION, STEPS, kind_version
 from thaw.declarations.heads import HEAD_KINDS
-from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
 from thaw.planning import student_checks
@@ -17,7 +16,7 @@ from thaw.schema.entry import spec_of
 
 def run_spec(planner: RunPlanner, run: RunPlan, of_cell: dict) -> dict:
     """Return the spec of a run, without those digests. Args: of_cell, as `spec_of_cell` returns it."""
-    return of_cell | {"seed": run.seed} | dict.fromkeys(kept(planner, run), True)
+    return of_cell | {"seed": run.seed} | ({"keep": True} if keeps(planner, run) else {})
 
 
 def spec_of_cell(planner: RunPlanner, run: RunPlan) -> dict:
@@ -99,13 +98,11 @@ def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:
     return list(shape.layers) if shape else list(range(1, planner.layers(run.encoder) + 1))
 
 
-def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
-    """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
+def keeps(planner: RunPlanner, run: RunPlan) -> bool:
+    """Return whether a run is asked to keep the encoder's tensors."""
     strategy = planner.strategy(run)
     keep = strategy.keep or planner.is_probed(run) or run.folder in planner.kept
-    keep = keep or bool(strategy.multi_task and strategy.multi_task.own == "member" and not run.trained_by)
-    gradients = planner.experiment.gradients and run.step == "train" and not run.trial
-    return {name for name, asked in zip(EXTRA_FILES, (keep, gradients), strict=True) if asked}
+    return keep or bool(strategy.multi_task and strategy.multi_task.own == "member" and not run.trained_by)
 
 
 def _lowest_of_start(planner: RunPlanner, run: RunPlan) -> int | None:

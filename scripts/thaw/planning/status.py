@@ -1,7 +1,7 @@
 """What is there of a plan's results, under which spec, and which of them outputs are drawn from. No torch.
 
 The plan is a function of its configuration; here, and only here, it is compared with what earlier runs left. What a
-finished run kept beyond what is asked for (the encoder's tensors, norms of gradients) is no part of its identity: such
+finished run kept beyond what is asked for (the encoder's tensors) is no part of its identity: such
 a run serves. It is known by the spec that it carries, and so is what was made from it.
 """
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from thaw.core.digests import digest
 from thaw.core.files import read_json
-from thaw.declarations.needs import EXTRA_FILES
 from thaw.declarations.probes import draws
 from thaw.planning.jobs import PlannedDigest, Result
 from thaw.planning.run_plan import RunPlan
@@ -33,8 +32,7 @@ class Status:
         job = self.plan.job(step, key)
         moved = any(self.digest(planned.result) != planned for planned in job.named)
         spec = self._on_record(job.spec) if moved else job.spec
-        kept = self._also_kept(key, spec) if step == "train" else []
-        return spec | dict.fromkeys(kept, True) if kept else spec
+        return spec | {"keep": True} if step == "train" and self._also_kept(key, spec) else spec
 
     def _on_record(self, value):
         """Return a spec with the digests of results as they are on record."""
@@ -68,12 +66,11 @@ class Status:
         digests = [self._record(file).get("digest") for file in files]
         return None not in digests and set(digests) == {self.digest(result)}
 
-    def _also_kept(self, key: str, spec: dict) -> list[str]:
-        """Return what the finished run of a spec kept beyond what that asks for; nothing for one of another spec."""
+    def _also_kept(self, key: str, spec: dict) -> bool:
+        """Return whether the finished run of a spec kept its tensors, which that does not ask for."""
         record = self._record(self.plan.paths.file("train", key))
         made = record.get("spec", {})
-        more = [name for name in EXTRA_FILES if made.get(name) and not spec.get(name)]
-        return more if more and _identity(made) == _identity(spec) else []
+        return bool(made.get("keep")) and not spec.get("keep") and _identity(made) == _identity(spec)
 
     def _record(self, file: str) -> dict:
         try:
@@ -173,4 +170,4 @@ class Status:
 
 def _identity(spec: dict) -> str:
     """Return a digest of all that a run's numbers depend on."""
-    return digest({name: value for name, value in spec.items() if name not in EXTRA_FILES})
+    return digest({name: value for name, value in spec.items() if name != "keep"})

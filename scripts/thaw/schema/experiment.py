@@ -225,7 +225,6 @@ class ExperimentConfig(ConfigModel):
         [], description="strategies, or points of their sweeps, whose trained encoders are probed too"
     )
     probe_tasks: list[Id] = Field([], description="further tasks for probes; no strategy is trained on them")
-    gradients: bool = Field(False, description="record the gradient norm of each layer in every epoch")
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = Field([], description="baselines for comparison")  # type: ignore[valid-type]
     ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose predictions are combined")
     merges: dict[Id, MergeConfig] = Field({}, description="id: runs of several tasks that are merged on one trunk")

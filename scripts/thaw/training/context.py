@@ -140,15 +140,11 @@ class TaskContext:
         ]
 
 
-def start_head(head: Head, encoder_folder: Path, trained: dict[str, torch.Tensor], inserts: bool) -> None:
-    """Give a new head what it takes from the encoder: its pooler's tensors, the weights of its ladder.
-
-    Args: trained, tensors of the encoder that were trained before; inserts, whether there are any.
-    """
+def give_poolers(head: Head, encoder_folder: Path) -> None:
+    """Give the poolers of a new head the tensors that came with the encoder."""
     for module in head.modules():
         if isinstance(module, Pooler):
             module.dense.load_state_dict(load_pooler(encoder_folder))
-    head.combination.start(encoder_folder, trained, inserts)
 
 
 def inference_cost(context: TaskContext, head: Head, inserted: int = 0) -> dict:

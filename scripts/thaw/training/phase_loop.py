@@ -188,7 +188,7 @@ class PhaseTraining:
                 if self._over():
                     break
         for state in going:
-            state.after_updates(self.trainable.spent)
+            state.phase_log.add(self.trainable.spent)
 
     def _batches(self, count: int) -> list:
         """Return the next batches, of one epoch or of several, each of which has an order of its own."""
@@ -218,7 +218,6 @@ class PhaseTraining:
         self.trainable.backward(losses)
         for state in self.states:
             state.add_l2_sp_gradient()
-            state.log_gradients()
         phase = self.phases[0]  # a search changes rates and the like, but not how gradients are clipped
         if phase.clip is not None:
             self.trainable.clip(phase.clip)

@@ -9,38 +9,10 @@ from itertools import pairwise
 from operator import itemgetter
 
 import torch
-from torch.nn.utils import get_total_norm
 
 from thaw.adaptation.optimizers import together
 from thaw.adaptation.schedules import plateau_factor
-from thaw.adaptation.selectors import block
-from thaw.core.files import finite
-from thaw.evaluation.result_files import GRADIENT
 from thaw.schema.phases import PhaseConfig
-
-
-class Gradients:
-    """The sums of an epoch's gradient norms by layer, on the device of the gradients."""
-
-    def __init__(self):
-        self.sums: dict[str, torch.Tensor] = {}
-        self.updates = 0
-
-    def add(self, parameters: dict[str, torch.nn.Parameter]) -> None:
-        """Add the norms of an update. Args: the parameters that train, by component and name, as `layer.1/...`."""
-        by_layer: dict[str, list[torch.Tensor]] = {}
-        for name, parameter in parameters.items():
-            if parameter.grad is not None:
-                by_layer.setdefault(block(name.partition("/")[0]), []).append(parameter.grad)
-        for layer, gradients in by_layer.items():
-            self.sums[layer] = self.sums.get(layer, 0.0) + get_total_norm(gradients)
-        self.updates += 1
-
-    def means(self) -> dict[str, float | None]:
-        """Return the means as columns of the history, None where one is not finite, and start the next epoch."""
-        columns = {GRADIENT + layer: finite(total.item() / self.updates) for layer, total in self.sums.items()}
-        self.sums, self.updates = {}, 0
-        return columns
 
 
 @dataclass
@@ -99,17 +71,15 @@ class RunState:
         number: int,
         phase: PhaseConfig,
         seed: int,
-        gradients: bool = False,
         score: Callable[[str], float | None] = lambda split: None,
     ):
         """Start a phase.
 
-        Args: its number in the run, from 1; its settings; the run's seed; whether gradient norms are logged;
-        `score(split)`, the main metric on "validation" or on the scored rows of "train", None where it is not defined.
+        Args: its number in the run, from 1; its settings; the run's seed; `score(split)`, the main metric on
+        "validation" or on the scored rows of "train", None where it is not defined.
         A phase that neither stops early nor keeps its best epoch needs no score.
         """
         self.number, self.phase, self.seed, self.score = number, phase, seed, score
-        self.gradients = Gradients() if gradients else None
         self.phase_log = PhaseLog()
         self.parameters: dict[str, torch.nn.Parameter] = {}
         self.start: dict[str, torch.Tensor] = {}
@@ -214,17 +184,6 @@ class RunState:
             gradients = [p.grad for p in parameters if p.grad is not None]
             torch._foreach_add_(gradients, moved, alpha=self.phase.l2_to_start)
             del moved  # before the next are made
-
-    def log_gradients(self) -> None:
-        """Add the gradient norms of an update, where the run logs them."""
-        if self.gradients:
-            self.gradients.add(self.parameters)
-
-    def after_updates(self, spent: EpochCost) -> None:
-        """Add the cost of an epoch's updates, and log their gradient norms."""
-        self.phase_log.add(spent)
-        if self.gradients:
-            self.phase_log.history[-1].update(self.gradients.means())
 
     def _values(self) -> dict[str, torch.Tensor]:
         return {name: p.detach().clone() for name, p in self.parameters.items()}

@@ -28,7 +28,7 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
-from thaw.training.context import TaskContext, inference_cost, start_head
+from thaw.training.context import TaskContext, give_poolers, inference_cost
 from thaw.training.distilled import Distilled
 from thaw.training.head_vectors import VectorReader
 from thaw.training.model_trainer import ModelTrainer
@@ -88,7 +88,7 @@ class TrainingRun:
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
         else:
-            start_head(self.head, self.context.encoder_folder, self.trained, self.inserts is not None)
+            give_poolers(self.head, self.context.encoder_folder)
         self.head.to(self.device)
         self.phase_logs: list[PhaseLog] = []
         self.flops, self.added, self.matrices = 0.0, 0, 0
@@ -304,8 +304,8 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
 def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progress: Progress | None) -> None:
     """Train one phase stage by stage, or the rest of it where the progress file is within it."""
     first, place = runs[0], number - 1
-    stages, gradients = first.stages[place], first.spec.get("gradients", False)
-    states = [RunState(number, run.phases[place], run.seed, gradients, run.score) for run in runs]
+    stages = first.stages[place]
+    states = [RunState(number, run.phases[place], run.seed, run.score) for run in runs]
     training = PhaseTraining(states, stages, first.examples(first.phases[place]))
     resumed_from = progress if progress is not None and progress.is_within(number) else None
     if resumed_from:
