@@ -21,8 +21,8 @@ from thaw.core import layout
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import log, run_step
 from thaw.data.corpus import Corpus
+from thaw.evaluation.result_files import read_rows
 from thaw.outputs.frame.runs_frame import read_runs
-from thaw.training.rows_read import read_rows
 
 HOME = Path(__file__).parents[1]
 NAME = "loop_equivalence"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import forked
 from thaw.decision.record import ADVISED
-from thaw.exporting.keeping import recommended_runs
+from thaw.exporting.export import recommended_runs
 from thaw.words import wording
 from workflow import HOME, activated
 

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.probes.measures.information_estimates import (
+from thaw.probes.information_estimates import (
     clusters,
     edge_weights,
     entropy,

@@ -12,9 +12,8 @@ from thaw.core.files import read_json, write_json
 from thaw.decision import record
 from thaw.decision.arms import Arm
 from thaw.decision.decide import decide
-from thaw.exporting import keeping
-from thaw.exporting.export import export
-from thaw.exporting.finished_run import open_run
+from thaw.exporting.export import export, keep, recommended_runs
+from thaw.exporting.finished_run import command_of, open_run
 from tiny_corpus import Bench, tiny_corpus
 
 TUNED = {"train": ["head", {"top": 1}], "epochs": 1}
@@ -57,14 +56,14 @@ def test_a_file_of_each_kind_that_a_run_needs_is_found_by_its_digest(tmp_path):
         place = tmp_path / layout.pattern(step).replace("*", "x")
         place.parent.mkdir(parents=True, exist_ok=True)
         write_json(place, {"digest": digest})
-    command = keeping.command_of(spec, tmp_path, [])
+    command = command_of(spec, tmp_path, [])
     needs = {command[n + 1]: command[n + 2] for n, word in enumerate(command) if word == "--need"}
     assert {role: read_json(file)["digest"] for role, file in needs.items()} == {
         "start": "r",
         "teacher": "t",
         "settings": "c",
     }
-    live = keeping.command_of(spec | {"teacher": {"run": "r", "dropout": True}}, tmp_path, [])
+    live = command_of(spec | {"teacher": {"run": "r", "dropout": True}}, tmp_path, [])
     assert "live_teacher" in live
 
 
@@ -74,24 +73,22 @@ def test_another_score_is_told_and_changes_nothing(shown, forked_steps):
     record["scores"]["validation"]["accuracy"] = 0.123
     write_json(run / "metrics.json", record)
     with pytest.raises(UserError, match=r"scores otherwise \(validation accuracy .*, on record 0.123\)"):
-        keeping.keep(run, [])
+        keep(run, [])
     assert not (run / "encoder.safetensors").exists() and read_json(run / "metrics.json") == record
 
 
 def test_the_recommended_run_is_the_best_on_validation(shown):
     outputs = shown.folder / "outputs/mine"
     with pytest.raises(UserError, match="has no recommendation"):
-        keeping.recommended_runs(outputs)
+        recommended_runs(outputs)
     record.write(outputs / record.ADVISED, [answer_taking(None)])
     with pytest.raises(UserError, match="the recommendation is to take no encoder"):
-        keeping.recommended_runs(outputs)
+        recommended_runs(outputs)
     record.write(outputs / record.ADVISED, [answer_taking("tuned")])
     records = [read_json(folder(shown, "tuned", seed) / "metrics.json") for seed in (1, 2)]
     scores = [one["scores"]["validation"]["accuracy"] for one in records]
     best = folder(shown, "tuned", 1 + scores.index(max(scores)))
-    assert keeping.recommended_runs(outputs) == {
-        layout.names_in_folder("train", best.relative_to(shown.folder))["task"]: best
-    }
+    assert recommended_runs(outputs) == {layout.names_in_folder("train", best.relative_to(shown.folder))["task"]: best}
 
 
 def answer_taking(taken: str | None) -> record.TaskAnswer:

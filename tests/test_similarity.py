@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from thaw.probes.measures.similarity_indices import Products, cka, rsa, svcca
+from thaw.probes.similarity_indices import Products, cka, rsa, svcca
 
 
 def vectors(count: int, width: int, seed: int) -> torch.Tensor:

@@ -26,8 +26,7 @@ from collections.abc import Iterator
 from thaw.adaptation.peft_modules import BottleneckAdapter
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.probes.reading import Reading
-from thaw.probes.run_model import finished, validation_score
+from thaw.probes.reading import Reading, finished, validation_score
 
 
 def adapter_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:

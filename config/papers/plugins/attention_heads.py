@@ -53,8 +53,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
-from thaw.probes.reading import Reading, Split
-from thaw.probes.run_model import finished, validation_score
+from thaw.probes.reading import Reading, Split, finished, validation_score
 from thaw.training.head_candidates import best_strength
 from thaw.training.head_vectors import VectorReader
 from thaw.training.objectives import Supervised

@@ -46,16 +46,14 @@ def main(words: list[str]) -> None:
     arguments = parser.parse_args(words)
     if arguments.exits is not None and arguments.all_rows:
         raise UserError("--exits and --all-rows: exits need rows that no head has seen")
-    if arguments.run.suffix in SUFFIXES:
-        from thaw.exporting.keeping import recommended_runs
+    from thaw.exporting.export import export, export_summary, recommended_runs
+    from thaw.exporting.model_card import Stated
 
+    if arguments.run.suffix in SUFFIXES:
         runs = recommended_runs(folder_of(str(arguments.run), Path("results")))
         folders = {arguments.folder / task if len(runs) > 1 else arguments.folder: run for task, run in runs.items()}
     else:
         folders = {arguments.folder: arguments.run}
-    from thaw.exporting.export import export, export_summary
-    from thaw.exporting.model_card import Stated
-
     stated = Stated(arguments.license, tuple(arguments.language))
     for folder, run in folders.items():
         report = export(run, folder, stated, arguments.all_rows, arguments.catalogues, arguments.exits)

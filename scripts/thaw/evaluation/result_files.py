@@ -15,7 +15,7 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import write_json, write_parquet, write_text
 from thaw.core.phrases import plural
 from thaw.core.runtime import derive_seed, log
-from thaw.data.corpus import scored_part
+from thaw.data.corpus import Corpus, rows_outside, scored_part, subset_rows
 from thaw.declarations.task_types import METRIC_LABELS
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import target_of
@@ -234,3 +234,36 @@ def scored(metric: str, value: float | None) -> str:
 
 def _mean(values: Sequence[float | None]) -> float:
     return sum(math.nan if value is None else value for value in values) / len(values)
+
+
+def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
+    """Return the rows of train, validation and test that a run or a probe reads, by split, as its spec has them.
+
+    Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
+    where no row is left.
+    """
+    task, subset = whole_task(spec), spec["subset"]
+    rows = scored_rows(task, corpus, subset)
+    chosen = spec.get("rows", "subset")
+    if chosen == "none":
+        return rows
+    return rows | {"train": (subset_rows if chosen == "subset" else rows_outside)(corpus, task, subset)}
+
+
+def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]:
+    """Return the rows that any of some selections reads, by split.
+
+    Args: selections, each the `task`, `subset` and `rows` of a spec; or the `transfer` task whose test splits are read,
+    and with `subset` all of its train.
+    """
+    by_split: dict[str, list[np.ndarray]] = {}
+    for selection in selections:
+        if "transfer" in selection:
+            splits = task_with_defaults(selection["transfer"], {})["test"]
+            splits = [*splits, "train"] if "subset" in selection else splits
+            rows = {split: np.arange(corpus.size(split)) for split in splits}
+        else:
+            rows = read_rows(selection, corpus)
+        for split, chosen in rows.items():
+            by_split.setdefault(split, []).append(chosen)
+    return {split: np.unique(np.concatenate(chosen)) for split, chosen in by_split.items()}

@@ -25,13 +25,19 @@ from thaw.data.corpus import Corpus, numbered_groups
 from thaw.decision import record
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.objective_kinds import texts_read
-from thaw.evaluation.result_files import predictions_frame, whole_task
-from thaw.exporting.finished_run import FinishedRun, Refit, check_exported, finished, open_run, result_with
-from thaw.exporting.keeping import command_of
+from thaw.evaluation.result_files import predictions_frame, read_rows, whole_task
+from thaw.exporting.finished_run import (
+    FinishedRun,
+    Refit,
+    check_exported,
+    command_of,
+    finished,
+    open_run,
+    result_with,
+)
 from thaw.schema.experiment import threads_of
 from thaw.schema.phases import PhaseConfig
 from thaw.training.head_fitting import HeadFit
-from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs, open_store
 from thaw.words.wording import seconds
 

@@ -1,18 +1,22 @@
 """An export from first to last: built in a temporary folder, checked, and moved to its target whole."""
 
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.core.files import write_json, write_text
+from thaw.core.files import read_json, write_json, write_text
+from thaw.core.phrases import plural
 from thaw.core.runtime import log
+from thaw.decision import record
+from thaw.evaluation.result_files import whole_task
 from thaw.exporting import formats
 from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
 from thaw.exporting.early_exits import add_exits, check_exits, exits_text
-from thaw.exporting.finished_run import LayersNotKept, refit_text, replaced, require_new
-from thaw.exporting.keeping import keep
+from thaw.exporting.finished_run import LayersNotKept, command_of, finished, refit_text, replaced, require_new
 from thaw.exporting.model_card import Stated, card
 
 
@@ -60,6 +64,64 @@ def export(
         write_text(folder / "README.md", described)
         write_json(folder / "check.json", report)
     return report
+
+
+def keep(run: Path, catalogues: Sequence[Path]) -> None:
+    """Train a run again and keep its layers, and say so in its record: so nothing else is made again.
+
+    Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError where it was made of results
+    that are gone, or scores otherwise than on record.
+    """
+    run, results, record = finished(run)
+    command = command_of(record["spec"] | {"keep": True}, results, catalogues)
+    with tempfile.TemporaryDirectory(prefix=f".{run.name}.", dir=run.parent) as folder:
+        again = Path(folder, run.name)
+        log(f"training {run.relative_to(results)} again")
+        if subprocess.run([*command, "--out", str(again)], check=False).returncode:
+            raise UserError(f"{run}: training again failed, see above; nothing was changed")
+        moved = differences(record, read_json(again / "metrics.json"))
+        if moved:
+            raise UserError(
+                f"{run}: trained again it scores otherwise ({moved[0]}), since the machine, its threads or a library "
+                "are others than they were; nothing was changed. keep: true in the strategy's entry trains all its "
+                "runs again"
+            )
+        for name in (layout.ENCODER, "head.safetensors", "metrics.json"):
+            (again / name).replace(run / name)
+
+
+def differences(record: dict, again: dict) -> list[str]:
+    return [
+        f"{split} {metric} {again['scores'].get(split, {}).get(metric)}, on record {value}"
+        for split, scores in record["scores"].items()
+        for metric, value in scores.items()
+        if again["scores"].get(split, {}).get(metric) != value
+    ]
+
+
+def recommended_runs(folder: Path) -> dict[str, Path]:
+    """Return for each task the best run, by validation, of the strategy that an experiment recommends.
+
+    Args: the experiment's folder of outputs. Raises UserError where it recommends no strategy, or several for a task.
+    """
+    answers = record.read(folder)
+    if not answers:
+        raise UserError(f"{folder} has no recommendation; name advice under outputs: and run again")
+    cells = [cell for answer in answers if (cell := answer.cell_of(answer.decision.taken))]
+    if not cells:
+        raise UserError(f"{folder}: the recommendation is to take no encoder; name a run's folder")
+    found = {cell["task"]: folder.absolute().parents[1].glob(layout.pattern("train", **cell)) for cell in cells}
+    runs = {task: max(sorted(files), key=_validation).parent for task, files in found.items()}
+    if len(runs) < len(cells):
+        raise UserError(f"{folder}: has {len(cells)} answers on {plural(len(runs), 'task')}; name a run's folder")
+    return runs
+
+
+def _validation(file: Path) -> float:
+    record = read_json(file)
+    task = whole_task(record["spec"])
+    value = record["scores"][task["validation"]][task["metrics"][0]]
+    return float("-inf") if value is None else value
 
 
 def export_summary(report: dict) -> str:

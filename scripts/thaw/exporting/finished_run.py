@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.boundaries import computes_layers
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.phrases import listing
@@ -233,3 +235,20 @@ def replaced(target: Path) -> Iterator[Path]:
             os.replace(folder, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[str]:
+    """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
+    features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]
+    command += ["--data", str(result_with(results, "prepare", spec["data"], "dataset").parent)]
+    command += ["--encoder", str(result_with(results, "fetch", spec["encoder"], "encoder").parent), "--features"]
+    command += [str(result_with(results, "features", digest, "store of features").parent) for digest in features]
+    command += ["--catalogues", *map(str, catalogues)]
+    for role, digest in stated_needs(spec).items():
+        made = result_with(results, NEEDS[role].step, digest, f"result that it needs ({role})")
+        command += ["--need", role, str(made)]
+    also = [*spec.get("also", []), *spec.get("auxiliary", [])]
+    data = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
+    tokens = [result_with(results, "features", one, "store of features") for entry in also for one in entry["features"]]
+    return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]

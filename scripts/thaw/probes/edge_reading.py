@@ -16,7 +16,7 @@ from thaw.declarations.probes import WORD_EMBEDDINGS
 from thaw.evaluation.metrics import spans
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces
-from thaw.probes.probe_context import ProbeContext
+from thaw.probes.reading import ProbeContext
 from thaw.training.run_inputs import Inputs
 
 MAIN = "edge_f1"

@@ -15,7 +15,7 @@ from thaw.encoders.anatomy import PROBE, probe_ids
 from thaw.encoders.registry import builtin_kind
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import NONE, Batch
-from thaw.probes.probe_context import phases_of
+from thaw.probes.reading import phases_of
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import BatchLoader, resumed
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.probes.measures.information_estimates import standardised
+from thaw.probes.information_estimates import standardised
 from thaw.probes.reading import Reading
 
 STEPS = 100

@@ -16,7 +16,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Solution
-from thaw.probes.measures.information_estimates import (
+from thaw.probes.information_estimates import (
     Estimate,
     clusters,
     edge_weights,
@@ -25,8 +25,8 @@ from thaw.probes.measures.information_estimates import (
     hashed,
     projected,
 )
-from thaw.probes.measures.similarity_indices import Products, cka
 from thaw.probes.reading import Reading
+from thaw.probes.similarity_indices import Products, cka
 
 SHUFFLES = 20  # of the labels
 DRAWS = 8  # of random axes, over which EDGE is averaged

@@ -1,29 +1,63 @@
-"""What a probe reads: the vectors of every layer on every split that it needs, and their targets.
+"""What a probe reads: the vectors of every layer on every split that it needs and their targets, or a run's model.
 
 K layers that are read, N vectors (one a text, or one a word that has a token), d width, C classes.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from thaw.core.boundaries import cached_layers_read
-from thaw.core.errors import UserError
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
+from thaw.core.runtime import derive_seed
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.evaluation.target_kinds import target_of
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.linear import LinearHead
-from thaw.probes.probe_context import ProbeContext
+from thaw.schema.by_kind import PROBE_CONFIGS
 from thaw.schema.head import HeadConfig
+from thaw.training.context import TaskContext
 from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import resumed
+from thaw.training.task_model import BatchLoader, TaskModel, resumed
 
+CHOSEN_ON = 0.2  # share of the training rows on which a strength or an epoch is chosen; nothing is fitted to it
 GAP = 3e-4  # how near to the least objective a probe is fitted, as a share of it
 TOGETHER = 2**31  # bytes of vectors up to which layers are solved at once
+
+
+class ProbeContext(TaskContext):
+    """A task as any probe of one encoder reads it, with its rows to fit.
+
+    A class that derives from it sets `splits`: by split its rows, with a method `part`.
+
+    Attributes: entry, the probe's options; numbers of the layers that are read; phases, where each of them is read.
+    """
+
+    def __init__(self, spec: dict, inputs: Inputs):
+        """Read the options. Args: the spec of a probe; its inputs."""
+        super().__init__(spec, inputs)
+        self.entry: Any = PROBE_CONFIGS.model_validate(spec["probe"])  # of the model of its kind
+        self.numbers = spec["read"]
+        self.phases = phases_of(spec)
+        self.splits: dict = {}
+
+    def divided(self, seed: int, part=None) -> tuple:
+        """Return the training rows (or a part of them) to fit and those to choose by, drawn by a seed."""
+        train = part or self.splits["train"]
+        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(train.rows))
+        count = max(1, round(CHOSEN_ON * len(order)))
+        return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
+
+
+def phases_of(spec: dict) -> list[dict]:
+    """Return the boundary from which each layer of a probe is read; an adapted store has all layers."""
+    return spec["phases"] or [{"boundary": number} for number in spec["read"]]
 
 
 @dataclass
@@ -131,3 +165,29 @@ class Reading(ProbeContext):
                 f"task {self.task['id']}: a probe needs two training rows, to fit and to choose by; take a larger "
                 "subset"
             )
+
+
+def finished(reading: Reading) -> TaskModel:
+    """Return the model of the run whose encoder is read: its encoder and its own head, in eval mode."""
+    from safetensors.torch import load_file
+
+    adapted = reading.inputs.adapted
+    assert adapted and adapted.run  # a probe of runs reads one
+    folder = adapted.run
+    record, file = read_json(folder / "metrics.json"), folder / "head.safetensors"
+    head = reading.build_head(HeadConfig.of_run(record["spec"], record["chosen"]))
+    with wrap_corruption(file, folder / "metrics.json"):
+        head.load_state_dict(load_file(file))
+    model = TaskModel(adapted.encoder(), head, "fp32").to(reading.device)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model.eval()
+
+
+@torch.no_grad()
+def validation_score(reading: Reading, model: TaskModel) -> float | None:
+    """Return the main metric on the first `examples` rows of validation."""
+    split = reading.task["validation"]
+    rows = reading.rows[split][: reading.entry.examples]
+    loader = BatchLoader(reading.inputs.store, [], reading.device)
+    return reading.main_score(model.predict(loader, split, rows, reading.word_counts(split, rows)), split)

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from thaw.core.runtime import derive_seed
+from thaw.probes import similarity_indices
 from thaw.probes.encoder_comparison import BATCH, EncoderComparison
-from thaw.probes.measures import similarity_indices
 
 
 def cka(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:

@@ -62,7 +62,7 @@ def main() -> None:
 def rows(selections: list[dict] | None, data: Path) -> dict | None:
     """Return by split the rows that some selections of a corpus read, None where all are stored."""
     from thaw.data.corpus import Corpus
-    from thaw.training.rows_read import rows_of_all
+    from thaw.evaluation.result_files import rows_of_all
 
     return rows_of_all(selections, Corpus(data)) if selections else None
 

@@ -30,10 +30,10 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
     from thaw.core.files import locked
+    from thaw.evaluation.result_files import read_rows
     from thaw.features.extract import StatesFormat, extract, write_cards
     from thaw.features.store import write_excerpt
     from thaw.training.adapted import AdaptedEncoder
-    from thaw.training.rows_read import read_rows
 
     watch = Stopwatch()
     (inputs,) = run_inputs.open_inputs(spec, arguments)

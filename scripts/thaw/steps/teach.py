@@ -33,9 +33,9 @@ def execute(spec: dict, arguments: Namespace) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.digests import file_sha256
     from thaw.core.files import locked
+    from thaw.evaluation.result_files import read_rows
     from thaw.features.extract import StatesFormat, write_cards
     from thaw.features.store import write_excerpt
-    from thaw.training.rows_read import read_rows
     from thaw.training.taught import Teacher
 
     watch = Stopwatch()

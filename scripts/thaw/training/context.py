@@ -18,7 +18,7 @@ from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, decided, joined, scored_splits, select_rows, whole_task
+from thaw.evaluation.result_files import Predictions, decided, joined, read_rows, scored_splits, select_rows, whole_task
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.batch import pieces
 from thaw.features.store import FeatureStore
@@ -28,7 +28,6 @@ from thaw.heads.pooling import Pooler
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from thaw.schema.student import kept_layers
-from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs
 
 

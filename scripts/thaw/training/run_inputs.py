@@ -21,13 +21,13 @@ from thaw.declarations.needs import stated_needs
 from thaw.declarations.objective_kinds import texts_read
 from thaw.encoders.registry import import_code
 from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import read_rows
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.extract import remake
 from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 from thaw.schema.multi_task import of_task
 from thaw.training.adapted import AdaptedEncoder
-from thaw.training.rows_read import read_rows
 
 
 @dataclass

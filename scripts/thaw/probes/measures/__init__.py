@@ -1,1 +1,0 @@
-"""The quantities that probes report, as functions of arrays."""
