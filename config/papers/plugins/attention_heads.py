@@ -54,7 +54,6 @@ from thaw.features.batch import Batch
 from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split, finished, validation_score
-from thaw.training.head_candidates import best_strength
 from thaw.training.head_vectors import VectorReader
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel, read_states
@@ -159,8 +158,7 @@ def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
     if reading.numbers[last] != reading.layers:
         raise UserError("head_importance: the last layer must be among layers:, since the loss is that of its probe")
     solutions = reading.fit(Split(fitted.rows, fitted.gold, fitted.layers[last:]))[0]
-    choice = [reading.main(held, last, solution) for solution in solutions]
-    return solutions[best_strength(choice, reading.entry.l2)], held
+    return reading.best(held, last, solutions), held
 
 
 def _losses(reading: Reading, reader: VectorReader, split: Split, solution: Solution) -> Callable:

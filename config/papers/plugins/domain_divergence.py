@@ -40,7 +40,6 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.probes.reading import Reading, Split
 from thaw.statistics.word_divergence import jensen_shannon, terms
-from thaw.training.head_candidates import best_strength
 
 ALL = "all"  # training rows of all domains together
 
@@ -55,8 +54,7 @@ def domain_divergence(reading: Reading, seed: int) -> tuple[list[dict], list[dic
     for trained, part in domains.fitted.items():
         fitted, held = reading.divided(seed, part)
         for layer, solutions in enumerate(reading.fit(fitted)):
-            choice = [reading.main(held, layer, solution) for solution in solutions]
-            best = solutions[best_strength(choice, reading.entry.l2)]
+            best = reading.best(held, layer, solutions)
             for (split, tested), part_scored in domains.scored.items():
                 row = {"layer": reading.numbers[layer], "seed": seed, "split": split, "trained": trained}
                 row |= {"tested": tested, "divergence": domains.divergences[trained, split, tested]}

@@ -40,7 +40,6 @@ from thaw.evaluation.weighted_metrics import scorer
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading
 from thaw.statistics.bootstrap import RowDraws, resampled
-from thaw.training.head_candidates import best_strength
 
 SHOWN = {"0": 0.0, "0.5": 0.5, "0.6": 0.6, "0.7": 0.7, "0.8": 0.8, "0.9": 0.9, "0.95": 0.95, "never": NEVER}
 
@@ -48,11 +47,7 @@ SHOWN = {"0": 0.0, "0.5": 0.5, "0.6": 0.6, "0.7": 0.7, "0.8": 0.8, "0.9": 0.9, "
 def fitted_probes(reading: Reading, seed: int) -> list[Solution]:
     """Return the probe of each layer."""
     fitted, held = reading.divided(seed)
-    probes = []
-    for layer, solutions in enumerate(reading.fit(fitted)):
-        choice = [reading.main(held, layer, solution) for solution in solutions]
-        probes.append(solutions[best_strength(choice, reading.entry.l2)])
-    return probes
+    return [reading.best(held, layer, solutions) for layer, solutions in enumerate(reading.fit(fitted))]
 
 
 def early_exit(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:

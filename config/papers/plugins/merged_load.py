@@ -110,8 +110,9 @@ def build_storage(data, spec: dict) -> panels.Figure:
             runs = runs.drop_duplicates("task")
             if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
                 label = wording.strategy_name(spec["labels"], strategy, variant)
+                size, heads = _size(record), [_parameters_of_heads(record)]
                 branches = _candidates(record, strategy, variant)
-                stored = _stored_merged(record, branches) if branches else _stored(runs, _size(record))
+                stored = branch_choice.stored_merged(branches, size, heads) if branches else _stored(runs, size)
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), stored])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
     titles = _titles(list(data.merges), spec)
@@ -155,11 +156,6 @@ def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
         if (point["strategy"], point["variant"]) == (strategy, variant)
     ]
     return sizes if len(sizes) == len(record["spec"]["tasks"]) else []  # a task offers a strategy's point once
-
-
-def _stored_merged(record: dict, branches: list[BranchSize]) -> int:
-    """Return what some branches store merged, with heads as large as those of a merge."""
-    return branch_choice.stored_merged(branches, _size(record), [_parameters_of_heads(record)])
 
 
 def _stored(runs, size: EncoderSize) -> float:

@@ -22,6 +22,7 @@ from thaw.heads.linear import LinearHead
 from thaw.schema.by_kind import PROBE_CONFIGS
 from thaw.schema.head import HeadConfig
 from thaw.training.context import TaskContext
+from thaw.training.head_candidates import best_strength
 from thaw.training.head_vectors import VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import BatchLoader, TaskModel, resumed
@@ -125,6 +126,11 @@ class Reading(ProbeContext):
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
         """Return the task's main metric of a solution."""
         return self.scores(split, layer, solution)[self.main_metric]
+
+    def best(self, held: Split, layer: int, solutions: list[Solution]) -> Solution:
+        """Return the solution of a layer that scores highest on held-out rows; of equals the strongest penalty."""
+        scores = [self.main(held, layer, solution) for solution in solutions]
+        return solutions[best_strength(scores, self.entry.l2)]
 
     def majority(self) -> dict[str, dict[str, float | None]]:
         """Return what the most frequent label in train (or the mean, or the shares of labels) scores on each split."""

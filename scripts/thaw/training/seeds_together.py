@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import torch
 from safetensors.torch import load, save
 
@@ -16,39 +15,14 @@ from thaw.core.processes import Processes
 from thaw.encoders.parity import check_once
 from thaw.encoders.registry import import_code
 from thaw.evaluation.metrics import import_for
-from thaw.heads.base import Head
-from thaw.schema.phases import PhaseConfig
 from thaw.training.checkpoints import Trained
-from thaw.training.context import TaskContext
-from thaw.training.run_inputs import Inputs
+from thaw.training.head_fitting import HeadFit
 from thaw.training.training_run import TrainingRun, train
 
-
-class RunOnDevice(Protocol):
-    """What is asked of a run that gets a device, whether it trains or fits."""
-
-    context: TaskContext
-    inputs: Inputs
-    phases: list[PhaseConfig]
-    stages: list[list[dict]]  # of each phase
-    highest: int  # the highest boundary that the head reads
-
-    @property
-    def head(self) -> Head: ...
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The rows of train."""
-
-    @property
-    def passes(self) -> float:
-        """How often it goes over the rows, forward and backward; about."""
+Run = TypeVar("Run", TrainingRun, HeadFit)
 
 
-Run = TypeVar("Run", bound=RunOnDevice)
-
-
-def prepare(run: RunOnDevice) -> None:
+def prepare(run: TrainingRun | HeadFit) -> None:
     """Import the modules that a run will need, read its tokens, and prove an encoder that is about to be resumed."""
     for store in run.inputs.stores:
         for split in {"train", *run.context.scored} & set(store.splits):
@@ -62,18 +36,18 @@ def prepare(run: RunOnDevice) -> None:
     import_for(run.context.task["metrics"])
 
 
-def operations(runs: Sequence[RunOnDevice]) -> float:
+def operations(runs: Sequence[TrainingRun | HeadFit]) -> float:
     """Estimate the operations of heads on stored states; infinite where layers are computed too."""
     return math.inf if any(map(_computes_layers, runs)) else float(sum(map(_operations, runs)))
 
 
-def _operations(run: RunOnDevice) -> float:
+def _operations(run: TrainingRun | HeadFit) -> float:
     """Estimate those of one head: forward, and twice as many backward, for each vector and update."""
     vectors = run.context.store.lengths("train")[run.rows].sum() if run.head.words else len(run.rows)
     return 6.0 * vectors * sum(parameter.numel() for parameter in run.head.parameters()) * run.passes
 
 
-def _computes_layers(run: RunOnDevice) -> bool:
+def _computes_layers(run: TrainingRun | HeadFit) -> bool:
     return any(computes_layers(stage["boundary"], run.highest) for stages in run.stages for stage in stages)
 
 

@@ -118,6 +118,7 @@ class TrainingRun:
 
     @property
     def passes(self) -> float:
+        """About how often it goes over the rows, forward and backward."""
         pairs = zip(self.phases, self.stages, strict=True)
         return sum(epochs_of(phase, stage, len(self.rows)) for phase, stages in pairs for stage in stages)
 

@@ -71,6 +71,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
     made_with = provenance.circumstances(present, results)
+    metrics = dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values())
     tables = itertools.count(1)
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
     linked, answers = partial(_linked, results, folder), _answers(spec, folder)
@@ -89,7 +90,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "encoders": page_tables.encoders(spec, results),
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
-        "metric_cites": [citations.METRICS[metric] for metric in _metrics(spec) if metric in citations.METRICS],
+        "metric_cites": [citations.METRICS[metric] for metric in metrics if metric in citations.METRICS],
         "heads": methods.heads(spec),
         "strategies": (strategies := methods.strategies(spec)),
         "compared": [one for one in strategies if one["shown"]],
@@ -166,10 +167,6 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
     paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
     tables = [Table.read(path.with_suffix(".json")) for path in paths if not reason(path.with_suffix(""))]
     return [methods.claims(table.records()) for table in tables]
-
-
-def _metrics(spec: dict) -> list[str]:
-    return list(dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values()))
 
 
 def _optimizers(present) -> list[str]:

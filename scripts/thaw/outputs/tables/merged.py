@@ -36,8 +36,9 @@ def build(data, spec: dict) -> Table:
             rows.append(_whole("The same, its runs as one model each", own_models, layers["of"]))
         rows.append(_whole("Parameters stored", stored["merged"], stored["separate"]))
         rows.append(Row("Mean over tasks", [said(""), said(""), said(""), Cell(mean), said("")]))
+        key = layout.key("merge", {"subset": subset, "encoder": encoder, "merge": name})
         for row in rows[len(tasks) :]:
-            _linked(row, _anchor(subset, encoder, name), 1)
+            _linked(row, record_anchor("merge", key), 1)
         groups.append(Group(_title(subset, encoder, name, spec), rows))
         known = {"subset": subset, "encoder": encoder, "merge": name, "tasks": " ".join(tasks)}
         known["branches"] = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
@@ -75,10 +76,6 @@ def _linked(row: Row, anchor: str, first: int) -> Row:
         if cell and cell.text:
             cell.link = anchor
     return row
-
-
-def _anchor(subset: str, encoder: str, name: str) -> str:
-    return record_anchor("merge", layout.key("merge", {"subset": subset, "encoder": encoder, "merge": name}))
 
 
 def _shown_anchor(folder: str, runs) -> str:
