@@ -1,16 +1,15 @@
 """Exports that tests make, read again by one process that cannot import Thaw.
 
-`check` starts a fresh process for each split, which imports torch and transformers for seconds. Tests of what such a
-process needs use `check` or `export`; those of what an export computes ask here.
+`check` starts a fresh process, which imports torch and transformers for seconds. Tests of what such a process needs use
+`check` or `export`; those of what an export computes ask here.
 """
 
 import atexit
 import functools
 from pathlib import Path
 
-from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
+from thaw.exporting.checking import FreshProcess, compared
 from thaw.exporting.finished_run import FinishedRun
-from thaw.merging.proof import FreshProcess
 
 
 @functools.cache
@@ -23,9 +22,4 @@ def reader() -> FreshProcess:
 
 def read_again(source: FinishedRun, folder: Path) -> dict:
     """Return the comparison of an export with its run, as `check` does."""
-    splits = {}
-    for split in checked(source):
-        (reply,) = reader().ask(examples(source, split), folder)["replies"]
-        splits[split] = compare(source, split, reply["predictions"][""])
-    passed = all(map(passes, splits.values()))
-    return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
+    return compared(reader(), source, folder)

@@ -118,7 +118,7 @@ def test_a_folder_that_needs_thaw_does_not_pass(houses, tmp_path):
     program = (tmp_path / "model.py").read_text()
     assert "\nimport json\n" in program
     (tmp_path / "model.py").write_text(program.replace("\nimport json\n", "\nimport json\nimport thaw\n", 1))
-    with pytest.raises(UserError, match="the export fails in a fresh process: .*thaw"):
+    with pytest.raises(UserError, match="the folder fails in a fresh process: .*thaw"):
         check(source, tmp_path)
 
 

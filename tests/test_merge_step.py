@@ -15,8 +15,8 @@ from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.exporting.checking import FreshProcess
 from thaw.merging.merge_runs import select
-from thaw.merging.proof import FreshProcess
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
 from thaw.outputs.tables import merged as tables

@@ -3,6 +3,7 @@
 N examples of a split, T tokens, W words, d width, C classes.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import NO_TAG, score
 from thaw.evaluation.result_files import select_rows
+from thaw.exporting import folder_reader
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.formats import trained_encoder
 from thaw.features.row_sets import batches
@@ -38,13 +40,71 @@ TOLERANCE = 1e-3
 # whose rounding turns those on the edge: 0.4 % with MiniLM, 1.5 % under a head fitted with little restraint.
 MAY_CHANGE = 0.05
 
-# Runs a program where `import thaw` fails, though Thaw may be installed.
-WITHOUT_THAW = "import runpy, sys; sys.modules['thaw'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
+
+
+class FreshProcess:
+    """A Python that cannot import Thaw; while the context lasts, it answers with exported and merged folders."""
+
+    def __init__(self, threads: int):
+        self._setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
+
+    def __enter__(self) -> "FreshProcess":
+        self._errors = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-E", "-P", "-B", folder_reader.__file__],
+            env=self._setting,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        assert self._process.stdin and self._process.stdout, "both are pipes"
+        self._requests, self._replies = self._process.stdin, self._process.stdout
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._end()
+        self._errors.close()
+
+    def ask(self, texts: list, *folders: Path, tasks: list[str] | None = None) -> dict:
+        """Return the answers of some folders, one after the other.
+
+        Raises UserError, with its last error and its exit code or signal, where the process ends.
+        """
+        request = {"folders": [str(folder) for folder in folders], "texts": texts, "tasks": tasks}
+        line = ""
+        with contextlib.suppress(BrokenPipeError):  # it had ended before the request
+            self._requests.write(json.dumps(request) + "\n")
+            self._requests.flush()
+            line = self._replies.readline()
+        if not line.endswith("\n"):
+            code = self._end()
+            self._errors.seek(0)
+            raise UserError(f"the folder fails in a fresh process: {why_it_ended(code, self._errors.read())}")
+        reply = json.loads(line)
+        if reply["thaw"]:
+            raise UserError(f"the folder needs Thaw: it imported {reply['thaw'][0]}")
+        return reply
+
+    def _end(self) -> int:
+        """Wait until the process has ended, and return its exit code."""
+        with contextlib.suppress(BrokenPipeError):  # closing writes what is left of a request
+            self._requests.close()
+        self._replies.close()
+        return self._process.wait()
 
 
 def check(source: FinishedRun, folder: Path) -> dict:
     """Read the dataset's test splits again with the export and return the comparison, as check.json has it."""
-    splits = {split: compare(source, split, export_predictions(source, folder, split)) for split in checked(source)}
+    with FreshProcess(threads_of(source.spec)) as process:
+        return compared(process, source, folder)
+
+
+def compared(process: FreshProcess, source: FinishedRun, folder: Path) -> dict:
+    splits = {
+        split: compare(source, split, predictions_of(process, source, split, folder)) for split in checked(source)
+    }
     passed = all(map(passes, splits.values()))
     return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
 
@@ -76,24 +136,14 @@ def passes(part: dict) -> bool:
     return few and part["largest_difference"] <= TOLERANCE
 
 
-def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[dict]:
-    """Return the export's predictions for a split: model.py runs in a fresh Python that cannot import Thaw."""
+def predictions_of(process: FreshProcess, source: FinishedRun, split: str, folder: Path, task: str = "") -> list[dict]:
+    """Return a folder's predictions for a split, as a fresh process reads it. Args: the task, in a merged folder."""
     asked = examples(source, split)
-    with tempfile.TemporaryFile("w+") as texts, tempfile.TemporaryFile("w+") as errors:
-        texts.writelines(json.dumps(example) + "\n" for example in asked)
-        texts.seek(0)
-        command = [sys.executable, "-E", "-P", "-c", WITHOUT_THAW, str(folder / "model.py")]
-        threads = threads_of(source.spec)
-        setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
-        pipes: Any = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
-        with subprocess.Popen(command, env=setting, **pipes) as process:
-            said: Any = process.stdout
-            first = said.readline()  # after it, loading does not count in the time that is left
-            lines = [first, *progress(said, f"the export reads {split}", len(asked) - 1)]
-        if process.returncode or len(lines) != len(asked):
-            errors.seek(0)
-            raise UserError(f"the export fails in a fresh process: {why_it_ended(process.returncode, errors.read())}")
-    return [json.loads(line) for line in lines]
+    predictions, tasks = [], [task] if task else None
+    for start in progress(range(0, len(asked), AT_ONCE), f"a fresh process reads {split}"):
+        (reply,) = process.ask(asked[start : start + AT_ONCE], folder, tasks=tasks)["replies"]
+        predictions += reply["predictions"][task]
+    return predictions
 
 
 def examples(source: FinishedRun, split: str) -> list:

@@ -16,10 +16,11 @@ from thaw.evaluation.exits import THRESHOLDS, Exits, lowest
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.all_rows import fit_of
-from thaw.exporting.checking import examples, export_predictions
+from thaw.exporting.checking import FreshProcess, examples, predictions_of
 from thaw.exporting.finished_run import FinishedRun, LayersNotKept, finished, open_run
 from thaw.exporting.formats import trained_encoder
 from thaw.exporting.standalone_model import Model
+from thaw.schema.experiment import threads_of
 from thaw.schema.head import HeadConfig
 
 AGREES = 0.95  # share of texts that must leave where Thaw's own vectors say: stored states are rounded
@@ -78,8 +79,10 @@ def add_exits(source: FinishedRun, folder: Path, within: float) -> dict:
     write_json(folder / "thaw.json", read_json(folder / "thaw.json") | {"exits": said})
     _shrink(source, folder, float(np.median(exits[task["test"][0]].sure[0])))
     report: dict = {"threshold": threshold, "within": within, "layers": last, "splits": {}}
+    with FreshProcess(threads_of(source.spec)) as process:
+        predictions = {split: predictions_of(process, source, split, folder) for split in task["test"]}
     for split in task["test"]:
-        found = select_rows(export_predictions(source, folder, split), fit.context.rows[split])
+        found = select_rows(predictions[split], fit.context.rows[split])
         executed = np.array([one["layers"] for one in found])
         answers = np.array([source.labels.index(one["prediction"]) for one in found])
         agreeing = float((executed == exits[split].leave(threshold)[0]).mean())

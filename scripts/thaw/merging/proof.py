@@ -5,83 +5,30 @@ all tasks of an input at once with each alone, to the bit; the layers that ran w
 tensors with those of the shared encoder, to the bit.
 """
 
-import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from safetensors.torch import load_file
 
 from thaw.core.branch_choice import executed
-from thaw.core.errors import UserError
 from thaw.core.phrases import plural
-from thaw.core.processes import why_it_ended
 from thaw.core.runtime import log
 from thaw.exporting import formats
-from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
-from thaw.merging import folder_reader
+from thaw.exporting.checking import (
+    MAY_CHANGE,
+    TOLERANCE,
+    FreshProcess,
+    checked,
+    compare,
+    examples,
+    passes,
+    predictions_of,
+)
 from thaw.merging.merged_folder import branches_of, depth, input_of
 from thaw.merging.run_branch import Pretrained, RunBranch
 from thaw.schema.experiment import threads_of
 
-
-class FreshProcess:
-    """A context; while it lasts the process answers."""
-
-    def __init__(self, threads: int):
-        self._setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
-
-    def __enter__(self) -> "FreshProcess":
-        self._errors = tempfile.TemporaryFile("w+")
-        self._process = subprocess.Popen(
-            [sys.executable, "-E", "-P", "-B", folder_reader.__file__],
-            env=self._setting,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-        assert self._process.stdin and self._process.stdout, "both are pipes"
-        self._requests, self._replies = self._process.stdin, self._process.stdout
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._end()
-        self._errors.close()
-
-    def ask(self, texts: list, *folders: Path, tasks: list[str] | None = None) -> dict:
-        """Return the answers of some folders, one after the other.
-
-        Raises UserError, with its last error and its exit code or signal, where the process ends.
-        """
-        request = {"folders": [str(folder) for folder in folders], "texts": texts, "tasks": tasks}
-        line = ""
-        with contextlib.suppress(BrokenPipeError):  # it had ended before the request
-            self._requests.write(json.dumps(request) + "\n")
-            self._requests.flush()
-            line = self._replies.readline()
-        if not line.endswith("\n"):
-            code = self._end()
-            self._errors.seek(0)
-            raise UserError(f"the folder fails in a fresh process: {why_it_ended(code, self._errors.read())}")
-        reply = json.loads(line)
-        if reply["thaw"]:
-            raise UserError(f"the folder needs Thaw: it imported {reply['thaw'][0]}")
-        return reply
-
-    def _end(self) -> int:
-        """Wait until the process has ended, and return its exit code."""
-        with contextlib.suppress(BrokenPipeError):  # closing writes what is left of a request
-            self._requests.close()
-        self._replies.close()
-        return self._process.wait()
-
-
 SAME = 256  # examples that are compared to the bit
-AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
 
 
 def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> dict:
@@ -99,13 +46,11 @@ def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> di
 def _task(process: FreshProcess, branch: RunBranch, folder: Path) -> dict:
     """Compare one task's predictions with its run's, and to the bit with those of an export of the run."""
     log(f"{branch.task}: a fresh process reads the test splits again")
-    source, splits, size = branch.source, {}, branch.size
-    for split in checked(source):
-        asked, predictions = examples(source, split), []
-        for start in range(0, len(asked), AT_ONCE):
-            reply = process.ask(asked[start : start + AT_ONCE], folder, tasks=[branch.task])
-            predictions += reply["replies"][0]["predictions"][branch.task]
-        splits[split] = compare(source, split, predictions)
+    source, size = branch.source, branch.size
+    splits = {
+        split: compare(source, split, predictions_of(process, source, split, folder, branch.task))
+        for split in checked(source)
+    }
     some = examples(source, checked(source)[0])[:SAME]
     with tempfile.TemporaryDirectory(prefix=f".{branch.task}.", dir=folder.parent) as single:
         formats.write(source, Path(single))
