@@ -1,5 +1,6 @@
 """Exports: real runs of small encoders, read again by fresh processes; what is refused; lines in, lines out."""
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -427,6 +428,9 @@ def test_predict_labels_lines_in_their_order(houses, tmp_path):
     assert [fields[0] for fields in found] == recorded(run)["prediction"].tolist() * 5
     due = np.stack(recorded(run)["probabilities"].tolist() * 5)
     assert np.array([fields[1:] for fields in found], float) == pytest.approx(due, abs=1e-5)
+    program = forked.run([tmp_path / "model.py"], given="".join(json.dumps(pair) + "\n" for pair in pairs[:3]))
+    answers = [json.loads(line)["prediction"] for line in program.stdout.splitlines()]
+    assert answers == recorded(run)["prediction"].tolist()[:3], program.stderr
 
 
 def test_predict_says_of_which_lines_it_has_not_read_all(houses, tmp_path):
