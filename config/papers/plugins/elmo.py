@@ -31,8 +31,8 @@ from torch import nn
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.encoders.builtin_models import BuiltinCode, BuiltinModel, builtin_config, write_builtin
 from thaw.encoders.names import check_sum, published
-from thaw.encoders.registry import BuiltinCode, BuiltinModel, builtin_config, write_builtin
 from thaw.encoders.spelling import PAD, SpellingTokenizer
 from thaw.encoders.word_vectors import word_boundaries
 

@@ -10,7 +10,7 @@ from thaw.declarations.lazy_import import LazyImport
 class EncoderKind(LazyImport):
     """A kind of encoder.
 
-    source: its `thaw.encoders.registry.BuiltinCode`; empty for what transformers reads. origins: the keys that
+    source: its `thaw.encoders.builtin_models.BuiltinCode`; empty for what transformers reads. origins: the keys that
     may say where it is. form: what its folder holds, in words. model_types: what config.json calls its models. files:
     patterns of the files that its folder must have, each once. spelt: whether its tokens have no vocabulary. layered:
     whether it has layers.

@@ -13,9 +13,10 @@ from thaw.core.files import locked, read_json
 from thaw.core.runtime import seeded
 from thaw.declarations.encoders import ENCODER_KINDS
 from thaw.encoders import conversion, names
+from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.loading import longest
 from thaw.encoders.parity import MARKER, compare, write_marker
-from thaw.encoders.registry import builtin_config, builtin_kind, load_tokenizer, write_builtin
+from thaw.encoders.registry import builtin_kind, load_tokenizer
 from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
 from thaw.schema.encoder import EncoderConfig as Entry

@@ -14,7 +14,7 @@ from torch.nn import functional
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders import token_pooling
-from thaw.encoders.registry import EmbeddingTable
+from thaw.encoders.builtin_models import EmbeddingTable
 from thaw.encoders.spelling import PAD, SpellingTokenizer
 
 AT_ONCE = 32  # texts of like length that are read together

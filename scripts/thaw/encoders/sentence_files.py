@@ -9,9 +9,9 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders import conversion, sentence
+from thaw.encoders.builtin_models import BuiltinCode, BuiltinModel, builtin_config, write_builtin
 from thaw.encoders.loading import load_model, load_tokenizer, longest
 from thaw.encoders.names import check_sum
-from thaw.encoders.registry import BuiltinCode, BuiltinModel, builtin_config, write_builtin
 from thaw.encoders.sentence import POOLINGS, SentenceModel, TextVectors
 
 SWITCHES = {  # before version 6

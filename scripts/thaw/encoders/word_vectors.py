@@ -1,6 +1,6 @@
 """Static word vectors of a text file or a package: an encoder of no layers whose one boundary is 0 = L.
 
-The matrix is `thaw.encoders.registry.EmbeddingTable`. V words, d width.
+The matrix is `thaw.encoders.builtin_models.EmbeddingTable`. V words, d width.
 """
 
 import re
@@ -10,14 +10,14 @@ import numpy as np
 import torch
 
 from thaw.core.errors import UserError
-from thaw.encoders.names import check_sum
-from thaw.encoders.registry import (
+from thaw.encoders.builtin_models import (
     BuiltinCode,
     BuiltinModel,
     EmbeddingTable,
     builtin_config,
     write_builtin,
 )
+from thaw.encoders.names import check_sum
 
 PAD, UNKNOWN = "<pad>", "<unk>"
 
