@@ -48,7 +48,9 @@ def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
             if len(values) < least:
-                raise _too_short(path, line, values, positions)
+                ours = min((name for name in positions if positions[name] >= len(values)), key=positions.__getitem__)
+                few = f"{len(values)} fields, expected at least {least}"
+                raise UserError(f"{path}:{line}: column '{ours}': {few}; sentences end with a blank line")
         table.lines.append(sentence.lines[0])
         for ours in columns:
             table.columns[ours].append(_values(sentence, columns[ours], positions.get(ours), path))
@@ -66,12 +68,6 @@ def _values(sentence: Sentence, name, position: int | None, path: Path) -> str |
     return arcs(heads_of(sentence, path), [word[RELATION] for word in sentence.fields])
 
 
-def _too_short(path: Path, line: int, values: list[str], positions: dict[str, int]) -> UserError:
-    ours = min((name for name in positions if positions[name] >= len(values)), key=positions.__getitem__)
-    message = f"{len(values)} fields, expected at least {max(positions.values()) + 1}"
-    return UserError(f"{path}:{line}: column '{ours}': {message}; sentences end with a blank line")
-
-
 def sentences_of(path: Path, encoding: str) -> Iterator[Sentence]:
     """Yield sentences separated by blank lines; a -DOCSTART- line is no word, it starts a document.
 
@@ -83,7 +79,9 @@ def sentences_of(path: Path, encoding: str) -> Iterator[Sentence]:
     groups = [group for group in groups if not group[0].startswith(DOCSTART)]
     if groups and all(len(group) > 1 and group[0].startswith("# ") for group in groups):
         lines = [(line, text) for line, text in lines if not text.startswith("# ")]
-    separator = _separator([text for _, text in lines if text and not text.startswith(DOCSTART)])
+    words = [text for _, text in lines if text and not text.startswith(DOCSTART)]
+    even = [one for one in (BLANKS, TABS) if len({len(one.split(text)) for text in words}) == 1]
+    separator = TABS if even == [TABS] and "\t" in words[0] else BLANKS
     document, sentence, width = "", Sentence(""), None
     for line, text in lines:
         values = [value.strip(" ") for value in separator.split(text)] if text else []
@@ -101,12 +99,6 @@ def sentences_of(path: Path, encoding: str) -> Iterator[Sentence]:
         sentence = Sentence(document)
     if sentence.lines:
         yield sentence
-
-
-def _separator(words: list[str]) -> re.Pattern:
-    """Return what separates the fields of a file's lines: tabs alone where words have blanks in them."""
-    even = [one for one in (BLANKS, TABS) if len({len(one.split(text)) for text in words}) == 1]
-    return TABS if even == [TABS] and "\t" in words[0] else BLANKS
 
 
 def conllu(path: Path, encoding: str) -> Iterator[Sentence]:

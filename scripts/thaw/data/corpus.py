@@ -27,6 +27,7 @@ class Corpus:
         self.card = read_json(self.folder / "card.json")
         self.texts: list[str] = self.card.get("texts", [])
         self.words: str | None = self.card.get("words")
+        self.text_columns = [self.words] if self.words else self.texts
         self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
         self._frames: dict[str, Any] = {}
         self._columns: dict[tuple[str, str], Any] = {}
@@ -151,7 +152,7 @@ def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     They are those that follow in its draw, without rows whose texts all occur in a row of the subset too; none of them
     is reserved. Raises UserError where there is none.
     """
-    names = [corpus.words] if corpus.words else corpus.texts
+    names = corpus.text_columns
     texts = list(map(tuple, sentences({name: list(corpus.column("train", name)) for name in names}, names)))
     drawn, entry = subset_rows(corpus, task, subset), SubsetConfig.model_validate(subset)
     inside = set(_drawn(corpus, task, entry).tolist())
@@ -188,7 +189,7 @@ def joint_groups(corpus: Corpus, rows: dict[str, np.ndarray]) -> np.ndarray:
     Groups of two splits are one where they share a text, unless the corpus separates rows with equal texts: then groups
     are documents, or single rows, and each split has its own.
     """
-    names = [corpus.words] if corpus.words else corpus.texts
+    names = corpus.text_columns
     named = []
     owners: dict[tuple[str, str], set[int]] = {}
     for split, chosen in rows.items():

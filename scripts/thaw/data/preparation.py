@@ -110,7 +110,7 @@ def prepare(spec: dict, data_dir: Path, out: Path, copies: Sequence[dict] = ()) 
     for split, parts in corpus.join.items():
         _join(name, split, parts, cleaned, sizes)
     splits, carved = _split(name, corpus, cleaned)
-    texts = _text_columns(corpus)
+    texts = corpus.text_columns
     for split in [s for s in splits if s != "train"]:
         splits[split]["seen"] = seen(splits[split], texts, splits["train"])
     card = {
@@ -159,10 +159,6 @@ def _not_kept(sizes: dict[str, int], cleaned: dict[str, Cleaned], split: str, co
     return {"dropped": dropped, **({"left_out": left_out} if corpus.only else {})}
 
 
-def _text_columns(corpus: CorpusConfig) -> list[str]:
-    return [corpus.words] if corpus.words else corpus.texts
-
-
 def _split(name: str, corpus: CorpusConfig, cleaned: dict[str, Cleaned]) -> tuple[dict[str, dict], list[str]]:
     """Group each split's rows and carve what the source lacks; return columns by split, and the carved.
 
@@ -173,7 +169,7 @@ def _split(name: str, corpus: CorpusConfig, cleaned: dict[str, Cleaned]) -> tupl
         if not part.rows:
             raise UserError(f"corpora.{name}: {split} has no rows left after empty texts and other labels were dropped")
         known = corpus.group_by in (*GROUPINGS, *part.columns)
-        groups = carving.group(part.columns, _text_columns(corpus), corpus.group_by if known else "row")
+        groups = carving.group(part.columns, corpus.text_columns, corpus.group_by if known else "row")
         splits[split] = {"row": part.rows, **part.columns, "group": groups.tolist()}
     shares = {split: share for split, share in corpus.carve.items() if split not in splits}
     if not shares:
@@ -198,7 +194,7 @@ def _write(out: Path, splits: dict[str, dict], corpus: CorpusConfig, card: dict)
     import pandas
 
     (out / "card.json").unlink(missing_ok=True)
-    columns = ["row", *_text_columns(corpus), *corpus.targets, *corpus.keep, "group"]
+    columns = ["row", *corpus.text_columns, *corpus.targets, *corpus.keep, "group"]
     for split, values in splits.items():
         order = list(dict.fromkeys([*columns, *(["seen"] if "seen" in values else [])]))
         write_parquet(out / f"{split}.parquet", pandas.DataFrame({name: values[name] for name in order}))

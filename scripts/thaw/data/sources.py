@@ -71,27 +71,21 @@ def count_texts(
     several tokens (PIECES). A broken file is said by `prepare`, with its line.
     """
     corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
-    assert corpus.files
     if sum((folder / file).stat().st_size for file, _ in files) > MOST_BYTES:
         return None
-    from thaw.data.readers import read
-
-    assert corpus.files
-    names, seen = [corpus.words] if corpus.words else corpus.texts, ViewConfig.model_validate_json(view)
+    names, seen = corpus.text_columns, ViewConfig.model_validate_json(view)
     sequences = [[name] for name in names] if seen.pairs == "separate" else [names]
-    longest, examples, tokens = float("inf") if seen.stride else seen.max_length, 0, 0.0
+    longest, tokens = float("inf") if seen.stride else seen.max_length, 0.0
     try:
-        paths, _ = _locate_all(name, corpus.files, folder)
-        for split, path in paths.items():
-            table = read(folder / path, of_split(corpus.files, split), names)
-            examples += len(table)
-            words = {column: [_words(value) for value in table.columns[column]] for column in names}
-            for columns in sequences:
-                for counts in zip(*(words[column] for column in columns), strict=True):
-                    tokens += min(longest, PIECES * sum(counts) + len(columns) + 1)
+        tables = _read_all(name, corpus, folder, names)
     except UserError:
         return None
-    return SizeConfig(examples=examples, tokens=round(tokens))
+    for table in tables.values():
+        words = {column: [_words(value) for value in table.columns[column]] for column in names}
+        for columns in sequences:
+            for counts in zip(*(words[column] for column in columns), strict=True):
+                tokens += min(longest, PIECES * sum(counts) + len(columns) + 1)
+    return SizeConfig(examples=sum(map(len, tables.values())), tokens=round(tokens))
 
 
 def _words(value) -> int:
@@ -103,14 +97,17 @@ def check_files(name: str, entry: str, files: tuple[str, ...], data_dir: str) ->
 
     Args: id and entry of the corpus, as JSON; its files below data_dir.
     """
+    corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
+    if sum((folder / file).stat().st_size for file in files) <= MOST_BYTES:
+        _read_all(name, corpus, folder, wanted_columns(corpus, corpus.files))
+
+
+def _read_all(name: str, corpus: CorpusConfig, folder: Path, columns: list[str]) -> dict[str, RowsTable]:
     from thaw.data.readers import read
 
-    corpus, folder = CorpusConfig.model_validate_json(entry), Path(data_dir)
     assert corpus.files
-    if sum((folder / file).stat().st_size for file in files) <= MOST_BYTES:
-        paths, _ = _locate_all(name, corpus.files, folder)
-        for split, path in paths.items():
-            read(folder / path, of_split(corpus.files, split), wanted_columns(corpus, corpus.files))
+    paths, _ = _locate_all(name, corpus.files, folder)
+    return {split: read(folder / path, of_split(corpus.files, split), columns) for split, path in paths.items()}
 
 
 def of_split(source: FilesConfig, split: str) -> FilesConfig:
@@ -125,7 +122,7 @@ def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[st
 
     The last may be lacking on the Hub and in a grammar (source None) as long as no split has to be carved.
     """
-    wanted = [*corpus.texts, *([corpus.words] if corpus.words else []), *corpus.targets, *corpus.keep]
+    wanted = [*corpus.text_columns, *corpus.targets, *corpus.keep]
     carves = source is not None and any(split not in source.splits for split in corpus.carve)
     if corpus.group_by not in GROUPINGS and (carves or isinstance(source, FilesConfig)):
         wanted.append(corpus.group_by)
@@ -150,12 +147,7 @@ def load(
     for path in [*missing, *sorted(set(paths.values()))]:
         if path in missing or file_sha256(Path(data_dir) / path) != files.get(path):
             raise UserError(f"corpora.{name}: {Path(data_dir) / path} is not the file that was planned with; run again")
-    from thaw.data.readers import read
-
-    wanted = wanted_columns(corpus, corpus.files)
-    tables = {
-        split: read(Path(data_dir) / path, of_split(corpus.files, split), wanted) for split, path in paths.items()
-    }
+    tables = _read_all(name, corpus, Path(data_dir), wanted_columns(corpus, corpus.files))
     return tables, {"kind": "files", "files": files}, corpus.files
 
 

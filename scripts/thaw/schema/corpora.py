@@ -183,6 +183,10 @@ class CorpusConfig(CatalogueEntry):
         return values
 
     @property
+    def text_columns(self) -> list[str]:
+        return [self.words] if self.words else self.texts
+
+    @property
     def on_hub(self) -> list[HubConfig]:
         return [self.hub, *self.copies] if self.hub else []
 
