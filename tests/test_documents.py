@@ -40,10 +40,13 @@ def test_a_record_says_what_made_it(name):
     assert all(sum(counts.values()) == about["runs"] for counts in about["facts"].values())
 
 
-def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path):
-    points = record_tables.draw_sizes(tmp_path / "sizes.svg", "grid_sizes")
-    assert (tmp_path / "sizes.svg").read_bytes() == (record.RECORDS / "grid/sizes.svg").read_bytes()
-    assert len(points) == 3 * 4 * 4, "tasks, strategies, numbers of rows"
+@pytest.mark.parametrize(
+    "name, file, strategies", [("grid_sizes", "grid/sizes", 4), ("unseen_sizes", "unseen_sizes", 3)]
+)
+def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path, name, file, strategies):
+    points = record_tables.draw_sizes(tmp_path / "sizes.svg", name)
+    assert (tmp_path / "sizes.svg").read_bytes() == (record.RECORDS / f"{file}.svg").read_bytes()
+    assert len(points) == 3 * strategies * 4, "tasks, strategies, numbers of rows"
 
 
 def test_the_figure_of_task_pairs_is_drawn_of_its_record(tmp_path):
