@@ -226,7 +226,7 @@ def an_update(bench, trains: str, precision: str, device) -> dict:
     spec = bench.spec({**TRAINED[trains], "precision": precision, "batch_size": size.batch, "epochs": 1})
     run = TrainingRun(spec, replace(bench.inputs(), device=device))
     run.head.to(device)
-    state = RunState(1, run.phases[0], run.seed, False, run.score)
+    state = RunState(1, run.phases[0], run.seed, run.score)
     training = PhaseTraining([state], run.stages[0], len(run.rows))
     run.phase_logs.append(state.phase_log)
     stage = run.stages[0][0]

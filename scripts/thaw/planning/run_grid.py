@@ -205,7 +205,11 @@ class RunPlanner:
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         tasks = strategy.multi_task.of_run(task) if strategy.multi_task else [task]
         for other in tasks:
-            self.catalogue.get("tasks", other, f"{place}: multi_task")
+            kind = self.catalogue.get("tasks", other, f"{place}: multi_task").type
+            if self.head_of(head, other) is None:
+                raise UserError(
+                    f"{place}: multi_task: head {head} has none for tasks of type {kind}; leave {other} out"
+                )
         if task not in tasks:
             raise UserError(f"{place}: multi_task: {task} is none of its tasks, {listing(tasks)}; name one of these")
         if task != tasks[0]:

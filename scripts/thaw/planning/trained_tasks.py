@@ -55,8 +55,6 @@ def _views(catalogue: Catalogue, strategy: StrategyConfig, run: RunPlan, name: s
     if strategy.pairs in ("joint", "separate") and not is_pair(task):
         raise UserError(f"{place}: {name} has single texts, and pairs: {strategy.pairs} is for pairs; leave {name} out")
     views = pair_views(task, run.pairs)
-    if catalogue.head(run.head, task.type) is None:
-        raise UserError(f"{place}: head {run.head} has none for tasks of type {task.type}; leave {name} out")
     compatibility.check_head(catalogue, run.head, name, strategy, views, place)
     return views
 
