@@ -121,9 +121,15 @@ def test_a_task_that_cannot_be_read_as_the_strategy_says_is_refused(tmp_path):
     with pytest.raises(UserError, match="acceptability has single texts"):
         plan_with(tmp_path, pairs, strategies=["several"], tasks=["paraphrase"])
     (tmp_path / "heads.yaml").write_text("head_sets:\n  linear_texts: {by_task: {classification: linear}}\n")
-    mixed = text.format("acceptability, entities", "")
-    with pytest.raises(UserError, match="head linear_texts has none for tasks of type spans"):
-        plan_with(tmp_path, mixed, strategies=["several"], tasks=["acceptability"], heads=["linear_texts"])
+    for order in ("acceptability, entities", "entities, acceptability"):
+        with pytest.raises(UserError, match="head linear_texts has none for tasks of type spans; leave entities out"):
+            plan_with(
+                tmp_path,
+                text.format(order, ""),
+                strategies=["several"],
+                tasks=["acceptability"],
+                heads=["linear_texts"],
+            )
 
 
 def test_sizes_far_apart_and_empty_tasks_are_said():
