@@ -42,15 +42,11 @@ OF_GRID = (PROBE, ALL, LORA, "top_k k01", TOP, "top_k k03", FULL, "budget_stack"
 
 @dataclass(frozen=True)
 class Layout:
-    """Strategies by tasks of a record. Args: points, id and variant.
-
-    subsets: how the names of the training rows begin. costs: whether columns of costs follow.
-    """
+    """Strategies by tasks of a record. Args: points, id and variant; costs, whether columns of costs follow."""
 
     record: str
     tasks: tuple[str, ...]
     points: tuple[str, ...]
-    subsets: str = ""
     costs: bool = False
 
 
@@ -128,7 +124,7 @@ def columns(frame: pd.DataFrame, tasks: tuple[str, ...], role: str = "test") -> 
 def by_layout(layout: Layout) -> list[list[str]]:
     """Return means over runs ± their standard deviation."""
     frame = recorded(layout.record)
-    frame = frame[(frame["role"] == "test") & frame["subset"].str.startswith(layout.subsets)]
+    frame = frame[frame["role"] == "test"]
     of = columns(frame, layout.tasks)
     lines = [["", *(title(*one) for one in of)]]
     lines[0] += ["trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"] if layout.costs else []
@@ -169,20 +165,6 @@ def vectors() -> list[list[str]]:
         mine = mine[mine["subset"].isin(draws)]
         whole = mine.groupby(["task", "split"])["subset"].nunique()
         lines.append([name, *(_cell(mine, *one) if whole.get(one, 0) == len(draws) else "–" for one in of)])
-    return lines
-
-
-def curve() -> list[list[str]]:
-    """Return scores on TREC-6 with two epochs, by the number of labelled rows."""
-    lines = [["TREC-6, accuracy"]]
-    for rows in (100, 250, 500, 1000):
-        layout = Layout("learning_curve", ("trec6",), ("bag_of_words", PROBE, TOP, FULL), subsets=f"n{rows}_")
-        lines[0].append(f"{rows:,} rows")
-        made = by_layout(layout)[1:]
-        lines = [
-            lines[0],
-            *([*old, cell] for old, (_, cell) in zip(lines[1:] or [[n] for n, _ in made], made, strict=True)),
-        ]
     return lines
 
 
@@ -374,7 +356,6 @@ OTHERS = (
         "layers": layers,
         "rules": lambda: replay.replay_rows(pd.read_json(replay.SUMMARY)),
         "grid": grid,
-        "curve": curve,
         "vectors": vectors,
         "seeds": seeds,
         "worst": worst,
