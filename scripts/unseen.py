@@ -200,6 +200,16 @@ def above(lines: list, others: list) -> list:
     return [[pair] for pair in zip(lines, others, strict=True)]
 
 
+def told(found: dict[tuple, Resampled]) -> dict[tuple, str]:
+    """Return differences as printed, with one 95 % interval for all."""
+    return dict(zip(found, map(printed, jointly(list(found.values()))), strict=True))
+
+
+def less(arm: str, other: str) -> str:
+    """Return the name of a difference of two strategies."""
+    return f"{label(arm)} less {label(other)[0].lower()}{label(other)[1:]}"
+
+
 def worth(record: Record) -> list[list[str]]:
     """Return by task and number of labels what thawing gives, and what more labels give the probe on all layers."""
     places = [(task, rows) for task in record.tasks for rows in SIZES]
@@ -210,10 +220,10 @@ def worth(record: Record) -> list[list[str]]:
         if rows < SIZES[-1]:
             more = of_draws(record, task, SIZES[SIZES.index(rows) + 1], PROBES[1])
             found[task, rows, "labels"] = difference(above(more, probe))
-    told = dict(zip(found, map(printed, jointly(list(found.values()))), strict=True))
+    differences = told(found)
     lines = [["", "linear probe, all layers", "thawing gives", "the next larger number of labels gives"]]
     for task, rows in places:
-        cells = [told.get((task, rows, what), "–") for what in ("thawing", "labels")]
+        cells = [differences.get((task, rows, what), "–") for what in ("thawing", "labels")]
         lines.append([f"{task_label(task)}, {rows:,}", shown(of_draws(record, task, rows, PROBES[1])), *cells])
     return lines
 
@@ -224,58 +234,62 @@ def noise(record: Record) -> list[list[str]]:
     for task in names:
         for arm in (*PROBES, FULL):
             pairs[task, arm] = [of_draws(record, f"{task}_{kind}", 1000, arm) for kind in ("noisy", "split")]
-    found = {place: difference(above(*both)) for place, both in pairs.items()}
+    found: dict[tuple, Resampled] = {place: difference(above(*both)) for place, both in pairs.items()}
     for task in names:
         for arm in PROBES:
             full, probe = (above(*pairs[task, one]) for one in (FULL, arm))
             found[task, FULL, arm] = difference(full, less=probe)
-    told = dict(zip(found, map(printed, jointly(list(found.values()))), strict=True))
+    differences = told(found)
     lines = [["", *(f"{name}, {what}" for name in names.values() for what in ("clean", "noisy", "difference"))]]
     for arm in (*PROBES, FULL):
-        cells = [[shown(clean), shown(noisy), told[task, arm]] for task in names for noisy, clean in [pairs[task, arm]]]
+        both = {task: pairs[task, arm] for task in names}
+        cells = [[shown(clean), shown(noisy), differences[task, arm]] for task, (noisy, clean) in both.items()]
         lines.append([label(arm), *sum(cells, [])])
     for arm in PROBES:
-        cells = [["", "", told[task, FULL, arm]] for task in names]
-        lines.append([f"{label(FULL)} less {label(arm)[0].lower()}{label(arm)[1:]}", *sum(cells, [])])
+        cells = [["", "", differences[task, FULL, arm]] for task in names]
+        lines.append([less(FULL, arm), *sum(cells, [])])
     return lines
 
 
 def noisy(record: Record) -> list[list[str]]:
     """Return differences of strategies with noisy labels, which the sentences about levels are about."""
     asked = ((FULL, PROBES[0]), (FULL, PROBES[1]), (PROBES[0], PROBES[1]))
-    places = [(task, *pair) for pair in asked for task in NOISY]
-    found = [
-        difference(above(*(of_draws(record, f"{task}_noisy", 1000, arm) for arm in pair))) for task, *pair in places
-    ]
-    cells = list(map(printed, jointly(found)))
+    found: dict[tuple, Resampled] = {}
+    for pair in asked:
+        for task in NOISY:
+            sides = (of_draws(record, f"{task}_noisy", 1000, arm) for arm in pair)
+            found[task, *pair] = difference(above(*sides))
+    differences = told(found)
     lines = [["With noisy labels", *NOISY.values()]]
-    for n, (arm, other) in enumerate(asked):
-        name = f"{label(arm)} less {label(other)[0].lower()}{label(other)[1:]}"
-        lines.append([name, *cells[n * len(NOISY) : (n + 1) * len(NOISY)]])
-    return lines
+    return [*lines, *([less(*pair), *(differences[task, *pair] for task in NOISY)] for pair in asked)]
 
 
 def heads(frame: pd.DataFrame) -> list[list[str]]:
     """Return scores of both heads on a frozen and on a tuned encoder, and the differences that were asked for."""
     tasks = list(frame["task"].unique())
-    of = {name: Record(frame[frame["head"] == name]) for name in ("linear_mean", "bilstm")}
+    of = {head: Record(frame[frame["head"] == head]) for head in ("linear_mean", "bilstm")}
     sides = {
-        (name, arm): [of_draws(of[name], task, 1000, arm) for task in tasks] for arm in (FROZEN, FULL) for name in of
+        "Frozen, linear head": ("linear_mean", FROZEN),
+        "Frozen, BiLSTM": ("bilstm", FROZEN),
+        "Tuned, linear head": ("linear_mean", FULL),
+        "Tuned, BiLSTM": ("bilstm", FULL),
     }
+    runs = {(side, task): of_draws(of[head], task, 1000, arm) for side, (head, arm) in sides.items() for task in tasks}
     asked = {
-        "Frozen: BiLSTM less linear head": (("bilstm", FROZEN), ("linear_mean", FROZEN)),
-        "Tuned: BiLSTM less linear head": (("bilstm", FULL), ("linear_mean", FULL)),
-        "Frozen with BiLSTM, less tuned with linear head": (("bilstm", FROZEN), ("linear_mean", FULL)),
+        "Frozen: BiLSTM less linear head": ("Frozen, BiLSTM", "Frozen, linear head"),
+        "Tuned: BiLSTM less linear head": ("Tuned, BiLSTM", "Tuned, linear head"),
+        "Frozen with BiLSTM, less tuned with linear head": ("Frozen, BiLSTM", "Tuned, linear head"),
     }
-    found = [
-        difference(above(*both)) for one, other in asked.values() for both in zip(sides[one], sides[other], strict=True)
-    ]
-    cells = list(map(printed, jointly(found)))
+    differences = told(
+        {
+            (name, task): difference(above(*(runs[side, task] for side in pair)))
+            for name, pair in asked.items()
+            for task in tasks
+        }
+    )
     lines = [["", *map(task_label, tasks)]]
-    for (name, arm), runs in sides.items():
-        head = "linear head" if name == "linear_mean" else "BiLSTM"
-        lines.append([f"{'Frozen' if arm == FROZEN else 'Tuned'}, {head}", *map(shown, runs)])
-    return [*lines, *([name, *cells[n * len(tasks) : (n + 1) * len(tasks)]] for n, name in enumerate(asked))]
+    lines += [[side, *(shown(runs[side, task]) for task in tasks)] for side in sides]
+    return [*lines, *([name, *(differences[name, task] for task in tasks)] for name in asked)]
 
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
