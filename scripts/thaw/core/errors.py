@@ -21,7 +21,7 @@ def suggestion(word: str | int, known, listing: str = "") -> str:
         return f"; did you mean '{near}'?"
     if listing and len(known) > MANY:
         return f"; {listing}"
-    return f"; there are {', '.join(sorted(known))}"
+    return f"; there are {', '.join(sorted(known)) or 'none'}"
 
 
 def nearest(word: str, known: list[str]) -> str | None:

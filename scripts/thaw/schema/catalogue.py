@@ -286,16 +286,16 @@ class Catalogue:
             return f"; it is called '{meant}' here"
         return suggestion(name, self._raw[block], f"`thaw list {block}` has those that exist")
 
-    def head(self, name: str, task_type: str) -> tuple[str, HeadConfig] | None:
+    def head(self, name: str, task_type: str, wanted_by: str = "heads") -> tuple[str, HeadConfig] | None:
         """Return id and entry of a head; of a set of heads the one for a type of task, None where it has none."""
         if name in self._raw["head_sets"]:
-            member = self.get("head_sets", name, "heads").by_task.get(task_type)
+            member = self.get("head_sets", name, wanted_by).by_task.get(task_type)
             return (
                 None
                 if member is None
                 else (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
             )
-        return name, self.get("heads", name, "heads")
+        return name, self.get("heads", name, wanted_by)
 
     def heads(self, name: str) -> list[HeadConfig]:
         """Return the entry of a head, or of a set of heads those of all its members."""

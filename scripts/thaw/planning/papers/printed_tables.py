@@ -86,7 +86,7 @@ def _check_address(at: dict, row: PrintedRow, catalogue: Catalogue, ensembles, p
             raise UserError(f"{place}: no ensemble {at['ensemble']!r}{suggestion(at['ensemble'], list(ensembles))}")
         return
     head = at.get("head", "linear")
-    if catalogue.head(head, task.type) is None:
+    if catalogue.head(head, task.type, place) is None:
         raise UserError(f"{place}: head {head} has none for type {task.type}")
     for strategy in filter(None, (at["strategy"], row.full)):
         catalogue.get("strategies", strategy, place)
