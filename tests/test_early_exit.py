@@ -10,8 +10,9 @@ import invented
 from corpora import prepared
 from test_probes import reading_of, spec_of
 from thaw.encoders.transformers import Encoder, StopForward
+from thaw.evaluation.exits import NEVER, THRESHOLDS, lowest
 from thaw.outputs.frame.output_data import OutputData
-from thaw.papers.early_exit import NEVER, THRESHOLDS, early_exit, exits_of, fitted_probes, lowest
+from thaw.papers.early_exit import early_exit, exits_of, fitted_probes
 from thaw.papers.exit_table import build
 from thaw.training.task_model import BatchLoader
 from tiny_corpus import ENTRIES, Bench, rows

@@ -12,12 +12,14 @@ from safetensors.torch import load_file, save_file
 
 from thaw.core.digests import canonical, digest, file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
+from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_tokenizer, longest
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
+from thaw.planning.prepared_checks import _positions
+from thaw.schema.encoder import EncoderConfig as Entry
 from thaw.steps import fetch
-from tiny import tiny_encoder
+from tiny import FAMILIES, tiny_encoder
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +237,15 @@ def test_an_old_checkpoint(shared_data, tmp_path, monkeypatch):
     card = run_fetch(monkeypatch, tmp_path / "out", folder, **sizes)
     assert card["max_length"] == 16 and (tmp_path / "out" / "tokenizer.json").is_file()
     assert load_tokenizer(tmp_path / "out").get_vocab() == {word: place for place, word in enumerate(words)}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_plan_knows_the_positions_that_the_loaded_model_has(tmp_path, family):
+    folder = tiny_encoder(family, tmp_path, layers=1)
+    settings = read_json(folder / "tokenizer_config.json") | {"model_max_length": 10**30}
+    write_json(folder / "tokenizer_config.json", settings)
+    entry = Entry.model_validate({"label": "x", "folder": str(folder), "layers": 1, "width": 32})
+    assert _positions(entry) == longest(Encoder.load(folder).model, load_tokenizer(folder))
 
 
 def test_longest(tmp_path):

@@ -112,6 +112,18 @@ def test_updates_and_seconds_on_a_gpu_are_those_worked_out_by_hand(plan):
     assert cost_estimate.seconds_on_gpu(plan, "train", key) == pytest.approx(6_193_265_246_208 / 5e12 + passed * 2e-4)
 
 
+def test_what_finished_runs_took_on_a_gpu_counts(plan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (key,) = plan.jobs["train"]
+    metrics = tmp_path / plan.paths.file("train", key)
+    write_json(metrics, {"digest": plan.job("train", key).digest})
+    for device, took in (("cpu", 1.0), ("NVIDIA H100", 0.25)):
+        assumed = cost_estimate.seconds_on_gpu(plan, "train", key)
+        seconds = {"train": assumed / 4}
+        write_json(metrics.with_name("cost.json"), {"hardware": {"device": device}, "seconds": seconds})
+        assert cost_estimate.measured_on_gpu(plan) == (pytest.approx(took), int(device != "cpu"))
+
+
 def test_operations_are_those_worked_out_by_hand(plan):
     """A layer of width 384 multiplies 12 x 384 x 384 = 1,769,472 numbers for a token, two operations each.
 

@@ -1,4 +1,4 @@
-"""What `thaw advise` leaves when it is stopped."""
+"""What `thaw advise` leaves when it is stopped, and says after a run that was killed."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import time
 import pytest
 
 from jobs_of_server import lives, state, until
+from thaw.core.errors import UserError
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -96,11 +97,12 @@ def place(tmp_path_factory, servers):
         "allow_missing": True,
     }
     place.write("mine.yaml", Workplace.experiment("mine", **more))
+    place.write("other.yaml", Workplace.experiment("other", **more))
     place.servers = servers
     return place
 
 
-def test_a_stopped_command_leaves_no_lock(place):
+def test_a_stopped_command_leaves_no_lock_and_a_killed_one_is_told_of(place):
     locks = place.folder / ".snakemake/locks"
     words = ("-m", "thaw.cli.main", "advise", "mine.yaml", "--cores", "1")
     with started(place.folder, *words, environment=place.environment) as stopped:
@@ -109,3 +111,35 @@ def test_a_stopped_command_leaves_no_lock(place):
         said = "".join(stopped.communicate(timeout=100))
     assert stopped.returncode == 1 and "the same command goes on from there" in said
     assert "half-written" not in said.splitlines()[-1] and not list(locks.glob("*.lock"))
+
+    locks.mkdir(exist_ok=True)
+    (locks / "0.output.lock").write_text("results/runs/colour/all/tiny/linear/linear_probe/base/seed1/metrics.json\n")
+    with started(place.folder, *words, environment=place.environment) as refused:
+        said = refused.communicate(timeout=60)[1]
+    (locks / "0.output.lock").unlink()
+    assert refused.returncode == 1 and said == (
+        "error: this folder is locked: another run is at work here, or one was killed. If none is: "
+        "thaw run mine.yaml --unlock, then the same command\n"
+    )
+
+
+def test_a_run_that_makes_other_files_locks_nothing(place, monkeypatch):
+    """As in Snakemake: two runs may read the same finished results."""
+    from thaw.cli.selection import given_plan, parser_of
+
+    monkeypatch.chdir(place.folder)
+    locks = place.folder / ".snakemake/locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    card = place.folder / "results/data/things/card.json"
+    (locks / "0.input.lock").write_text("results/data/things/card.json\ndata/train.csv\n")
+    (locks / "0.output.lock").write_text("results/outputs/other/report.html\n")
+    before = card.read_text() if card.exists() else None
+    card.unlink(missing_ok=True)
+    with pytest.raises(UserError, match="locked"):
+        given_plan("advise", parser_of("advise", ""), ["mine.yaml"])
+    card.parent.mkdir(parents=True, exist_ok=True)
+    card.write_text(before or "{}")
+    given_plan("advise", parser_of("advise", ""), ["mine.yaml"])
+    for lock in locks.glob("*.lock"):
+        lock.unlink()
+    card.write_text(before) if before else card.unlink()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub import constants
 from snakemake.cli import parse_config
 
 import forked
@@ -79,6 +80,19 @@ def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
         assert text == canonical(json.loads(text))
         assert plan.catalogue.get("strategies", run.strategy, "test").label not in text and str(home) not in text
         assert ("seed" in json.loads(text)) == (run.step == "train")
+
+
+def test_a_catalogue_whose_folder_is_not_named_is_pointed_to(home, tmp_path):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/encoders.yaml").write_text("encoders: {mine: {hub: a/b, layers: 2, width: 8}}\n")
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another/encoders.yaml").write_text("encoders: [\n")
+    (tmp_path / "mine.yaml").write_text("encoders: [mine]\n")
+    files = [str(home / "tests/base.yaml"), str(tmp_path / "mine.yaml")]
+    with pytest.raises(
+        UserError, match=r"mine.yaml:1: encoders: no 'mine' .*; .*my/encoders.yaml has it: name its folder"
+    ):
+        load_plan(read_config(files), home, files=files)
 
 
 def test_overlays_replace_lists_and_merge_mappings(tmp_path):
@@ -208,3 +222,22 @@ def test_the_network_alone_is_asked_twice():
     remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
     assert set(plan_of().downloads) == set()
     assert set(plan_of(**remote).downloads) == {"fetch"}
+
+
+def test_a_plan_refuses_a_view_beyond_the_positions_and_what_cannot_be_downloaded(home, tmp_path, monkeypatch):
+    base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
+    (tmp_path / "tasks.yaml").write_text(
+        "views: {far: {max_length: 600}}\ntasks: {far: {base: acceptability, view: far}}\n"
+    )
+    far = base | {"tasks": ["far"], "encoders": ["minilm"], "catalogues": [str(tmp_path)]}
+    said = r"tasks.yaml:1: views.far.max_length: 600 tokens, but minilm reads at most 512; write 512 or less$"
+    with pytest.raises(UserError, match=said):
+        refuse_shortfalls(load_plan(far, home, str(tmp_path)))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    plan = load_plan(base | {"tasks": ["acceptability"], "encoders": ["bert_base_uncased"]}, home, str(tmp_path))
+    assert shortfalls(plan) == []
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (lacks,) = shortfalls(plan)
+    assert lacks.startswith("HF_HUB_OFFLINE is set, and encoder google-bert/bert-base-uncased is in no cache")
+    (tmp_path / "hub/models--google-bert--bert-base-uncased").mkdir(parents=True)
+    assert shortfalls(plan) == []

@@ -88,20 +88,23 @@ def print_store(plan: Plan) -> None:
 
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
-    rate, parts, on_gpu = cost_estimate.machine_rate(), {}, 0.0
+    rate, parts, on_gpu, updates = cost_estimate.machine_rate(), {}, 0.0, 0.0
     by_step = {step: [key for key in plan.jobs[step] if not plan.status.is_current(step, key)] for step in COMPUTING}
     for step, missing in by_step.items():
         work = sum(cost_estimate.operations(plan, step, key) for key in missing)
         on_gpu += sum(cost_estimate.seconds_on_gpu(plan, step, key) for key in missing)
         if missing:
             parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
+    for job in (plan.job("train", key) for key in by_step["train"]):
+        updates += cost_estimate.training_updates(plan, job.spec, cost_estimate.store_of(plan, job))[0]
     others = [(step, key) for step, keys in plan.jobs.items() if step not in by_step for key in keys]
     waiting = [one for one in others if _waits(plan, *one)]
     if waiting:
         parts["others"] = cost_estimate.seconds("table", 0.0, len(waiting), plan.threads, rate)
     shown = ", ".join(f"{step} {duration(seconds)}" for step, seconds in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {duration(sum(parts.values()))} ({shown})")
-    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores")
+    made = f"; {updates:,.0f} updates, {_pace(updates / parts['train'])}" if updates else ""
+    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores{made}")
     untouched = by_step["train"] == [*plan.jobs["train"]]  # of others finished runs would be made again
     if plan.threads > 1 and untouched and len(by_step["train"]) >= (os.cpu_count() or 1):
         saved = duration(ONE_THREAD * parts["train"])
@@ -109,7 +112,15 @@ def print_time(plan: Plan) -> None:
     if probes := [key for step, key in waiting if step == "probe"]:
         print(f"  not counted: what probes fit ({len(probes)} to do), seconds each, on words and trees minutes")
     if parts:
-        print(f"  on one GPU {duration(on_gpu)}, {cost_estimate.ASSUMED}")
+        share, runs = cost_estimate.measured_on_gpu(plan)
+        made = f" ({_pace(updates / on_gpu / share)})" if updates else ""
+        how = f"as {runs} finished runs took there" if runs else cost_estimate.ASSUMED
+        print(f"  on one GPU {duration(on_gpu * share)}{made}, {how}")
+
+
+def _pace(updates: float) -> str:
+    """Return in words how many updates a second has, or an hour where they are few."""
+    return f"{updates:,.1f} a second" if updates >= 0.1 else f"{3600 * updates:,.0f} an hour"
 
 
 def _waits(plan: Plan, step: str, key: str) -> bool:

@@ -1,6 +1,7 @@
 """The part of a command line that selects an experiment: its files and single keys; other words are refused."""
 
 import argparse
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from thaw.planning.prepared_checks import refuse_shortfalls
 from thaw.schema.experiment import ExperimentConfig
 
 DEFAULT = Path("config/config.yaml")
+LOCKS = Path(".snakemake/locks")  # of the working folder: lists of the files that runs read and write
 # Snakemake's options for files and single keys, by each of their names.
 FILE_OPTIONS, KEY_OPTIONS = ("--configfile", "--configfiles"), ("--config", "-C")
 
@@ -84,11 +86,15 @@ def leading_experiment(
 def given_plan(
     command: str, parser: argparse.ArgumentParser, words: list[str]
 ) -> tuple[Plan, argparse.Namespace, list[str]]:
-    """Return the plan, and what `leading_experiment` returns. Raises UserError also for data that are too few."""
+    """Return the plan, and what `leading_experiment` returns.
+
+    Raises UserError also for data that are too few, and where another run has locked the folder.
+    """
     given, further = leading_experiment(command, words, parser)
     given.configfile = given.configfile or [default_file()]
     plan = load_plan(configuration(given.configfile, given.config), HOME, files=given.configfile)
     refuse_shortfalls(plan)
+    _refuse_locked(plan, given.configfile, further)
     return plan, given, further
 
 
@@ -113,6 +119,32 @@ def _no_experiment(command: str, word: str) -> str:
     if near := misspelt(Path(word)):
         return f"an experiment is named by its file, as {command} {near}"
     return f"there is no such experiment; name its file first, as {command} my.yaml"
+
+
+def _refuse_locked(plan: Plan, files: list[str], further: list[str]) -> None:
+    """Raise UserError where a run in this folder has locked files of a plan, or has left its locks.
+
+    Snakemake would say so at each call, amid its own words. As there, two runs may read the same finished results.
+    Args: a plan; the files of its experiment; Snakemake's options, of which some ask for no lock or take locks away.
+    """
+    if {"--nolock", "--unlock"} & set(further) or not LOCKS.is_dir():
+        return
+    read, written = _locked("input"), _locked("output")
+    own = {file for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
+    if written & own or any(not Path(file).exists() for file in read & own):
+        raise UserError(
+            "this folder is locked: another run is at work here, or one was killed. If none is: "
+            f"thaw run {' '.join(files)} --unlock, then the same command"
+        )
+
+
+def _locked(kind: str) -> set[str]:
+    """Return the files that runs read (`input`) or write (`output`)."""
+    files: set[str] = set()
+    for lock in LOCKS.glob(f"*.{kind}.lock"):
+        with contextlib.suppress(FileNotFoundError):  # that run has ended just now
+            files.update(lock.read_text(encoding="utf-8").splitlines())
+    return files
 
 
 def leading_files(words: list[str]) -> tuple[list[str], list[str]]:

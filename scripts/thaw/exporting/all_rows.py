@@ -174,12 +174,17 @@ def _is_taken(run: Path, results: Path, spec: dict) -> bool:
     return True
 
 
-def _refitted(source: FinishedRun, folder: Path) -> FinishedRun:
+def fit_of(source: FinishedRun) -> HeadFit:
+    """Return the fit of a run's head, ready to be made again."""
     spec = source.spec
     set_threads(threads_of(spec))
     expected, rows = read_json(source.features / "tokens.json")["digest"], read_rows(spec, source.corpus)
     store = open_store(source.features, expected, spec, source.encoder, rows)
-    fit = HeadFit(spec, Inputs(source.corpus, store, source.encoder))
+    return HeadFit(spec, Inputs(source.corpus, store, source.encoder))
+
+
+def _refitted(source: FinishedRun, folder: Path) -> FinishedRun:
+    fit = fit_of(source)
     head, predictions = fit.refit(source.metrics["chosen"])
     save_tensors(folder / "head.safetensors", head.state_dict())
     write_parquet(folder / "predictions.parquet", predictions_frame(source.task, source.corpus, predictions))

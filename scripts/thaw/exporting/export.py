@@ -15,6 +15,7 @@ from thaw.evaluation.result_files import whole_task
 from thaw.exporting import formats
 from thaw.exporting.all_rows import last_fit
 from thaw.exporting.checking import check
+from thaw.exporting.early_exits import add_exits, check_exits, exits_text
 from thaw.exporting.finished_run import LayersNotKept, command_of, finished, refit_text, replaced, require_new
 from thaw.exporting.model_card import Stated, card
 
@@ -25,6 +26,7 @@ def export(
     stated: Stated | None = None,
     all_rows: bool | None = None,
     catalogues: Sequence[Path] = (),
+    exits: float | None = None,
 ) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
@@ -32,16 +34,21 @@ def export(
 
     Args: the run's folder; where to write; what its model card shall say of licence and languages; whether it is
     trained once more on the rows of train and validation together (`last_fit`); folders of catalogues with plug-ins
-    that it uses. A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
+    that it uses; the points that early exits may lose, None for no exits. A model that predicts otherwise than its run
+    did is a UserError, and leaves nothing behind.
     """
     require_new(target)
+    if exits is not None:
+        check_exits(run, exits)
+        all_rows = False  # thresholds hold for heads that have not seen the rows of validation
     with tempfile.TemporaryDirectory() as made, replaced(target) as folder:
         try:
             source = last_fit(run, Path(made), all_rows, catalogues)
         except LayersNotKept:
             keep(run, catalogues)
             source = last_fit(run, Path(made), all_rows, catalogues)
-        form = formats.write(source, folder)
+        form = formats.write(source, folder, apart=exits is not None)
+        described = card(source, form, stated)
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
         refit = source.refit
@@ -50,7 +57,11 @@ def export(
             raise UserError(
                 f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
             )
-        write_text(folder / "README.md", card(source, form, stated))
+        if exits is not None:
+            report["exits"] = add_exits(source, folder, exits)
+            said = "\n".join(f"- {line.strip()}" for line in exits_text(report["exits"]))
+            described += f"\n## Early exits\n\nThe scores above are without exits.\n\n{said}\n"
+        write_text(folder / "README.md", described)
         write_json(folder / "check.json", report)
     return report
 
@@ -127,6 +138,8 @@ def export_summary(report: dict) -> str:
         )
         for name, value in part["scores"].items():
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
+    if "exits" in report:
+        lines += exits_text(report["exits"])
     return "\n".join(lines)
 
 

@@ -76,8 +76,11 @@ HEAD_APART = "encoder_and_head"  # the form that no class of transformers loads 
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
 
 
-def write(source: FinishedRun, folder: Path) -> str:
-    """Write a run's model, tokenizer, loader and thaw.json into a folder; return the form that was taken."""
+def write(source: FinishedRun, folder: Path, apart: bool = False) -> str:
+    """Write a run's model, tokenizer, loader and thaw.json into a folder; return the form that was taken.
+
+    Args: the run; the folder; whether the head stays apart where a class of transformers has it too.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -85,7 +88,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     whole, encoder = None, trained_encoder(source)
     last = cut(encoder, source.read)
     encoder = encoder.model
-    if source.read == [encoder.config.num_hidden_layers] and last is None:
+    if source.read == [encoder.config.num_hidden_layers] and last is None and not apart:
         whole = own_model(encoder, head, source.head, source.reads, source.labels, source.target)
     if whole is None:
         form = HEAD_APART

@@ -11,6 +11,7 @@ B examples, S sequences (B; 2B where the texts of a pair are read separately), T
 import importlib.util
 import json
 import sys
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class Model:
             if self.layers and self.layers["combine"] == "ladder":
                 made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
                 self.ladder = made.to(self.device).eval()
+        self.exits = EarlyExits(self, about["exits"], folder) if "exits" in about else None
 
     def _describe(self, about: dict) -> None:
         """Take what is said of the texts and labels."""
@@ -69,7 +71,8 @@ class Model:
         """Yield for each text, in order, {"prediction", "probabilities"}; memory does not grow with their number.
 
         Probabilities follow the order of `labels`; tags have a list for each word, None where a word was cut off; a
-        score has none. A text of more tokens than the model reads has "cut" too: how many were read.
+        score has none. A text of more tokens than the model reads has "cut" too: how many were read. A model with early
+        exits says in "layers" how many layers a text ran.
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
@@ -84,7 +87,11 @@ class Model:
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
         inputs = self._inputs(texts)
-        return self._predictions(texts, inputs, self._logits(inputs))
+        predictions = self._predictions(texts, inputs, self._logits(inputs))
+        if self.exits:
+            for prediction, layers in zip(predictions, self.exits.executed.tolist(), strict=True):
+                prediction["layers"] = layers
+        return predictions
 
     def _columns(self, texts: list) -> list[list]:
         """Return some texts as the tokenizer takes them: a list, or of pairs in one sequence one for each side."""
@@ -130,14 +137,19 @@ class Model:
         """Return the outputs [B, C], or [B, T, C] for words."""
         if self.head is None:
             return self.model(**inputs).logits
-        vectors = self._states(inputs)
+        if self.exits:
+            return self.exits.logits(inputs)
+        return self.read(self._states(inputs), inputs["attention_mask"].bool(), self.head)
+
+    def read(self, vectors: torch.Tensor, mask: torch.Tensor, head: dict) -> torch.Tensor:
+        """Return the outputs of a head for states [S, T, d] with their mask [S, T]."""
         if self.reads != "words":
-            vectors = self._pooled(vectors, inputs["attention_mask"].bool())
+            vectors = self._pooled(vectors, mask)
         if self.separate_encoding:
             u, v = vectors.view(-1, 2, vectors.shape[-1]).unbind(1)
             cosine = functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)
             vectors = cosine if self.kind == "cosine" else torch.cat([u, v, (u - v).abs(), u * v], -1)
-        return functional.linear(vectors, self.head["output.weight"], self.head["output.bias"])
+        return functional.linear(vectors, head["output.weight"], head["output.bias"])
 
     def _states(self, inputs) -> torch.Tensor:
         """Return the one state [S, T, d] that the head reads: the model's output, or several layers combined."""
@@ -204,6 +216,61 @@ class Model:
         cut_off = {"prediction": "O", "probabilities": None}
         words = [self._prediction(shares[first[word]]) if word in first else cut_off for word in range(count)]
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
+
+
+class EarlyExits:
+    """Heads on the layers below the last: a text leaves at the first that is sure enough, and runs no layer above."""
+
+    def __init__(self, model: Model, said: dict, folder):
+        """Read the heads, and watch the layers. Args: the model; `exits` of thaw.json; the folder."""
+        self.model, self.threshold, self.last = model, said["threshold"], said["last"]
+        tensors, layers = load_file(Path(folder) / "exits.safetensors"), model.model.get_submodule(said["modules"])
+        for number in said["layers"]:
+            head = {name: tensors[f"{number}.{name}"].to(model.device) for name in ("output.weight", "output.bias")}
+            watch = partial(self._leave, number, head)
+            layers[number].register_forward_pre_hook(watch, with_kwargs=True)
+
+    def logits(self, inputs) -> torch.Tensor:
+        """Return the outputs [B, C] of the heads at which texts leave; `executed` [B] then has their layers."""
+        self.mask = inputs["attention_mask"].bool()
+        texts = len(self.mask)
+        self.staying = torch.arange(texts, device=self.mask.device)
+        self.executed = torch.full_like(self.staying, self.last)
+        self.outputs = self.mask.new_zeros(texts, len(self.model.labels), dtype=torch.float32)
+        try:
+            states = self.model._states(inputs)
+            self.outputs[self.staying] = self.model.read(states, self.mask[self.staying], self.model.head)
+        except AllHaveLeft:
+            pass
+        return self.outputs
+
+    def _leave(self, number: int, head: dict, layer, arguments: tuple, named: dict):
+        """Let texts leave below a layer, and give it the states and masks of those that stay."""
+        states = arguments[0] if arguments else named["hidden_states"]
+        outputs = self.model.read(
+            states, self.mask[self.staying], {name: at.to(states.device) for name, at in head.items()}
+        )
+        leaving = outputs.softmax(-1).amax(-1) >= self.threshold
+        left, self.staying = self.staying[leaving], self.staying[~leaving]
+        self.outputs[left], self.executed[left] = outputs[leaving], number
+        if not len(self.staying):
+            raise AllHaveLeft
+        fewer = partial(self._fewer, states, states[~leaving])
+        return tuple(map(fewer, arguments)), {name: fewer(value) for name, value in named.items()}
+
+    def _fewer(self, states: torch.Tensor, kept: torch.Tensor, value):
+        """Return the rows of those that stay, of what a layer is given for the whole batch."""
+        if value is states:
+            return kept
+        if isinstance(value, tuple):
+            return tuple(self._fewer(states, kept, part) for part in value)
+        if isinstance(value, torch.Tensor) and value.ndim > 2 and len(value) == len(self.mask):
+            return value[self.staying]
+        return value
+
+
+class AllHaveLeft(Exception):
+    """Ends a forward pass of which every text has left."""
 
 
 def _length(text) -> int:

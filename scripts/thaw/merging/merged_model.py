@@ -98,6 +98,8 @@ class OwnLayers:
 class TaskBranch(standalone_model.Model):
     """A task's own layers and head: an exported model whose encoder begins at a state of the trunk."""
 
+    exits = None  # all of its layers run
+
     def __init__(self, about: dict, tokenizer, device, own_layers: OwnLayers | None, head: dict):
         """Take what the folder holds. Args: branch.json; own_layers, None for a head on the trunk itself."""
         self._describe(about)

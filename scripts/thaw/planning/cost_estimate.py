@@ -174,6 +174,17 @@ def seconds_on_gpu(plan: Plan, step: str, key: str) -> float:
     return operations(plan, step, key) / GPU_RATE + passed * PASS_SECONDS
 
 
+def measured_on_gpu(plan: Plan) -> tuple[float, int]:
+    """Return what finished trainings of a plan took on a GPU, as a share of what is assumed, and how many they are."""
+    assumed, costs = 0.0, []
+    for key in (key for key in plan.jobs["train"] if plan.status.is_current("train", key)):
+        cost = read_json(Path(plan.paths.file("train", key)).with_name("cost.json"))
+        if cost["hardware"]["device"] != "cpu":
+            assumed += seconds_on_gpu(plan, "train", key)
+            costs.append(cost["seconds"]["train"])
+    return (sum(costs) / assumed if assumed else 1.0), len(costs)
+
+
 def training_rows(plan: Plan, key: str, spec: dict, examples: float) -> float:
     """Return how many of a store's examples a run trains on: those of its subset, without what it holds out."""
     rows = planned_rows(plan, key, spec["task"]["target"], spec["subset"], examples)

@@ -23,7 +23,7 @@ from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext, inference_cost
-from thaw.training.head_candidates import CrossValidated, Folds, HeadCandidate, candidates, choose
+from thaw.training.head_candidates import CrossValidated, Folds, HeadCandidate, best_strength, candidates, choose
 from thaw.training.head_vectors import StoredReader, VectorReader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -150,6 +150,20 @@ class HeadFit:
         head.load_state_dict(one.solution.state())
         rows, tests = self.context.rows, self.context.task["test"]
         return head, {split: self._predictions(one.solution, vectors[split], rows[split]) for split in tests}
+
+    def by_layer(self) -> list[tuple[Solution, dict[str, Vectors]]]:
+        """Return for each layer that is read its own head, with the strength that validation chose, and its vectors."""
+        layers = [self._vectors(self.reader(head)) for head in self.heads]
+        gold = layers[0]["train"].gold(self.context.gold("train", self.rows))
+        targets = torch.as_tensor(gold, device=self.context.device)
+        validation, found = self.context.validation, []
+        for vectors in layers:
+            values = vectors["train"].values
+            tried = candidates([values], targets, self.classes, self.phase, lambda *_: None, self.context.balanced)
+            scores = [self._score(one.solution, vectors[validation]) for one in tried]
+            best = tried[best_strength(scores, self.phase.l2)]
+            found.append((best.converged(values, targets, self.classes, self.context.balanced).solution, vectors))
+        return found
 
     def _vectors(self, read: VectorReader) -> dict[str, Vectors]:
         context = self.context
