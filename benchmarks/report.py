@@ -18,7 +18,6 @@ GOALS = {
         1.5,
         "(a) whole table against a torch loop that keeps frozen layers' states",
     ),
-    "head_grid_vs_trainer_tuned": (100, "(b) head-only grid against Trainer, tuned"),
     "head_grid_vs_cached_loop": (2, "(b) head-only grid against a torch loop on cached features"),
     "probes_vs_sklearn": (5, "(c) layer probes against a scikit-learn loop"),
     "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),

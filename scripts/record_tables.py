@@ -280,6 +280,12 @@ def planned() -> list[list[str]]:
     return lines
 
 
+def not_taken() -> list[list[str]]:
+    """Return what was tried to save seconds and not taken, with what it would save."""
+    rows = read_json(RECORDS / "not_taken.json")
+    return [["tried", "saves", "why not", "on"], *([*row.values()] for row in rows)]
+
+
 def records() -> list[list[str]]:
     """Return what each record was made of: runs, days, commits of Thaw and processors."""
     lines = [["record", "runs", "made", "code", "processor"]]
@@ -363,6 +369,7 @@ OTHERS = (
         "times": times,
         "loops": loops,
         "planned": planned,
+        "not_taken": not_taken,
         "records": records,
     }
 )

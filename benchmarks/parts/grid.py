@@ -54,7 +54,6 @@ def measure(options: Options) -> dict:
     engine = {side: statistics.median(record["engine"] for record in records) for side, records in rounds.items()}
     return {
         "numbers": {
-            "head_grid_vs_trainer_tuned": min(seconds[side] for side in TRAINERS) / seconds["ours"],
             "head_grid_vs_cached_loop": seconds["cached_loop"] / seconds["ours"],
         },
         "cells": CELLS,
