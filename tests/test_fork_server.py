@@ -18,7 +18,7 @@ import pytest
 from transformers import conversion_mapping
 
 from jobs_of_server import ASK, HOME, JOB, asked, handles, lives, parent, started, state, until, waiting
-from thaw.cli import run_command
+from thaw.cli import doctor_command, run_command
 from thaw.core import fork_server, home, lasting_servers, runtime
 from thaw.core.runtime import LESS_MEMORY
 from thaw.core.steps import STEPS
@@ -408,6 +408,8 @@ def test_at_a_terminal_servers_wait_for_the_next_command_and_end_with_the_shell(
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("XDG_RUNTIME_DIR", str(runtime_folder))
             assert set(lasting_servers.waiting()) == {first, other}
+            ((_, _, said),) = doctor_command.servers(None)
+            assert said.startswith("2 processes of earlier commands; `kill ") and str(first) in said
         os.kill(first, signal.SIGKILL)
         until(lambda: not lives(first))
         assert json.loads(typed(command))["parent"] not in (first, other), "what a killed server left is replaced"

@@ -10,6 +10,7 @@ from corpora import spec_for
 from thaw.cli import new_command
 from thaw.cli.new_command import add_entries, strategies
 from thaw.core.errors import UserError
+from thaw.core.runtime import machine_size
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
@@ -170,6 +171,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
     assert plan.experiment.tasks == ["my_rte"] and len(plan.runs) == 18
+    assert "threads" not in (place / "my_rte.yaml").read_text(), "`thaw advise` trains one strategy at a time"
     assert {run.head for run in plan.runs} == {"linear_mean"}
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
@@ -207,7 +209,9 @@ def test_files_are_splits_by_name_or_by_order(tmp_path, names, splits):
 
 def test_encoders_are_named_by_id_or_hub_id_and_known_ones_need_no_network(place):
     new_command.main(["task", "data/rte.csv", "--encoders", "google-bert/bert-base-uncased", "minilm"])
-    assert "encoders: [bert_base_uncased, minilm]" in (place / "my_rte.yaml").read_text()
+    text = (place / "my_rte.yaml").read_text()
+    assert "encoders: [bert_base_uncased, minilm]" in text
+    assert ("compute: {threads: 1}" in text) is (machine_size()["cores"] < 4), "both can train at once"
     with pytest.raises(UserError, match="--encoder: no 'minilmm' in encoders; did you mean 'minilm'"):
         new_command.main(["task", "data/rte.csv", "--name", "other", "--encoders", "minilmm"])
     new_command.main(["task", "data/rte.csv", "--name", "third", "--encoders", "roberta-base", "all-MiniLM-L6-v2"])
