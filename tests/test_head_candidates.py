@@ -80,12 +80,13 @@ def candidate(position: int, l2: float, fraction: float | None = None) -> HeadCa
 def test_penalties_are_compared_at_a_wide_gap_and_the_chosen_head_converges():
     phase = PhaseConfig(train=["head"], optimizer="lbfgs", l2=[1e-1, 1e-3])
     generator = torch.Generator().manual_seed(1)
-    vectors, targets = torch.randn(200, 20, generator=generator), torch.randint(3, (200,), generator=generator)
+    vectors = torch.randn(300, 60, generator=generator) @ torch.randn(60, 60, generator=generator)  # they correlate
+    targets = torch.randint(3, (300,), generator=generator)
     wide = candidates([vectors], targets, 3, phase, lambda *_: 0.5)[-1]
     (least,) = convex.fit_classes(vectors.unsqueeze(0), targets, 3, [1e-3], 1e-9)[0]
     found = wide.converged(vectors, targets, 3, False).solution
     above = [one.objective / least.objective - 1 for one in (wide.solution, found)]
-    assert 1e-6 < above[0] < 1e-4 and above[1] < 1e-6
+    assert above[0] < 1e-4 and abs(above[1]) < 1e-6 and abs(above[1]) < above[0] / 5
 
 
 def test_of_equals_the_lowest_layer_the_fewest_features_and_the_strongest_penalty():
