@@ -44,8 +44,7 @@ from thaw.decision import prior, record
 from thaw.decision.arms import arm_name
 from thaw.decision.record import ADVISED, TaskAnswer
 from thaw.decision.stops import gain_of_unseen, has_to_gain
-from thaw.declarations.output_kind import Use
-from thaw.declarations.outputs import kinds_for
+from thaw.declarations.outputs import ADVISING
 from thaw.declarations.splits import shown_split, splits_of
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning import pending_runs
@@ -302,6 +301,6 @@ def gain_of(plan: Plan, run: RunPlan, made: list[TaskAnswer]) -> float:
 
 def advice_spec(plan: Plan, name: str) -> dict:
     """Return what is read of the spec of the experiment's table of recommendations; without one that of its report."""
-    kinds, report = kinds_for(Use.ADVICE), plan.job("report", name).spec
-    ids = [output["id"] for output in report["outputs"] if output["kind"] in kinds]
+    report = plan.job("report", name).spec
+    ids = [output["id"] for output in report["outputs"] if output["kind"] in ADVISING]
     return plan.job("table", f"{name}/{ids[0]}").spec if ids else {key: report[key] for key in ("labels", "order")}

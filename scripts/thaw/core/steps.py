@@ -45,7 +45,7 @@ STEPS = {
     "collect": Step(14, result="output"),
     "table": Step(34, result="output"),
     "figure": Step(24, "plots", result="output"),
-    "report": Step(27, "plots", result="output"),
+    "report": Step(28, "plots", result="output"),
 }
 
 FIT_VERSION = 2  # of heads that are fitted to convergence, which rises alone

@@ -52,20 +52,13 @@ class Addition(StrEnum):
     TASK_PAIRS = "which runs train with or after one other task, and the corpora of both"
 
 
-class Use(StrEnum):
-    """What is made of an output besides itself."""
-
-    CLAIMS = "the report counts its answers to published claims"
-    ADVICE = "it is printed when the workflow ends"
-
-
 @dataclass(frozen=True)
 class OutputKind(LazyImport):
     """A kind of table or figure.
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
-    needs: what an experiment must have for it. adds: what the plan adds to its spec. use: what else is made of it, if
-    anything.
+    needs: what an experiment must have for it. adds: what the plan adds to its spec. advises: whether it has answers,
+    which are printed when the workflow ends.
     """
 
     about: str
@@ -73,7 +66,7 @@ class OutputKind(LazyImport):
     _: KW_ONLY
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
-    use: Use | None = None
+    advises: bool = False
 
 
 OF_PROBES: Any = {"needs": (Requirement.PROBES,), "adds": (Addition.PROBES,)}  # of what shows probes and nothing else

@@ -1,15 +1,10 @@
 """All kinds of outputs by the name that config/outputs.yaml gives them, and the step that draws each."""
 
 from thaw.declarations.figures import FIGURES
-from thaw.declarations.output_kind import Use
 from thaw.declarations.tables import TABLES
 
 OUTPUTS = TABLES | FIGURES
-
-
-def kinds_for(use: Use) -> list[str]:
-    """Return the kinds of outputs of which something else is made."""
-    return [kind for kind, declared in OUTPUTS.items() if declared.use is use]
+ADVISING = [kind for kind, declared in OUTPUTS.items() if declared.advises]
 
 
 def step_of(kind: str) -> str:

@@ -2,7 +2,7 @@
 
 from thaw.core import plugins
 from thaw.declarations import output_options as options
-from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement, Use
+from thaw.declarations.output_kind import OF_PROBES, Addition, OutputKind, Requirement
 
 TABLES = {
     "strategy_table": OutputKind(
@@ -38,7 +38,6 @@ TABLES = {
         options.FindingOptions,
         needs=(Requirement.CLAIMS,),
         adds=(Addition.CLAIMS, Addition.DRAWS),
-        use=Use.CLAIMS,
     ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
@@ -46,7 +45,7 @@ TABLES = {
         options.AdviceOptions,
         needs=(Requirement.ONE_ANSWER,),
         adds=(Addition.DRAWS,),
-        use=Use.ADVICE,
+        advises=True,
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.relative:build",

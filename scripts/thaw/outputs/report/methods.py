@@ -1,9 +1,7 @@
-"""Settings for the report, and its sentences on subsets, encoders, claims and choices."""
+"""Settings for the report, and its sentences on subsets, encoders and choices."""
 
-from thaw.outputs.tables.claims import count
 from thaw.schema.encoder import UNKNOWN
-from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig
+from thaw.schema.keys import ConfigModel
 from thaw.schema.strategy import StrategyConfig
 from thaw.words import settings, wording
 
@@ -11,37 +9,26 @@ from thaw.words import settings, wording
 def strategies(spec: dict) -> list[dict]:
     """Return each strategy in the experiment's order, then those that it starts from, learns from or searched with.
 
-    Each has id, name, about, cite, settings as (key, value), and whether its runs are shown. Args: spec of the report.
+    Each has id, name, about, cite, settings as lines, and whether its runs are shown. Args: spec of the report.
     """
     order, entries = spec["order"]["strategies"], []
     shown = list(dict.fromkeys(id for id, _ in order))
     for id in [*shown, *(other for other in spec["strategies"] if other not in shown)]:
         entry = StrategyConfig.model_validate(spec["strategies"][id])
-        rows = settings.of_strategy(entry)
+        lines = settings.of(entry)
         if entry.search and spec.get("search_seeds"):
-            rows.append(("search_seeds", str(spec["search_seeds"])))
+            lines.append(f"# search_seeds of the experiment: {spec['search_seeds']}")
         if points := [text for name, variant in order if name == id and (text := wording.point(variant))]:
-            rows.append(("points shown", ", ".join(points)))
+            lines.append(f"# points shown: {', '.join(points)}")
         name, said = wording.label(spec["labels"], "strategies", id), {"about": entry.about, "cite": entry.cite}
-        entries.append({"id": id, "name": name, "settings": rows, "shown": id in shown, **said})
+        entries.append({"id": id, "name": name, "settings": lines, "shown": id in shown, **said})
     return entries
 
 
-def heads(spec: dict) -> list[dict]:
-    """Return id, name and settings of each head. Args: spec of the report."""
-    entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
-    return [{"id": id, "name": one.label or id, "settings": settings.of_head(one)} for id, one in entries.items()]
-
-
-def further_pretraining(spec: dict) -> list[dict]:
-    """Return id, name and settings of each further pretraining that strategies start from. Args: spec of the report."""
-    entries = {
-        id: FurtherPretrainingConfig.model_validate(one) for id, one in spec.get("further_pretraining", {}).items()
-    }
-    return [
-        {"id": id, "name": one.label or id, "settings": settings.of_further_pretraining(one)}
-        for id, one in entries.items()
-    ]
+def entries(stored: dict[str, dict], model: type[ConfigModel]) -> list[dict]:
+    """Return id, name and settings of entries. Args: as a spec has them; what they are, as HeadConfig."""
+    made = {id: model.model_validate(entry) for id, entry in stored.items()}
+    return [{"id": id, "name": one.label or id, "settings": settings.of(one)} for id, one in made.items()]
 
 
 def subsets(spec: dict) -> list[str]:
@@ -92,15 +79,6 @@ def encoder(entry: dict, card: dict) -> str:
         f"{card['architecture']} with {card['layers']} layers of width {card['width']} "
         f"({wording.short(card['parameters'])} parameters), {case}. {stated}. {source}."
     )
-
-
-def claims(records: list[dict]) -> str:
-    """Return how often the difference of each claim is higher, lower or open. Args: a findings table's records."""
-    answers: dict[str, list[str]] = {}
-    for line in records:
-        answers.setdefault(line["claim"], []).append(line["answer"])
-    counted = [f"“{claim.rstrip('.')}”: {count(own)}" for claim, own in answers.items() if any(own)]
-    return f"Claims of papers about these strategies, as differences: {'; '.join(counted) or 'none has a score'}."
 
 
 def pairs(summary, spec: dict) -> list[tuple[str, str]]:

@@ -30,21 +30,20 @@ from functools import partial
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import machine_size
 from thaw.decision import record
 from thaw.declarations import citations
-from thaw.declarations.output_kind import Use
-from thaw.declarations.outputs import kinds_for
+from thaw.declarations.outputs import ADVISING
 from thaw.evaluation.result_files import SCORED_TRAINING_ROWS
 from thaw.outputs import templates
 from thaw.outputs.frame import aggregate, output_data, price
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import CELL, RUN
-from thaw.outputs.render.typed_table import Table
 from thaw.outputs.report import methods, page_tables, provenance
 from thaw.outputs.report.shown_outputs import numbered
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig
 from thaw.words import answer_text, settings, wording
 
 
@@ -91,15 +90,14 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
         "metric_cites": [citations.METRICS[metric] for metric in metrics if metric in citations.METRICS],
-        "heads": methods.heads(spec),
+        "heads": methods.entries(spec["heads"], HeadConfig),
         "strategies": (strategies := methods.strategies(spec)),
         "compared": [one for one in strategies if one["shown"]],
-        "further_pretraining": methods.further_pretraining(spec),
-        "defaults": settings.defaults(),
+        "further_pretraining": methods.entries(spec.get("further_pretraining", {}), FurtherPretrainingConfig),
+        "defaults": [{"id": of, "name": of, "settings": lines} for of, lines in settings.defaults().items()],
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
         "answers": [_said(answer) for answer in answers],
-        "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary, counts["unit"]),
         "shown": _with_first(numbered(spec["outputs"], folder, bool(synthetic), tables, labels), bool(answers)),
         "cell_files": cell_files(each_run, results, first),
@@ -131,7 +129,7 @@ def _linked(results, folder: Path, run: str) -> str:
 
 def _answers(spec: dict, folder: Path) -> list[record.TaskAnswer]:
     """Return the answers of the report's own tables of recommendations."""
-    ids = [output["id"] for output in spec["outputs"] if output["kind"] in kinds_for(Use.ADVICE)]
+    ids = [output["id"] for output in spec["outputs"] if output["kind"] in ADVISING]
     files = [layout.output(folder, "table", id).with_suffix(".json") for id in ids]
     return [answer for file in files if file.exists() for answer in record.read_file(file)]
 
@@ -159,14 +157,6 @@ def _with_first(shown: list[dict], answered: bool) -> list[dict]:
 def bibliography(content: dict) -> str:
     """Return references.bib: the entries of what is cited. Args: what `content` returns."""
     return "\n\n".join(content["references"].values()) + "\n"
-
-
-def _claims(outputs: list[dict], folder: Path) -> list[str]:
-    """Return a sentence about the published claims for each table of them."""
-    kinds = kinds_for(Use.CLAIMS)
-    paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
-    tables = [Table.read(path.with_suffix(".json")) for path in paths if not reason(path.with_suffix(""))]
-    return [methods.claims(table.records()) for table in tables]
 
 
 def _optimizers(present) -> list[str]:
