@@ -1,7 +1,7 @@
 """Settings for the report, and its sentences on subsets, encoders and choices."""
 
 from thaw.schema.encoder import UNKNOWN
-from thaw.schema.keys import ConfigModel
+from thaw.schema.entry import CatalogueEntry
 from thaw.schema.strategy import StrategyConfig
 from thaw.words import settings, wording
 
@@ -25,7 +25,7 @@ def strategies(spec: dict) -> list[dict]:
     return entries
 
 
-def entries(stored: dict[str, dict], model: type[ConfigModel]) -> list[dict]:
+def entries(stored: dict[str, dict], model: type[CatalogueEntry]) -> list[dict]:
     """Return id, name and settings of entries. Args: as a spec has them; what they are, as HeadConfig."""
     made = {id: model.model_validate(entry) for id, entry in stored.items()}
     return [{"id": id, "name": one.label or id, "settings": settings.of(one)} for id, one in made.items()]
