@@ -136,7 +136,7 @@ def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):
 
 def test_a_run_that_stops_early_keeps_the_weights_of_then(benches):
     bench = benches["classification"]
-    specs = several(bench, {}, {"rate": 1e-2, "stop": {"score": 0.7}, "epochs": 9})
+    specs = several(bench, {}, {"rate": 1e-2, "patience": 1, "epochs": 9})
     many = together(bench, specs)
     assert len({found.outcome["chosen"]["epochs"][0] for found in many}) > 1
     assert all(same(one, together(bench, [spec])[0]) for one, spec in zip(many, specs, strict=True))

@@ -110,7 +110,7 @@ def test_rules_that_end_a_phase_wait_for_its_last_stage(bench):
     assert trained.outcome["chosen"]["epochs"] == [5], "three stages of one epoch, then two without a gain"
 
 
-def test_a_gap_or_a_score_ends_a_phase_at_the_first_epoch_that_has_it(bench):
+def test_a_gap_ends_a_phase_at_the_first_epoch_that_has_it(bench):
     """Against a loop over the scores of the same run without a stop that could happen."""
     phase = {"train": ["head", {"top": 1}], "rate": 1e-3, "head_rate": 1e-2, "epochs": 8, "pick": "last"}
     _, whole = bench.train(bench.spec(phase | {"stop": {"gap": 1.0}}))
@@ -121,8 +121,6 @@ def test_a_gap_or_a_score_ends_a_phase_at_the_first_epoch_that_has_it(bench):
         _, trained = bench.train(bench.spec(phase | {"stop": {"gap": allowed}}))
         due = {"epochs": above[:1], "stopped": ["gap"]} if above else {"epochs": [8], "stopped": [None]}
         assert trained.outcome["chosen"] == due, (allowed, gaps)
-    _, trained = bench.train(bench.spec(phase | {"stop": {"score": 0.0}}))
-    assert trained.outcome["chosen"] == {"epochs": [1], "stopped": ["score"]}
 
 
 def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):

@@ -41,22 +41,19 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
     if phase.updates is None:
         return [stage | {"epochs": phase.unfreeze.epochs} for stage in thawed[:-1]] + [thawed[-1]]
     if min(stage["updates"] for stage in stages_of(phase, {"stages": thawed})) < 1:
-        each = f" of {phase.unfreeze.updates}" if phase.unfreeze.updates else ""
-        raise UserError(f"updates: {phase.updates} is too few for the {len(thawed)} stages{each} of gradual_unfreezing")
+        raise UserError(f"updates: {phase.updates} is too few for the {len(thawed)} stages of gradual_unfreezing")
     return thawed
 
 
 def stages_of(phase: PhaseConfig, entry: dict) -> list[dict]:
     """Return the stages of a phase, each with its `epochs` or `updates`; one without any is one.
 
-    Stages that do not say their updates have equal shares. Args: the phase; its entry in a spec.
+    Stages of updates have equal shares. Args: the phase; its entry in a spec.
     """
     *early, last = listed = entry.get("stages", [entry])
     if phase.updates is None:
         return [*early, last | {"epochs": phase.epochs}]
     ends = [round(phase.updates * number / len(listed)) for number in range(len(listed) + 1)]
-    if phase.unfreeze and phase.unfreeze.updates:
-        ends[1:-1] = [phase.unfreeze.updates * number for number in range(1, len(listed))]
     return [stage | {"updates": end - start} for stage, (start, end) in zip(listed, pairwise(ends), strict=True)]
 
 

@@ -23,35 +23,17 @@ class UnfreezeConfig(ConfigModel):
     epochs: Annotated[int, Key(unit="epochs")] = Field(
         1, ge=1, description="length of each stage but the last, which has the phase's own epochs"
     )
-    updates: Annotated[int | None, Key(unit="updates")] = Field(
-        None,
-        ge=1,
-        description="of a phase with updates: those of each stage but the last, which has the rest; null: equal shares",
-    )
     restart: bool = Field(
         False, description="restart the schedule in each stage; otherwise one schedule spans the phase"
     )
 
-    def meaningless(self) -> dict[str, str]:
-        """Stages have epochs or updates."""
-        return {"epochs": f"with updates: {self.updates}"} if self.updates else {}
-
 
 class EarlyStoppingConfig(ConfigModel):
-    """When a phase ends before its last epoch; checked after each epoch, either condition is enough."""
+    """When a phase ends before its last epoch; checked after each epoch."""
 
-    gap: Annotated[float | None, Key(unit="score, 0-1")] = Field(
-        None, gt=0, description="stop when training and validation score differ by more than this"
+    gap: Annotated[float, Key(unit="score, 0-1")] = Field(
+        gt=0, description="stop when training and validation score differ by more than this"
     )
-    score: Annotated[float | None, Key(unit="score, 0-1")] = Field(
-        None, description="stop when the validation score reaches this"
-    )
-
-    @model_validator(mode="after")
-    def _says_something(self):
-        if self.gap is None and self.score is None:
-            raise ValueError("early_stopping needs gap or score, as {gap: 0.02}")
-        return self
 
 
 @dataclass(frozen=True)
@@ -261,7 +243,7 @@ class PhaseConfig(ObjectiveKeys):
         "it ends",
     )
     stop: Annotated[EarlyStoppingConfig | None, Key(aliases=("early_stopping",))] = Field(
-        None, description="early stopping by a gap between training and validation score, or by a score"
+        None, description="early stopping by a gap between training and validation score"
     )
     pick: Annotated[Literal["last", "best"], Key(aliases=("checkpoint",))] = Field(
         "last", description="the epoch, with updates the evaluation, whose weights are kept; best: by validation score"
@@ -352,13 +334,9 @@ class PhaseConfig(ObjectiveKeys):
         if self.judge and self.updates and self.judge > self.updates:
             most = f"updates: {self.updates}; say {self.updates} or fewer"
             raise ValueError(f"evaluations: {self.judge} do not fit into {most}")
-        if self.unfreeze and self.updates is None and self.unfreeze.updates:
-            raise ValueError(
-                "gradual_unfreezing: updates is for a phase with updates; this one has epochs, so say epochs"
-            )
         if self.unfreeze and self.updates is not None and "epochs" in self.unfreeze.model_fields_set:
             raise ValueError(
-                "gradual_unfreezing: epochs is for a phase with epochs; this one has updates, so say updates"
+                "gradual_unfreezing: epochs is for a phase with epochs; stages of one with updates have equal shares"
             )
         if self.folds and self.select and self.select.by == "clusters":
             raise ValueError("folds: with select: {by: clusters} validation orders the neurons; leave folds out")

@@ -142,12 +142,10 @@ class RunState:
             self.best, self.stale = value, 0
             self.kept = self.phase_log.epoch, self._values() if phase.pick == "best" else {}
         rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
-        if phase.stop and phase.stop.gap is not None:
+        if phase.stop:
             train = row["train"] = self.score("train")
             apart = 0.0 if train is None or validation is None else abs(train - validation)
             rules["gap"] = apart > phase.stop.gap
-        if phase.stop and phase.stop.score is not None:
-            rules["score"] = value >= phase.stop.score
         if last:
             self.phase_log.stopped = next((rule for rule, holds in rules.items() if holds), None)
 
