@@ -132,7 +132,8 @@ def test_operations_are_those_worked_out_by_hand(plan):
     the cost: 18 layers.
     """
     (key,), layer = plan.jobs["train"], 2 * 1_769_472
-    assert cost_estimate.extraction_operations(plan, one_pass(plan)) == 40_510 * 6 * layer == 860_175_728_640
+    probe = plan_of(tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["frozen"])
+    assert cost_estimate.operations(probe, "features", STORE) == 40_510 * 6 * layer == 860_175_728_640
     found = cost_estimate.operations(plan, "train", key)
     assert found == pytest.approx(4 * 24_306 * 18 * layer) == pytest.approx(6_193_265_246_208)
 
@@ -143,11 +144,6 @@ def test_of_a_store_that_is_there_the_tokens_count(plan, tmp_path, monkeypatch):
     due = cost_estimate.operations(plan, "train", key)
     monkeypatch.chdir(tmp_path)
     assert cost_estimate.operations(plan, "train", key) == pytest.approx(due / 24_306)
-
-
-def one_pass(plan) -> cost_estimate.StoreEstimate:
-    """Return a store of the last boundary of the paraphrase corpus."""
-    return cost_estimate.StoreEstimate(STORE, [6], [], 40_510, False, 0)
 
 
 def test_a_ladder_has_operations_though_no_layer_is_computed():

@@ -7,7 +7,6 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.figures.probe_curves import build, points
 from thaw.outputs.frame.output_data import OutputData
-from thaw.schema.catalogue import Catalogue
 
 
 def planned(**changes):
@@ -52,16 +51,6 @@ def test_over_budget_a_layer_is_computed_from_a_stored_one():
 def test_a_probe_of_labels_is_left_out_on_scores():
     plan = planned(tasks=["acceptability", "similarity"], probes=["linear", "mutual_information"])
     assert [key.split("/")[0] for key in plan.jobs["probe"]] == ["acceptability", "similarity", "acceptability"]
-
-
-def test_a_kind_that_needs_no_key_needs_no_entry(tmp_path):
-    (tmp_path / "probes.yaml").write_text("probes:\n  cka: {kind: cka, tokens: 9}\n")
-    catalogue = Catalogue([tmp_path])
-    assert catalogue.get("probes", "logme", "test").pooling == "mean"
-    assert catalogue.get("probes", "cka", "test").tokens == 9
-    assert catalogue.place("probes", "logme", "kind") == "probes.logme"
-    with pytest.raises(UserError, match="test: no 'domain_divergence' in probes"):
-        catalogue.get("probes", "domain_divergence", "test")
 
 
 def record(task, encoder, probe, main, values) -> dict:

@@ -258,33 +258,14 @@ def pretraining_operations(plan: Plan, job: Job) -> float:
     return 6 * tokens * products + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
 
 
-def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
-    """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
-    entry = entry_of(plan, store.key)
-    highest = entry.layers if store.vectors else max(store.boundaries, default=0)
-    return 24 * entry.width**2 * (store.tokens or 0) * highest
-
-
-def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
-    """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has, in all."""
-    key = store_of(plan, job)
-    (examples, tokens), (_, whole, exact) = training_size(plan, key), _whole_size(plan, key)
-    subset = job.spec["subset"]
-    rows = planned_rows(plan, key, job.spec["task"]["target"], subset, examples)
-    share = rows / examples * (job.spec.get("rows") != "none")
-    share = min(1.0, share + subset.get("reserved", 0) / examples)
-    left = max(0, round((whole or 0) - tokens * (1 - share)))
-    layers = entry_of(plan, key).layers
-    return StoreEstimate(key, list(range(layers + 1)), [], left, exact, 0)
-
-
 def operations(plan: Plan, step: str, key: str) -> float:
     """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
     job = plan.job(step, key)
-    if step == "features":
-        return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
         return pretraining_operations(plan, job)
-    if step in ("features_adapted", "teach"):
-        return extraction_operations(plan, _excerpt(plan, job))
+    if step in ("features", "features_adapted", "teach"):
+        store = _store(plan, key if step == "features" else store_of(plan, job))
+        whole = store.vectors or step != "features"  # an adapted encoder gives all layers of the rows that runs read
+        entry = entry_of(plan, store.key)
+        return 24 * entry.width**2 * (store.tokens or 0) * (entry.layers if whole else max(store.boundaries, default=0))
     return training_operations(plan, job.spec, store_of(plan, job)) if STEPS[step].trains else 0.0

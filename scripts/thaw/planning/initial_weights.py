@@ -17,6 +17,7 @@ class InitialWeights:
     encoder: str
     further: str = ""
     corpus: str = ""
+    needs = ()  # what is read to make them is no run
 
     @property
     def key(self) -> str:

@@ -14,7 +14,7 @@ from thaw.declarations import citations
 from thaw.declarations.outputs import step_of
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.output_requirements import OutputContext, additions, missing
-from thaw.planning.run_plan import TRIAL, Need, Planned, RunPlan, named_points, needs_of, pair_views
+from thaw.planning.run_plan import TRIAL, Need, Planned, RunPlan, named_points, pair_views
 from thaw.schema.by_kind import OutputConfig
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
@@ -287,7 +287,7 @@ def _needs(run: RunPlan) -> list[dict]:
 
 def _needed_of_task(of: Planned, task: str) -> Iterator[Need]:
     """Yield what a run needs for its own task: of a training of several each task pays for its own teacher alone."""
-    for need in needs_of(of):
+    for need in of.needs:
         if not (isinstance(of, RunPlan) and need.role in TEACHES and (need.task or of.task) != task):
             yield from _needed_of_task(need.of, need.of.task if need.role == "start" else task)  # type: ignore[union-attr]
             yield need

@@ -23,7 +23,6 @@ from thaw.planning.run_plan import (
     is_pair,
     named_point,
     named_points,
-    needs_of,
     pair_views,
     points,
     variant,
@@ -89,7 +88,6 @@ class RunPlanner:
         chosen, runs = self.experiment, []
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
-            check_baseline(self.catalogue, chosen, baseline)
             for task, subset, encoder, seed in product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds):
                 if self.applies(strategy, task) and chosen.meet(task, encoder):
                     runs.append(
@@ -160,7 +158,7 @@ class RunPlanner:
         """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
         name = plan.folder if isinstance(plan, RunPlan) else f"{plan.step} {plan.key}"
         if name not in done:
-            for need in needs_of(plan):
+            for need in plan.needs:
                 yield from self._with_needed(need.of, done)
             done.add(name)
             if isinstance(plan, RunPlan):
@@ -200,7 +198,7 @@ class RunPlanner:
         strategy = self.catalogue.get("strategies", name, "strategies")
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
-        check_extraction(self.catalogue, strategy, task, views, place)
+        check_windows(self.catalogue, task, views)
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         tasks = strategy.multi_task.of_run(task) if strategy.multi_task else [task]
@@ -396,7 +394,7 @@ class RunPlanner:
         return thawed_layers(most := most_thawed(self.trained(run))), trains_embeddings(most)
 
 
-def _check_windows(catalogue: Catalogue, name: str, views: tuple[str, ...]) -> None:
+def check_windows(catalogue: Catalogue, name: str, views: tuple[str, ...]) -> None:
     """Find out whether the views that a task is read in are windows where it extracts spans, and else are none."""
     extracts = catalogue.get("tasks", name, "tasks").type in EXTRACTION_TYPES
     for view in views:
@@ -406,32 +404,3 @@ def _check_windows(catalogue: Catalogue, name: str, views: tuple[str, ...]) -> N
             if windows:
                 raise UserError(f"{place}: view {view} has a stride, which is for span extraction; name another view")
             raise UserError(f"{place}: span extraction reads windows, and view {view} has no stride; say view: windows")
-
-
-def check_extraction(catalogue: Catalogue, strategy: StrategyConfig, task: str, views: tuple, place: str) -> None:
-    """Find out whether a task is read in the views that it needs, and span extraction by a strategy that can train it.
-
-    It gives no vector and no logits of whole texts. Args: place, file and line of the strategy.
-    """
-    _check_windows(catalogue, task, views)
-    if catalogue.get("tasks", task, "tasks").type not in EXTRACTION_TYPES:
-        return
-    right = "say only: for it, or take a strategy without"
-    if strategy.teacher:
-        raise UserError(f"{place}: teacher: compares texts or words, and {task} is span extraction; {right} a teacher")
-    if strategy.fits_to_convergence:
-        raise UserError(
-            f"{place}: lbfgs fits a linear head on vectors of texts or words, and {task} is span extraction; use "
-            "frozen_sgd"
-        )
-
-
-def check_baseline(catalogue: Catalogue, experiment: ExperimentConfig, name: str) -> None:
-    """Find out whether a baseline that is a run has a head for all tasks."""
-    head, _, twin = RUN_BASELINES[name]
-    for task in experiment.tasks if twin else ():
-        if catalogue.get("tasks", task, "tasks").type in EXTRACTION_TYPES:
-            raise UserError(
-                f"{experiment.place('baselines', item=name)}: {name} has a {head} head, and {task} is span extraction; "
-                f"name {experiment.encoders[0]}{twin} under encoders: in its place"
-            )

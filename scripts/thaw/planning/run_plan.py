@@ -176,14 +176,9 @@ Planned = RunPlan | SearchPlan | TeachPlan | InitialWeights
 
 def needed(of: Planned) -> Iterator[Need]:
     """Yield the needs of a run or a search, direct and indirect ones, each after those that it has itself."""
-    for need in needs_of(of):
+    for need in of.needs:
         yield from needed(need.of)
         yield need
-
-
-def needs_of(of: Planned) -> tuple[Need, ...]:
-    """Return what is needed first; of weights nothing, since what is read to make them is no run."""
-    return () if isinstance(of, InitialWeights) else of.needs
 
 
 def variant(strategy: StrategyConfig, value: int | None, trial: int = 0) -> str:

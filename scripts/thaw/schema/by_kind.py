@@ -34,13 +34,6 @@ class ByKind:
         """Return the kinds for which a key, by any of its names, has a meaning."""
         return [kind for kind, model in self.models.items() if key in fields_by_name(model)]
 
-    def without_keys(self) -> list[str]:
-        """Return the kinds of which an entry needs no key but `kind`."""
-        needed = {
-            kind: [f for f in model.model_fields.values() if f.is_required()] for kind, model in self.models.items()
-        }
-        return [kind for kind, fields in needed.items() if len(fields) == 1]
-
     def model_json_schema(self) -> dict:
         """Return the schema of an entry, which is one of its kinds' or a plugin's."""
         models = [*self.models.values(), *filter(None, [self.plugin])]

@@ -214,8 +214,6 @@ class Catalogue:
             and (trained := name.removesuffix(RANDOM_TWIN)) in self._raw[block]
         ):
             return self._untrained(trained)
-        if block == "probes" and name in PROBE_CONFIGS.without_keys():  # it is there under the name of its kind
-            return PROBE_CONFIGS.model_validate({"kind": name})
         return None
 
     def pin(self, pins: Document) -> None:
