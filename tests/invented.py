@@ -226,7 +226,8 @@ def report_spec() -> dict:
         {"id": "layers", "kind": "layer_figure", "step": "figure", "caption": "By layers.", "label": "layers"},
     ]
     catalogue, methods = Catalogue([ROOT / "config"]), ("masked words", ["a corpus", "another"])
-    encoder = EncoderConfig(folder="x", layers=6, width=32, cased=False, objective=methods[0], pretraining=methods[1])
+    said = {"objective": methods[0], "pretraining": methods[1], "licence": "MIT"}
+    encoder = EncoderConfig(folder="x", layers=6, width=32, cased=False, **said)
     return {
         **{key: value for key, value in shown("", "").items() if key not in ("id", "kind", "caption")},
         "experiment": "invented",

@@ -166,6 +166,11 @@ def test_an_encoder(tmp_path, home, hub):
     assert download("us/gated", "gated").startswith(
         "us/gated is gated; accept its terms at https://huggingface.co/us/ga"
     )
+    model.rename(tmp_path / "hub/us/half")
+    hub.broken = True
+    assert "us/half" in download("us/half", "half") and not list((tmp_path / "half").glob("*.safetensors"))
+    hub.broken = False
+    assert download("us/half", "half") == ""
 
 
 def test_a_dataset(tmp_path, home, hub):

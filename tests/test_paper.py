@@ -33,6 +33,7 @@ def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
     assert "in 20 runs and 3 preparatory ones" in text
     assert "\\input{tables/main.tex}" in text and "{figures/layers.pdf}" in text
     assert "R\\&D\\_50\\%" in text and "SYNTHETIC" in text and "predicts a single class" in text
+    assert "licences] Entities: unknown; R\\&D\\_50\\%: unknown; Tiny: MIT." in text
     assert "Runs differ in torch: 2.13.0" in text and "300 of validation and of each test split" in text
 
 
