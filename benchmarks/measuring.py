@@ -145,6 +145,7 @@ def machine() -> dict:
         "cores": os.cpu_count(),
         "memory_gib": memory and round(memory, 1),
         "computes_in_bf16": has_bf16(),
+        "amx": "amx_bf16" in _flags(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "thaw": release(),
@@ -155,8 +156,12 @@ def machine() -> dict:
 
 def has_bf16() -> bool:
     """Return whether this machine computes in bfloat16 itself: its processor, or a GPU, taken to be of 2020 on."""
-    flags = {flag for key in ("flags", "Features") for value in _of_processor(key) for flag in value.split()}
-    return bool(flags & BF16_FLAGS) or shutil.which("nvidia-smi") is not None
+    return bool(_flags() & BF16_FLAGS) or shutil.which("nvidia-smi") is not None
+
+
+def _flags() -> set[str]:
+    """Return what the processor can do, as /proc/cpuinfo names it."""
+    return {flag for key in ("flags", "Features") for value in _of_processor(key) for flag in value.split()}
 
 
 def _of_processor(key: str) -> list[str]:

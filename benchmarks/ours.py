@@ -16,6 +16,7 @@ from thaw.outputs.frame.runs_frame import read_runs
 from . import work
 from .measuring import timed
 from .options import HOME, Options
+from .rivals import SETTINGS
 from .texts import Texts
 
 PASS = re.compile(r"encoder pass: (\S+ \S+ \S+ \S+): ")
@@ -91,8 +92,23 @@ class Place:
         request, answer = self.folder / f"{name}.job.json", self.folder / f"{name}.json"
         request.write_text(json.dumps(job))
         command = [sys.executable, "-m", f"benchmarks.inside.{name}", str(request), str(answer)]
-        record = timed(command, self.folder / f"{name}.log", HOME, {"PYTHONPATH": str(HOME / "scripts")})
+        environment = SETTINGS | {"PYTHONPATH": str(HOME / "scripts")}
+        record = timed(command, self.folder / f"{name}.log", HOME, environment)
         return record | {"found": read_json(answer)}
+
+    def read_by_runs(self, text: Texts) -> dict[str, str]:
+        """Return what a measurement of runs is told: the folders of data, encoder and features that they read."""
+        results = self.folder / "results"
+        places = {"data": f"data/{text.name}", "encoder": "encoders/minilm"}
+        places["features"] = f"features/minilm/{text.name}/bench"
+        return {role: str(results / place) for role, place in places.items()}
+
+    def training(self, text: Texts, strategy: str, seed: int) -> dict:
+        """Return a run that was trained, with its metrics.json and what it needs of the run that it started from."""
+        cell = self.folder / f"results/runs/{text.name}/all/minilm/{work.TABLE_HEAD}"
+        start = self.strategies[strategy].get("after")
+        metrics, needed = (str(cell / f"{name}/base/seed{seed}/metrics.json") for name in (strategy, start))
+        return {"strategy": strategy, "seed": seed, "metrics": metrics, "need": [["start", needed]] if start else []}
 
     def _jobs(self, started: float) -> list[dict]:
         """Return Snakemake's jobs with their files, and when each began and ended, in seconds since the start.
@@ -110,9 +126,9 @@ class Place:
         return sorted(found.values(), key=lambda job: job["span"])
 
     def _scores(self) -> list[dict]:
-        """Return the scores of all runs, by the columns of thaw.results that tell them apart."""
-        folder = self.folder / "results"
-        if not any(folder.glob("runs/**/metrics.json")):
+        """Return the scores of all runs, by the columns that tell them apart; none without the table."""
+        table = self.folder / "results/outputs/bench/runs.csv"
+        if not table.exists():
             return []
         columns = [
             "task",
@@ -126,7 +142,7 @@ class Place:
             "train_seconds",
             "peak_memory_mb",
         ]
-        frame = read_runs(folder / "outputs/bench/runs.csv")
+        frame = read_runs(table)
         return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
 
     def _engine(self, jobs: list[dict]) -> float:

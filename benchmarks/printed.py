@@ -18,6 +18,7 @@ SIDES = {
     "sentence_vectors": "sentence-transformers with scikit-learn, 24 heads",
     "sklearn_loop": "scikit-learn loop",
     "pipeline": "scikit-learn pipeline",
+    "boosting": "gradient boosting on sentence vectors",
     "setfit": "SetFit",
 }
 DRY_RUNS = {

@@ -14,7 +14,8 @@ from . import report
 from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark.json"
-NESTED = {"planning": ("planning", "dry run"), "target": ("target", "task"), "memory": ("memory", "sentences")}
+NESTED = {"planning": ("planning", "dry run"), "memory": ("memory", "sentences")}
+NESTED |= {"cold": ("cold", "process"), "cold_bf16": ("cold", "process"), "all_layers": ("gaps", "side")}
 NESTED["few_labels"] = ("few_labels", "labels a class")
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 
@@ -48,9 +49,13 @@ def _place(name: str, part: dict, kept: dict) -> str:
 
 
 def _maker(part: dict) -> str:
-    """Return who made the processor, or the first letters of its name."""
+    """Return who made the processor, or the first letters of its name; `noamx` is Intel without AMX.
+
+    Records of November 2026 do not say it: their Intel has AMX.
+    """
     name = part["machine"]["cpu"].lower()
-    return (re.search("intel|amd|apple", name) or re.search("[a-z]+", name))[0]
+    maker = (re.search("intel|amd|apple", name) or re.search("[a-z]+", name))[0]
+    return maker if maker != "intel" or part["machine"].get("amx", True) else "noamx"
 
 
 def tables() -> dict[str, str]:
@@ -75,7 +80,7 @@ def tables() -> dict[str, str]:
             found[f"{name}_rows"] = [*report.rows(part), *notes]
         if part["part"] in report.OF_QUALITY:
             found[name if name == "quality" else f"{name}_quality"] = [*report.quality(part["quality"]), *notes]
-        if part["part"] in NESTED:
+        if NESTED.get(part["part"], [None])[0] in part:
             key, of = NESTED[part["part"]]
             beside = report.facts({key: value for key, value in part.items() if key == "step"})
             found[name] = [*report.nested(part[key], of), *beside, *notes]

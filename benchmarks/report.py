@@ -1,11 +1,11 @@
-"""bench.json, the table and the figures, from whatever parts have been measured."""
+"""bench.json and the tables, from whatever parts have been measured."""
 
 import re
 from pathlib import Path
 
 from thaw.core.files import read_json, write_json, write_text
 
-from . import drawing, printed
+from . import printed
 
 # What is to be reached: the least value, of those AT_MOST the largest; and what is compared.
 GOALS = {
@@ -22,8 +22,10 @@ GOALS = {
     "probes_vs_sklearn": (5, "(c) layer probes against a scikit-learn loop"),
     "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),
     "store_read_vs_memcpy": (0.5, "(e) store read against a memory copy of the same bytes"),
-    "step_vs_matmul": (0.4, "fine-tuning step in bf16 against its matrix products alone"),
-    "step_fp32_vs_matmul": (0.7, "fine-tuning step in fp32 against its matrix products alone"),
+    "step_vs_matmul": (0.4, "fine-tuning step in bf16, cold, against its matrix products alone"),
+    "step_warm_vs_matmul": (0.4, "the same, warm, in one thread"),
+    "step_fp32_vs_matmul": (0.7, "fine-tuning step in fp32, cold, against its matrix products alone"),
+    "step_fp32_warm_vs_matmul": (0.7, "the same, warm, in one thread"),
     "single_run_vs_trainer_tuned": (1, "one run of full fine-tuning against Trainer, tuned"),
     "first_result": (8, "seconds to the first result; at most"),
     "planning": (20, "(f) seconds to plan 10,000 jobs; at most"),
@@ -34,6 +36,7 @@ AT_MOST = (*IN_SECONDS, "passes_per_split")
 # Beside the goals: name, and where in a part's file the number stands.
 BESIDE = {
     "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
+    "pipeline_vs_ours_engine": ("all_layers", "the same, without starts and loading"),
 }
 # What the summary compares: a part by the name of its record, and its work, with what its options say.
 COMPARED = {
@@ -47,6 +50,7 @@ COMPARED = {
     "grid_3000": "40 heads on the frozen encoder, {rows:,} rows",
     "probes": "probes of all layers, {rows:,} rows",
     "all_layers": "40 linear probes on all layers, up to {rows:,} rows",
+    "boosting": "nine linear probes on all layers, up to {rows:,} rows",
 }
 # The sides that the table of ratios compares with Thaw, in this order.
 PEERS = (
@@ -61,21 +65,28 @@ PEERS = (
     "sentence_vectors",
     "sklearn_loop",
     "pipeline",
+    "boosting",
 )
 OF_STRATEGIES = ("table", "table_fp32", "lora", "compiled", "single")  # parts that have seconds of strategies
-OF_QUALITY = (*OF_STRATEGIES, "few_labels", "quality")  # parts that have their scores
-OF_FACTS = ("steps", "steps_fp32", "ways", "store", "planning", "target", "memory")  # parts that are shown as a list
+OF_QUALITY = (*OF_STRATEGIES, "few_labels", "boosting", "quality")  # parts that have their scores
+OF_FACTS = (
+    "steps",
+    "steps_fp32",
+    "ways",
+    "store",
+    "planning",
+    "memory",
+    "cold",
+    "cold_bf16",
+)  # parts that are shown as a list
 
 
 def write(out: Path) -> None:
-    """Write bench.json, bench.md and the figures into a folder, from the files in its folder `parts`."""
+    """Write bench.json and bench.md into a folder, from the files in its folder `parts`."""
     parts = {path.stem: read_json(path) for path in sorted((out / "parts").glob("*.json"))}
     summary = summarised(parts)
     write_json(out / "bench.json", summary | {"parts": parts})
     write_text(out / "bench.md", markdown(summary, parts))
-    drawing.goals(summary, {key: goal for key, goal in GOALS.items() if key not in IN_SECONDS}, out / "bench")
-    if "growth" in parts:
-        drawing.growth(parts["growth"]["growth"], out / "growth")
 
 
 def summarised(parts: dict[str, dict]) -> dict:
@@ -105,7 +116,7 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
-    for name in (*OF_STRATEGIES, "added", "grid", "probes", "all_layers"):
+    for name in (*OF_STRATEGIES, "added", "grid", "probes", "all_layers", "boosting"):
         if name in parts:
             lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
     tables = {name: parts[name] for name in OF_QUALITY if name in parts}
@@ -259,8 +270,9 @@ def machines(parts: dict[str, dict]) -> list[str]:
     for name, part in parts.items():
         one = part["machine"]
         bf16 = "computes in bf16" if one["computes_in_bf16"] else "has no bf16: fp32 on all sides"
+        amx = {True: ", AMX", False: ", no AMX"}.get(one.get("amx"), "")
         lines.append(
-            f"- {name}: {one['cpu']}, {one['cores']} cores, {bf16}; load {one['load'][0]} before, "
+            f"- {name}: {one['cpu']}, {one['cores']} cores, {bf16}{amx}; load {one['load'][0]} before, "
             f"{one['load_after'][0]} after; {part['options']['rows']} rows, {part['options']['seeds']} seeds, "
             f"{part['options']['rounds']} rounds; took {part['took']:.0f} s{_code(one)}"
         )

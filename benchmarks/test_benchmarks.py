@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks import report, work
+from benchmarks import record, report, work
 from benchmarks.inside import products
 from benchmarks.measuring import interleaved, times_faster
-from benchmarks.parts import grid, growth, steps
+from benchmarks.parts import cold, grid, growth, steps
 from benchmarks.quality import compared, of_cells, of_runs, over_rows
 from benchmarks.texts import Texts
 from thaw.adaptation.selectors import everything
@@ -65,6 +65,23 @@ def test_resume_is_measured_against_theory():
     assert [found[k]["gain"] for k in (1, 3, 5)] == pytest.approx([1.2, 2, 6])
     assert [one["of_theory"] for one in found.values()] == pytest.approx([1] * 5)
     assert steps.gains(seconds, "full")[3] == pytest.approx({"gain": 2.5, "theory": 2, "of_theory": 1.25})
+
+
+def test_trainings_are_summed_by_round_and_updates_are_of_full_fine_tuning():
+    each = [
+        {"strategy": name, "seconds": {"train": train, "total": train + 1}, "whole": train + 2, "updates": updates}
+        for train in (3, 5)
+        for name, updates in ((work.FULL, [0.2] * 10 + [0.1] * 20), (work.FROZEN, [9.0] * 30))
+    ]
+    found = cold._summary([each[:2], each[2:]])
+    assert (found["train"], found["total"], found["whole"]) == (8, 10, 12)
+    assert (found["ms, first 10 updates"], found["ms, last 10"]) == pytest.approx((200, 100))
+
+
+@pytest.mark.parametrize(("machine", "place"), [({"amx": False}, "t_noamx"), ({"amx": True}, "t"), ({}, "t")])
+def test_a_record_of_intel_without_amx_replaces_none_with_it(machine, place):
+    part = {"options": {"rows": 5}, "machine": {"cpu": "Intel(R) Xeon(R)"}}
+    assert record._place("t", part | {"machine": part["machine"] | machine}, {"t": part}) == place
 
 
 def test_equivalent_is_an_interval_within_a_point():

@@ -1,15 +1,27 @@
 """The benchmark's peers on a tiny encoder: each does the work that it is given. They need packages of their own."""
 
+import numpy as np
 import pytest
+import torch
 
 from benchmarks import work
 from benchmarks.texts import Texts
+from thaw.heads.convex import fit_classes
 from tiny import tiny_encoder
 
 for package in ("accelerate", "sentence_transformers"):
     pytest.importorskip(package, reason="benchmarks/requirements.txt is not installed")
 
-from benchmarks.peers import all_layers, boundary_loop, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
+from benchmarks.peers import (  # noqa: E402
+    all_layers,
+    boundary_loop,
+    cached_loop,
+    layer_states,
+    models,
+    probe_loop,
+    sentence_vectors,
+    trainer,
+)
 from benchmarks.peers.common import Clock, Reused  # noqa: E402
 
 RECIPES = {"default": False, "tuned": False, "compiled": True}
@@ -32,7 +44,7 @@ def job(tmp_path_factory) -> dict:
 @pytest.mark.parametrize(("recipe", "bf16"), [("default", False), ("tuned", False), ("tuned", True)])
 def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe, bf16):
     strategies = work.table(3)
-    (gradual,) = work.cells(["t"], {"bench_gradual": strategies["bench_gradual"]}, [1], 3, watch=2)
+    (gradual,) = work.cells(["t"], {"bench_gradual": strategies["bench_gradual"]}, [1], 3)
     heads = [cell for cell in work.grid_cells("t", [2]) if cell["phases"][0]["rate"] == 1e-2]
     clock = Clock()
     given = {"recipe": recipe, "bf16": bf16, "splits": ["validation", "test"], "cells": [gradual, *heads]}
@@ -43,8 +55,6 @@ def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe, bf16
         "evaluate",
     }
     assert all(set(cell["scores"]) == {"validation", "test"} for cell in found)
-    # five stages of an epoch and two batches each, scored after every second update
-    assert len(found[0]["watched"]) == 5 and all(0 <= note["score"] <= 1 for note in found[0]["watched"])
     assert max(cell["scores"]["test"] for cell in found[1:]) > 0.9
 
 
@@ -117,8 +127,6 @@ def test_each_cell_of_the_boundary_loop_starts_from_the_pretrained_weights(job):
 
 
 def test_states_of_a_boundary_give_what_the_whole_model_gives(job):
-    import torch
-
     tokenizer = boundary_loop.AutoTokenizer.from_pretrained(job["encoder"])
     model = models.build("pooler", job["encoder"], 2).eval()
     rows = boundary_loop.Rows(job | {"bf16": False}, job["tasks"]["t"], "test", tokenizer)
@@ -152,8 +160,25 @@ def test_the_probe_loop_reads_what_is_computed_once(job):
 
 def test_the_pipeline_on_all_layers_chooses_a_strength_for_each_cell(job):
     cells = [{"task": "t", "name": f"n{n}", "rows": list(range(n))} for n in (10, 40)]
-    found = all_layers.main(job | {"cells": cells, "strengths": [1e-3, 1e3], "fit_threads": 1}, Clock())["cells"]
+    found = all_layers.main(
+        job | {"cells": cells, "strengths": [1e-3, 1e3], "fit_threads": 1, "tolerance": 1e-4}, Clock()
+    )["cells"]
     assert [cell["cell"] for cell in found] == ["n10", "n40"] and found[1]["scores"]["test"] == 1
+
+
+def test_the_pipeline_has_the_least_objective_that_ours_has(job):
+    given = {"cells": [{"task": "t", "name": "all", "rows": list(range(40))}], "strengths": [1e-1, 1.0]}
+    loose, near = all_layers.main(job | given | {"tolerances": [1.0, 1e-7]}, Clock())["objectives"].values()
+    vectors, labels = (np.load(f"{job['features']}/all.train.{name}.npy") for name in ("states", "labels"))
+    (ours,) = fit_classes(torch.from_numpy(vectors), torch.from_numpy(labels), 2, given["strengths"], 1e-9)
+    assert near == pytest.approx([one.objective for one in ours], rel=1e-4) and loose[0] > 1.01 * near[0]
+
+
+def test_boosting_fits_the_rows_of_each_cell(job):
+    cells = [{"task": "t", "name": f"n{n}", "seed": 1, "rows": list(range(n))} for n in (4, 40)]
+    given = {"cells": cells, "boosting": True, "bf16": False}
+    found = sentence_vectors.main(job | given, Clock())["cells"]
+    assert [cell["cell"] for cell in found] == ["n4", "n40"] and found[1]["scores"]["test"] > found[0]["scores"]["test"]
 
 
 def test_setfit_trains_on_the_rows_of_a_cell(job, tmp_path):

@@ -33,7 +33,10 @@ def main() -> None:
         for layer, solutions in enumerate(fits):
             for solution in solutions:
                 scores = {split: _accuracy(solution, states[split][layer], labels[split]) for split in SPLITS[1:]}
-                found.append({"task": task, "layer": layer, "strength": solution.l2, "scores": scores})
+                found.append(
+                    {"task": task, "layer": layer, "strength": solution.l2, "scores": scores}
+                    | {"objective": solution.objective}
+                )
         seconds += time.perf_counter() - begin
     write_json(out, {"cells": found, "seconds": {"train": seconds}})
 

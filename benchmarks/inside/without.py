@@ -41,7 +41,7 @@ def main() -> None:
     if job["without"]:
         holder, name, plain = PLAIN[job["without"]]
         setattr(holder, name, plain)
-    spec, folder = read_json(job["run"] + "/metrics.json")["spec"], Path(out).with_suffix("")
+    spec, folder = read_json(job["run"])["spec"], Path(out).with_suffix("")
     set_threads(job["threads"])
     places = {"data": Path(job["data"]), "encoder": Path(job["encoder"]), "features": [Path(job["features"])]}
     nothing = dict.fromkeys(("catalogues", "also_data", "also_tokens", "need"), [])

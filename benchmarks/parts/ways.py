@@ -16,14 +16,8 @@ def measure(options: Options) -> dict:
     alone = replace(options, threads=options.cores)
     place = Place(options.folder("ways"), alone, [text], {work.FULL: work.full()}, seeds=[1])
     place.run()
-    results = place.folder / "results"
-    job = {
-        "run": str(results / f"runs/{text.name}/all/minilm/{work.TABLE_HEAD}/{work.FULL}/base/seed1"),
-        "data": str(results / "data" / text.name),
-        "encoder": str(results / "encoders/minilm"),
-        "features": str(results / "features/minilm" / text.name / "bench"),
-        "threads": alone.threads,
-    }
+    run = place.training(text, work.FULL, 1)["metrics"]
+    job = place.read_by_runs(text) | {"run": run, "threads": alone.threads}
     taken: dict[str, list[dict]] = {}
     for _ in range(options.rounds):
         for without in ("", *PLAIN):

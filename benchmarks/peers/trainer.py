@@ -7,7 +7,6 @@ leaves it out of the optimizer, and a first phase that another cell has trained 
 """
 
 import tempfile
-import time
 
 import numpy as np
 import torch
@@ -31,17 +30,6 @@ class Unfreezing(TrainerCallback):
             thaw(model, self.stages[epoch])
 
 
-class Watching(TrainerCallback):
-    """Notes when, in seconds since 1970, each evaluation gave which score."""
-
-    def __init__(self):
-        self.notes: list[dict] = []
-
-    def on_evaluate(self, args, state, control, metrics=None, **_):
-        """Note a score."""
-        self.notes.append({"second": time.time(), "score": metrics["eval_accuracy"]})
-
-
 def arguments(recipe: str, cell: dict, phase: dict, folder: str, bf16: bool) -> TrainingArguments:
     """Return a phase's arguments by recipe."""
     shared = {
@@ -61,8 +49,6 @@ def arguments(recipe: str, cell: dict, phase: dict, folder: str, bf16: bool) -> 
             "save_strategy": "no",
             "torch_compile": recipe == "compiled",
         }
-    if cell.get("watch"):
-        shared |= {"eval_strategy": "steps", "eval_steps": cell["watch"]}
     return TrainingArguments(**shared)
 
 
@@ -93,11 +79,10 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, reused: Reused, c
     with clock("load"), seconds("load"):
         set_seed(cell["seed"])
         model = build(cell["head"], job["encoder"], len(job["tasks"][cell["task"]]["labels"]))
-    watching = Watching()
     with clock("train"), seconds("train"), tempfile.TemporaryDirectory() as folder:
         for index in range(reused.start(cell, model), len(cell["phases"])):
             phase = cell["phases"][index]
-            callbacks = [watching] if cell.get("watch") else []
+            callbacks = []
             if "lora" in phase:
                 model = with_lora(model, phase)
             else:
@@ -120,8 +105,7 @@ def train_cell(cell: dict, job: dict, splits: dict, tokenizer, reused: Reused, c
         for split in job["splits"]:
             scores[split] = trainer.predict(splits[split]).metrics["test_accuracy"]
     found = {name: cell[name] for name in ("task", "strategy", "seed", "head")}
-    found |= {"rate": cell["phases"][-1]["rate"], "scores": scores, "seconds": seconds.parts}
-    return found | ({"watched": watching.notes} if cell.get("watch") else {})
+    return found | {"rate": cell["phases"][-1]["rate"], "scores": scores, "seconds": seconds.parts}
 
 
 def main(job: dict, clock: Clock) -> dict:
