@@ -22,7 +22,7 @@ from thaw import cli
 from thaw.cli import list_command, run_command, show_command
 from thaw.cli.main import COMMANDS, main
 from thaw.cli.run_command import snakemake_command
-from thaw.cli.selection import leading_experiment, leading_files, parsed, selected, selecting
+from thaw.cli.selection import configuration, leading_experiment, leading_files, parsed, selecting
 from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
@@ -115,7 +115,8 @@ def test_files_come_first_and_the_rest_is_for_snakemake(tmp_path, monkeypatch):
 @pytest.mark.parametrize("names", [("--configfile", "--config"), ("--configfiles", "-C")])
 def test_files_and_keys_have_either_name_that_snakemake_has_for_them(home, names):
     words = [names[0], str(home / "tests/base.yaml"), names[1], "seeds=[7]", "compute={threads: 1}"]
-    assert selected(selecting("plan", "").parse_args(words))["seeds"] == [7]
+    given = parsed(selecting("plan", ""), words)
+    assert configuration(given.files, given.config)["seeds"] == [7]
 
 
 def test_files_and_keys_that_are_given_twice_count_together(home):

@@ -6,25 +6,19 @@ import re
 import pytest
 import yaml
 
-from corpora import spec_for
 from thaw.cli import new_command
 from thaw.cli.new_command import add_entries, strategies
 from thaw.core.errors import UserError
 from thaw.core.runtime import machine_size
 from thaw.data.catalogue_stub import Wishes, contradictions, draft_of_file, draft_of_hub
-from thaw.data.corpus import Corpus
-from thaw.data.preparation import prepare
 from thaw.encoders.catalogue_draft import draft_of_encoder
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.entry import spec_of
 from tiny import tiny_encoder
 
 SENTENCES = [f"a {word} day in town number {i}" for i, word in enumerate(["fine", "grey", "long", "café"] * 10)]
 KINDS = ["yes" if i % 3 else "no" for i in range(40)]
-WORDS = [["Ann", "met", "Bob", f"Lee{i}"] for i in range(40)]
-SPANS = [["B-PER", "O", "B-PER", "I-PER"] for _ in range(40)]
 
 
 def written(draft) -> str:
@@ -35,79 +29,6 @@ def written(draft) -> str:
 def csv():
     rows = [f'{i},"say: ""{SENTENCES[i]}"", she said",{KINDS[i]}\n' for i in range(len(KINDS))]
     return ("id,comment,mood\n" + "".join(rows)).encode()
-
-
-def jsonl(**columns):
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def conllu():
-    lines = [
-        [f"{n}\t{w}\t_\t{u}\t_\t_\t0\troot\t_\t_" for n, (w, u) in enumerate(zip(ws, "NVNN", strict=True), 1)]
-        for ws in WORDS
-    ]
-    return "\n\n".join("\n".join(sentence) for sentence in lines).encode() + b"\n"
-
-
-def plain(form, encoding="utf-8", header=""):
-    rows = [form.format(text=text, kind=kind) for text, kind in zip(SENTENCES, KINDS, strict=True)]
-    return (header + "\n".join(rows) + "\n").encode(encoding)
-
-
-SIMILAR = {"sentence1": SENTENCES, "sentence2": SENTENCES[::-1], "similarity": [i / 10 for i in range(40)]}
-# name of the file: its content, type of task, keys of `files:` (without splits), labels or None
-FILES = {
-    "moods.csv": (
-        csv(),
-        "classification",
-        {"format": "csv", "quoting": "double", "columns": {"text": "comment", "label": "mood"}},
-        ["no", "yes"],
-    ),
-    "old.tsv": (
-        plain('"{text}\t{kind}', "latin-1", header="text\tlabel\n"),
-        "classification",
-        {"format": "tsv", "quoting": "none", "encoding": "latin-1"},
-        ["no", "yes"],
-    ),
-    "Lines (1).train": (plain("{kind} {text}"), "classification", {"format": "label_text"}, ["no", "yes"]),
-    "similar.jsonl": (
-        jsonl(**SIMILAR),
-        "pair_regression",
-        {"format": "jsonl", "columns": {"text_a": "sentence1", "text_b": "sentence2", "score": "similarity"}},
-        None,
-    ),
-    "tagged.jsonl": (
-        jsonl(tokens=WORDS, ner=SPANS),
-        "spans",
-        {"format": "jsonl", "columns": {"words": "tokens", "tags": "ner"}},
-        ["B-PER", "I-PER", "O"],
-    ),
-    "trees.conllu": (
-        conllu(),
-        "tagging",
-        {"format": "conllu", "columns": {"words": "form", "tags": "upos"}},
-        ["N", "V"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_stub_of_a_file_loads_and_prepares(tmp_path, home, name):
-    content, kind, keys, labels = FILES[name]
-    (tmp_path / name).write_bytes(content)
-    (tmp_path / "tasks.yaml").write_text(written(draft_of_file(tmp_path / name, set())), encoding="utf-8")
-    catalogue = Catalogue([home / "config", tmp_path])
-    task = next(catalogue.get("tasks", i, "test") for i in catalogue.ids("tasks") if i in catalogue.ids("corpora")[-1:])
-    entry = spec_of(catalogue.get("corpora", task.corpus, "test"))
-    assert {key: value for key, value in entry["files"].items() if key != "splits"} == keys
-    assert task.type == kind
-    prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
-    corpus = Corpus(tmp_path / "out")
-    assert sum(len(corpus.frame(split)) for split in ("train", "validation", "test")) == 40
-    assert corpus.labels(task.target) == (labels or [])
-    texts = {text for split in corpus.splits for name in corpus.texts for text in corpus.frame(split)[name]}
-    assert corpus.words or any("café" in text for text in texts)
 
 
 def test_parquet_and_what_is_guessed(tmp_path):
@@ -155,7 +76,7 @@ def place(tmp_path, monkeypatch):
     """A folder with a CSV of the user's, which is the current one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/rte.csv").write_bytes(FILES["moods.csv"][0])
+    (tmp_path / "data/rte.csv").write_bytes(csv())
     return tmp_path
 
 
@@ -196,7 +117,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
 def test_files_are_splits_by_name_or_by_order(tmp_path, names, splits):
     files = [tmp_path / name for name in names.split()]
     for file in files:
-        file.write_bytes(FILES["moods.csv"][0])
+        file.write_bytes(csv())
     if splits is None:
         with pytest.raises(UserError, match="expected one file of train and one of test"):
             draft_of_file(files[0], set(), further=files[1:])

@@ -205,12 +205,6 @@ def test_results_are_in_the_folder_that_the_configuration_names(tmp_path):
         plan_of(pathvars={"results": str(tmp_path / "out")})
 
 
-def test_the_network_alone_is_asked_twice():
-    remote = {"encoders": ["bert_base_uncased"], "strategies": ["frozen"]}
-    assert set(plan_of().downloads) == set()
-    assert set(plan_of(**remote).downloads) == {"fetch"}
-
-
 def test_a_plan_refuses_a_view_beyond_the_positions_and_what_cannot_be_downloaded(home, tmp_path, monkeypatch):
     base = yaml.safe_load((home / "tests/base.yaml").read_text()) | {"strategies": ["frozen"], "seeds": [1]}
     (tmp_path / "tasks.yaml").write_text(

@@ -88,15 +88,6 @@ def test_the_first_trial_has_its_settings_whichever_head_comes_first(tmp_path, h
     assert [(phase["rate"], phase["epochs"]) for phase in found] == [(1e-5, 1), (1e-5, 2), (2e-4, 1), (2e-4, 2)]
 
 
-def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(tmp_path):
-    before = planned(tmp_path / "my", ONE, ["one"])
-    after = planned(tmp_path / "my", ONE.replace("2e-4", "3e-4"), ["one"])
-    cell = "runs/acceptability/all/minilm/linear/one"
-    for key in (f"{cell}/base/seed1", f"{cell}/trial3/seed3"):
-        assert before.job("train", key).digest != after.job("train", key).digest
-    assert before.job("train", f"{cell}/trial1/seed3").digest == after.job("train", f"{cell}/trial1/seed3").digest
-
-
 def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(tmp_path):
     """The seeds of a search may be none of the experiment's."""
     stacked = "  two: {after: frozen, phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.cli.plan_command import readable
-from thaw.cli.selection import files_of, parsed, selected, selecting
+from thaw.cli.selection import configuration, parsed, selecting
 from thaw.core import devices, hub, lasting_servers
 from thaw.core.home import HOME
 from thaw.core.runtime import versions
@@ -33,7 +33,7 @@ ROOM = 1.2  # of the planned bytes, for all that is no store
 def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
     given = parsed(selecting("doctor", __doc__), words)
-    plan = load_plan(selected(given), HOME, files=files_of(given))
+    plan = load_plan(configuration(given.files, given.config), HOME, files=given.files)
     lines = [line for look in (packages, cores, memory, disk, gpu, sources, servers) for line in look(plan)]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:

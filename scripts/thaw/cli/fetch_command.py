@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.cli.selection import files_of, parsed, selected, selecting
+from thaw.cli.selection import configuration, parsed, selecting
 from thaw.core.download import download, unpack
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
@@ -21,7 +21,7 @@ from thaw.schema.experiment import ExperimentConfig
 
 def main(words: list[str]) -> None:
     given = parsed(selecting("fetch", __doc__), words)
-    experiment, catalogue = chosen(selected(given), HOME, files_of(given))
+    experiment, catalogue = chosen(configuration(given.files, given.config), HOME, given.files)
     found, failed = 0, 0
     for place, folder, url in addresses(experiment, catalogue):
         found += 1

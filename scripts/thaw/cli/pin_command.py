@@ -8,7 +8,7 @@ first run: a pinned revision is part of what a result depends on, so that result
 
 from pathlib import Path
 
-from thaw.cli.selection import files_of, parsed, selected, selecting
+from thaw.cli.selection import configuration, parsed, selecting
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_text
 from thaw.core.home import HOME
@@ -22,18 +22,17 @@ WAIT = 20  # seconds for an answer of the Hub
 
 def main(words: list[str]) -> None:
     given = parsed(selecting("pin", __doc__), words)
-    files = files_of(given)
-    plan = load_plan(selected(given), HOME, files=files, pinned=False)
+    plan = load_plan(configuration(given.files, given.config), HOME, files=given.files, pinned=False)
     if not plan.downloads:
-        raise UserError(f"{files[0]}: reads nothing from the Hub, so that there is nothing to pin")
-    text = HEAD.format(file=files[0])
+        raise UserError(f"{given.files[0]}: reads nothing from the Hub, so that there is nothing to pin")
+    text = HEAD.format(file=given.files[0])
     for step, keys in plan.downloads.items():
         text += "corpora:\n" if step == "prepare" else "encoders:\n"
         for key in dict.fromkeys(key.removesuffix(RANDOM_TWIN) for key in keys):
             text += f"  {key}: {pinned(plan, step, key)}\n"
-    path = pins_beside(files[0])
+    path = pins_beside(given.files[0])
     write_text(path, text)
-    print(f"{text}written to {path}, which every plan of {files[0]} reads")
+    print(f"{text}written to {path}, which every plan of {given.files[0]} reads")
 
 
 def pinned(plan: Plan, step: str, key: str) -> str:

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from thaw.cli.selection import files_of, parsed, selected, selecting
+from thaw.cli.selection import configuration, parsed, selecting
 from thaw.core.digests import canonical
 from thaw.core.home import HOME
 from thaw.core.steps import COMPUTING, STEPS
@@ -153,7 +153,7 @@ def check_files(plan: Plan) -> None:
 
 def main(words: list[str]) -> None:
     given = arguments(words)
-    plan = load_plan(selected(given), HOME, files=files_of(given))
+    plan = load_plan(configuration(given.files, given.config), HOME, files=given.files)
     check_files(plan)
     runs, strategies = plan.runs, Counter(run.strategy for run in plan.runs)
     print(f"experiment {plan.name}: {plan.experiment.title}")

@@ -64,7 +64,7 @@ def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namesp
     _refuse(parser.prog, given.files + given.configfile, [*others, *further], results=False)
     if further:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
-    given.files = given.files or ([] if given.configfile else [default_file()])
+    given.files = [*given.files, *given.configfile] or [default_file()]
     return given
 
 
@@ -169,11 +169,6 @@ def _is_experiment(file: Path) -> bool:
     return all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("experiment", "tasks"))
 
 
-def files_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the files of the experiment that a parsed command line of `selecting` names."""
-    return [*arguments.files, *arguments.configfile]
-
-
 def configuration(files: list[str], given: list[str]) -> dict:
     """Merge the configuration files and single keys of the command line."""
     for file in files:
@@ -199,8 +194,3 @@ def misspelt(file: Path) -> Path | None:
     stems = {other.stem: other.name for other in sorted(file.parent.glob("*")) if other.suffix in SUFFIXES}
     near = nearest(file.stem, list(stems))
     return file.with_name(stems[near]) if near else None
-
-
-def selected(arguments: argparse.Namespace) -> dict:
-    """Return the configuration that a parsed command line of `selecting` names."""
-    return configuration(files_of(arguments), arguments.config)

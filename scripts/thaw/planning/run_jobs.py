@@ -22,12 +22,11 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.multi_task import OF_A_TASK
 
 
-class RunJobs:
+class RunJobs(UpstreamJobs):
     """Adds runs to a table of jobs, with all that they need."""
 
-    def __init__(self, table: JobTable, upstream: UpstreamJobs, planner: RunPlanner):
-        self.table = table
-        self.upstream = upstream
+    def __init__(self, table: JobTable, planner: RunPlanner):
+        super().__init__(table, planner.catalogue, planner.experiment)
         self.planner = planner
         self._specs_of_cells: dict[str, dict] = {}
 
@@ -35,7 +34,7 @@ class RunJobs:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
         if not self.table.has(plan.step, plan.key):
             if isinstance(plan, InitialWeights):
-                self.upstream.encoder(plan)
+                self.encoder(plan)
             elif isinstance(plan, TeachPlan):
                 self._add_teacher(plan)
             elif isinstance(plan, RunPlan):
@@ -81,7 +80,7 @@ class RunJobs:
         """Return what the spec of a training says of another of its tasks; add to its inputs what that task reads."""
         own, read = self._based(member, self._spec(member))
         if own["phases"] != spec["phases"]:
-            place = self.planner.catalogue.place("strategies", run.strategy)
+            place = self.catalogue.place("strategies", run.strategy)
             raise UserError(
                 f"{place}: multi_task: the head of {member.task} reads other layers than that of {run.task}; name "
                 "heads that read the same"
@@ -95,11 +94,11 @@ class RunJobs:
         """Add what a run gives on the training rows of a subset, and the run; which states is no part of its spec."""
         run = plan.run
         taught = self.add(run)
-        task = self.planner.catalogue.get("tasks", run.task, "tasks")
-        base, inputs = self.upstream.based(run.weights, task.corpus, run.views, [])
-        subset = self.planner.catalogue.get("subsets", plan.rows, "subsets")
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        base, inputs = self.based(run.weights, task.corpus, run.views, [])
+        subset = self.catalogue.get("subsets", plan.rows, "subsets")
         spec = {"version": STEPS["teach"].version, "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
-        spec |= {"run": self.table.digest(run.result), "dtype": self.planner.experiment.store.dtype}
+        spec |= {"run": self.table.digest(run.result), "dtype": self.experiment.store.dtype}
         spec["compute"] = taught.spec["compute"]
         inputs["run"] = [self.table.paths.result(run.folder)]
         self.table.taught.setdefault(plan.key, set())
@@ -113,20 +112,20 @@ class RunJobs:
             for need in search.needs:
                 self.add(need.of)
             digests = {need.of.key: self.table.digest(need.of.result) for need in search.needs}
-            spec = trials_spec(search, self.planner.catalogue, digests)
+            spec = trials_spec(search, self.catalogue, digests)
             inputs = {"trials": [self.table.file(need.of.result) for need in search.needs]}
             self.table.add(search.step, search.key, spec, inputs)
         self.table.executed[search.step].add((search.head, search.strategy))
 
     def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:
         """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
-        task = self.upstream.task(run.task, "tasks")
+        task = self.task(run.task, "tasks")
         read = stored_parts_read(spec["phases"])
-        base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
+        base, inputs = self.based(run.weights, task.corpus, run.views, read)
         spec |= base
         targets = texts_read(spec["phases"])
         if unknown := targets.keys() - {transfer.task for transfer in task.also}:
-            place, other = self.planner.catalogue.place("strategies", run.strategy), min(unknown)
+            place, other = self.catalogue.place("strategies", run.strategy), min(unknown)
             raise UserError(
                 f"{place}: {targets[other]}: {other} is none of the transfer_sets of task {run.task}; name it "
                 "there, since these are what a run reads besides its own dataset"
@@ -135,20 +134,20 @@ class RunJobs:
         if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
         if stores:
-            inputs["also_data"] = self.upstream.prepared(stores)
-            inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}
+            inputs["also_data"] = self.prepared(stores)
+            inputs |= {f"also_{name}": files for name, files in self.states(stores, read).items()}
         return spec, inputs
 
     def _transfer_sets(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
         """Return what a spec says of a task's transfer sets, and their stores: per corpus one for each view."""
         entries, stores = [], []
         for transfer in task.also:
-            other = self.planner.catalogue.get("tasks", transfer.task, "transfer_sets")
+            other = self.catalogue.get("tasks", transfer.task, "transfer_sets")
             views = pair_views(other, run.pairs)
-            keys = [self.upstream.store(run.weights, other.corpus, view) for view in views]
+            keys = [self.store(run.weights, other.corpus, view) for view in views]
             features = [self.table.job("features", key).digest for key in keys]
             entry = {"task": task_spec(transfer.task, other), "rename": transfer.rename}
-            entries.append(entry | {"data": self.upstream.data(other.corpus)[0], "features": features})
+            entries.append(entry | {"data": self.data(other.corpus)[0], "features": features})
             stores += keys
         return entries, stores
 
