@@ -38,15 +38,6 @@ def test_padded_is_single(bench):
         torch.testing.assert_close(stored[row : row + 1, :length], alone, rtol=1e-5, atol=1e-5)
 
 
-def test_only_the_last_token_has_read_all(folder):
-    """A changed last token leaves every state before it as it was."""
-    encoder = Encoder.load(folder)
-    ids, mask = torch.tensor([[5, 9, 11, 7], [5, 9, 11, 8]]), torch.ones(2, 4, dtype=torch.bool)
-    first, second = encoder.boundaries(type("B", (), {"input_ids": ids, "mask": mask, "type_ids": None}))[-1]
-    assert torch.equal(first[:3], second[:3]) and not torch.equal(first[3], second[3])
-    assert not getattr(encoder.model.config, "use_cache", False)
-
-
 def test_the_end_mark_is_padding_and_parts_pairs_where_nothing_else_does(folder):
     tokenizer = load_tokenizer(folder)
     assert tokenizer.pad_token == ("<unk>" if "openai_gpt" in str(folder) else "</s>")

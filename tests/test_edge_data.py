@@ -1,7 +1,5 @@
 """Labelled spans, and files that hold several splits: read from CoNLL-U, jiant's JSON and SentEval's files."""
 
-import json
-
 import pytest
 
 from corpora import prepared, spec_for
@@ -125,17 +123,3 @@ def test_a_file_of_senteval_holds_all_splits(tmp_path):
         FilesConfig.model_validate(files | {"marks": {"dev": "va"}})
     with pytest.raises(ValueError, match="marks has no meaning with format jsonl"):
         FilesConfig.model_validate(files | {"format": "jsonl"})
-
-
-def test_trees_of_the_hub_are_the_same_edges():
-    from datasets import Dataset
-
-    from thaw.data.sources import convert
-    from thaw.schema.corpora import HubConfig
-
-    hub = HubConfig(id="some/treebank", splits={"train": "train"}, columns={"words": "tokens"})
-    rows = {"tokens": [["He", "slept"]], "head": [["2", "0"]], "deprel": [["nsubj", "root"]]}
-    found = convert(Dataset.from_dict(rows), "some/treebank train", hub, ["words", "arcs"])
-    assert json.dumps(found.columns["arcs"]) == json.dumps(
-        [[{"span1": [0, 1], "span2": [1, 2], "label": "nsubj"}, {"span1": [1, 2], "span2": [1, 2], "label": "root"}]]
-    )

@@ -84,18 +84,6 @@ def test_a_bert_with_adapters_computes_the_papers_formula(folders):
             np.testing.assert_allclose(states[layer + 1][row][mask], x, rtol=1e-5, atol=1e-5)
 
 
-def test_an_adapter_by_hand():
-    adapter = BottleneckAdapter(torch.nn.Identity(), 2, 1, 1e-3)
-    with torch.no_grad():
-        for name, value in (("down", [[3.0, 1.0]]), ("up", [[2.0], [-1.0]])):
-            adapter.adapter[name].weight.copy_(torch.tensor(value))
-        adapter.adapter["down"].bias.fill_(-4.0)
-        adapter.adapter["up"].bias.copy_(torch.tensor([0.5, 0.25]))
-    # down(1, 2) = 3 + 2 - 4 = 1; gelu(1) = 0.8413447
-    expected = [1 + 2 * 0.8413447 + 0.5, 2 - 0.8413447 + 0.25]
-    assert adapter(torch.tensor([1.0, 2.0])).tolist() == pytest.approx(expected, rel=1e-6)
-
-
 def test_the_first_weights_of_adapters_have_the_deviation_that_is_asked_for_and_are_cut_at_two():
     for std in (1e-3, 0.1):
         weights = BottleneckAdapter(torch.nn.Identity(), 400, 50, std).adapter["down"].weight.detach()

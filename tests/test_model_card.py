@@ -14,7 +14,7 @@ from test_export import houses as houses
 from thaw.core.files import read_json, write_json
 from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
-from thaw.exporting.model_card import card
+from thaw.exporting.model_card import Stated, card
 from thaw.exporting.standalone_model import Model
 
 
@@ -49,6 +49,23 @@ def test_a_card_names_the_encoder_on_the_hub_where_it_has_a_place_there(houses):
         write_json(source.encoder / "card.json", known | {"source": origin, "revision": "1"})
         assert ModelCard(card(source, "encoder_and_head")).data.base_model == due
     write_json(source.encoder / "card.json", known)
+
+
+def test_the_hub_reads_data_scores_and_what_the_user_states(houses):
+    source = open_run(houses("bert", "classification").run("full", FULL, keep=True))
+    bare = ModelCard(card(source, "encoder_and_head")).data
+    assert (bare.license, bare.language, bare.datasets) == (None, None, None), "what nobody states is left out"
+    source.corpus.card["source"] = {"kind": "hub", "id": "org/data", "config": "small", "revision": "abc"}
+    data = ModelCard(card(source, "encoder_and_head", Stated("mit", ("en",)))).data
+    assert (data.license, data.language, data.datasets) == ("mit", ["en"], ["org/data"])
+    (result,) = data.eval_results
+    score = round(source.metrics["scores"]["test"]["accuracy"], 6)
+    assert (result.metric_type, result.metric_value, result.dataset_split) == ("accuracy", score, "test")
+    assert (result.dataset_type, result.dataset_config, result.task_type) == (
+        "org/data",
+        "small",
+        "text-classification",
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import Wishes, draft_of_file
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.data.sources import convert
 from thaw.evaluation.baselines import fit_baseline
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import TARGET_KINDS
@@ -28,7 +27,6 @@ from thaw.exporting.formats import write
 from thaw.heads import convex
 from thaw.heads.convex import Scale
 from thaw.papers.feature_selection import group_lasso
-from thaw.schema.corpora import HubConfig
 from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
 
 KIND = "multi_label_classification"
@@ -132,15 +130,6 @@ def test_sets_are_read_from_each_form(form, tmp_path):
     expected = [["a" in labels, "b" in labels] for _, labels in ROWS]
     assert corpus.labels("labels") == ["a", "b"] and (corpus.targets(TASK, "train") == np.array(expected)).all()
     assert corpus.card["splits"]["train"]["labels"]["labels"] == {"a": 16, "b": 16}
-
-
-def test_sets_are_read_from_the_hub():
-    from datasets import ClassLabel, Dataset, Features, Sequence, Value
-
-    features = Features({"text": Value("string"), "labels": Sequence(ClassLabel(names=["a", "b"]))})
-    data = Dataset.from_dict({"text": ["x", "y"], "labels": [[1, 0], []]}, features=features)
-    table = convert(data, "d", HubConfig(id="o/d", splits={"train": "train"}), ["text", "labels"])
-    assert table.columns["labels"] == [["b", "a"], []]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,7 @@ from transformers import AutoModel
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.transformers import Encoder
-from thaw.exporting import formats
-from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
-from tiny import tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
 
 POOLER = {"pooling": "pooler", "separate_pooling": "pooler"}
@@ -54,14 +51,3 @@ def test_an_encoder_without_one_is_refused(tmp_path, corpus):
         bench.run(bench.spec(HEAD, head=POOLER))
     with pytest.raises(ValueError, match="pooler is for kind linear on the last layer"):
         HeadConfig(kind="linear", pooling="pooler", layers={"layer": 1})
-
-
-@pytest.mark.parametrize("family, whole", [("bert", True), ("mpnet", False)])
-def test_with_it_berts_own_classifier_holds_the_run(tmp_path, family, whole):
-    """MPNet's classifier has a matrix of its own below the output, so its run keeps to encoder and head."""
-    encoder = Encoder.load(tiny_encoder(family, tmp_path)).model
-    entry = HeadConfig(kind="linear", **POOLER)
-    head = build(entry, 32, len(LABELS), "classification", False, 3)
-    head.pooling.dense.load_state_dict(load_pooler(tmp_path))
-    found = formats.own_model(encoder, head.state_dict(), entry, "text", LABELS)
-    assert (found is not None) == whole

@@ -15,12 +15,10 @@ from shown import Shown
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.data.sources import convert
 from thaw.evaluation.baselines import fit_baseline
 from thaw.evaluation.metrics import score
 from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.features.store import FeatureStore
-from thaw.schema.corpora import HubConfig
 from tiny_corpus import Bench, rows, tiny_corpus
 
 KIND = "span_extraction"
@@ -73,18 +71,6 @@ def test_a_file_in_squads_format_is_read(tmp_path):
     assert corpus.frame("train")["id"].tolist() == ["f1", "f2", "k1"] and corpus.labels("answers") == []
     assert corpus.targets(TASK, "train") == [[(32, "nine")], [(65, "the harbour of Varde"), (80, "Varde")], []]
     assert corpus.frame("train")["context"].tolist() == [FERRY, FERRY, KILN]
-
-
-def test_the_hub_gives_the_same():
-    from datasets import Dataset
-
-    found = {"text": ["the harbour of Varde", "Varde"], "answer_start": [65, 80]}
-    made = [
-        {"id": "f2", "title": "Ferry", "question": "Where?", "context": FERRY, "answers": found},
-        {"id": "k1", "title": "Kiln", "question": "Who?", "context": KILN, "answers": {"text": [], "answer_start": []}},
-    ]
-    table = convert(Dataset.from_list(made), "d", HubConfig(id="o/d", splits={"train": "train"}), ["answers", "id"])
-    assert table.columns["answers"] == [found, {"text": [], "answer_start": []}]
 
 
 def changed(*changes) -> dict:
