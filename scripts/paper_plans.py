@@ -60,9 +60,7 @@ def needs(by_name: dict[str, Plan]) -> str:
         steps = [(step, key) for step in COMPUTING for key in plan.jobs[step]]
         days = sum(cost_estimate.seconds_on_gpu(plan, step, key) for step, key in steps) / DAY
         trained = [plan.job("train", key) for key in plan.jobs["train"]]
-        updates = sum(
-            cost_estimate.training_updates(plan, job.spec, cost_estimate.store_of(plan, job))[0] for job in trained
-        )
+        updates = sum(cost_estimate.training_updates(plan, job.spec, job.store)[0] for job in trained)
         store = readable(sum(store.bytes for store in cost_estimate.stores(plan)))
         jobs = sum(map(len, plan.jobs.values()))
         shown = f"{days:.0f}" if days >= 1 else "less than 1"

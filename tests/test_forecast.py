@@ -115,7 +115,7 @@ def test_updates_and_seconds_on_a_gpu_are_those_worked_out_by_hand(plan):
 def test_what_finished_runs_took_on_a_gpu_counts(plan, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (key,) = plan.jobs["train"]
-    metrics = tmp_path / plan.paths.file("train", key)
+    metrics = tmp_path / plan.file("train", key)
     write_json(metrics, {"digest": plan.job("train", key).digest})
     for device, took in (("cpu", 1.0), ("NVIDIA H100", 0.25)):
         assumed = cost_estimate.seconds_on_gpu(plan, "train", key)
@@ -139,7 +139,7 @@ def test_operations_are_those_worked_out_by_hand(plan):
 
 
 def test_of_a_store_that_is_there_the_tokens_count(plan, tmp_path, monkeypatch):
-    (key,), store = plan.jobs["train"], plan.paths.file("features", STORE)
+    (key,), store = plan.jobs["train"], plan.file("features", STORE)
     write_json(tmp_path / store, {"splits": {"train": {"examples": 1, "tokens": 1}}})
     due = cost_estimate.operations(plan, "train", key)
     monkeypatch.chdir(tmp_path)

@@ -8,7 +8,7 @@ from thaw.adaptation.selectors import components
 from thaw.adaptation.stages import chain_thaw_order, phases_to_spec, stages
 from thaw.encoders.transformers import Encoder
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.cost_estimate import store_of, training_operations
+from thaw.planning.cost_estimate import training_operations
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
 from tiny_corpus import small_bert
@@ -145,7 +145,7 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     )
     gradual, full = (next(r for r in plan.runs if r.strategy == name) for name in ("gradual_unfreezing", "full"))
     spec = plan.job("train", gradual.key).spec
-    key = store_of(plan, plan.job("train", gradual.key))
+    key = plan.job("train", gradual.key).store
     assert plan.boundaries[key] == [0, 1, 2, 3, 4, 5, 6]
     row = next(one["row"] for one in plan.job("collect", "demo").spec["results"] if one["names"] == gradual.names)
     assert (row["thawed"], row["embeddings"]) == (6, True)
@@ -157,7 +157,7 @@ def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
 def test_layers_above_the_highest_that_a_head_reads_are_not_counted():
     plan = load_plan({**read_config([str(HOME / "tests/base.yaml")]), "strategies": ["full"]}, HOME)
     key = next(run.key for run in plan.runs if run.strategy == "full")
-    spec, store = plan.job("train", key).spec, store_of(plan, plan.job("train", key))
+    spec, store = plan.job("train", key).spec, plan.job("train", key).store
     (phase,) = spec["phases"]
     lower = [part for part in phase["components"] if part not in ("layer.3", "layer.4", "layer.5")]
     read = spec | {

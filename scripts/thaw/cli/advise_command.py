@@ -115,7 +115,7 @@ def main(words: list[str]) -> None:
             needed = wording.seconds(min(sum(rest), math.inf if left is None else left))
             print(f"{needed} left at most, for {wording.plural(len(rest), 'more training')}", flush=True)
         tried |= {turn.run.folder for turn in chosen}
-        targets = [plan.paths.result(turn.run.folder) for turn in chosen]
+        targets = [plan.result(turn.run.folder) for turn in chosen]
     if not made:
         raise UserError(f"no run could be made; {log} says why")
     record.write(folder / ADVISED, made)
@@ -257,7 +257,7 @@ def _first(plan: Plan, name: str) -> list[str]:
     baselines = [key for step, key in plan.extra_results.values() if step == "baseline"]
     files = [file for key in baselines for file in plan.files("baseline", key)]
     fitted = [run for run in plan.shown if plan.job(run.step, run.key).fits_to_convergence]
-    return files + [plan.paths.result(run.folder) for run in fitted or plan.shown[:1]]
+    return files + [plan.result(run.folder) for run in fitted or plan.shown[:1]]
 
 
 def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswer]:

@@ -7,7 +7,6 @@ thaw plan my.yaml --runs                                  and every run with wha
 Without a file it plans the only experiment in this folder, else its config/config.yaml, else the demo.
 """
 
-import argparse
 import os
 from collections import Counter
 from pathlib import Path
@@ -38,12 +37,6 @@ def readable(size: float) -> str:
 
 ONE_THREAD = 0.23  # of the time of four trainings of top 2 on two cores: 137 s in jobs of one thread, 178 s of two
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
-
-
-def arguments(words: list[str]) -> argparse.Namespace:
-    parser = selecting("plan", __doc__)
-    parser.add_argument("--runs", action="store_true", help="list every run")
-    return parsed(parser, words)
 
 
 def print_jobs(plan: Plan) -> None:
@@ -96,7 +89,7 @@ def print_time(plan: Plan) -> None:
         if missing:
             parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
     for job in (plan.job("train", key) for key in by_step["train"]):
-        updates += cost_estimate.training_updates(plan, job.spec, cost_estimate.store_of(plan, job))[0]
+        updates += cost_estimate.training_updates(plan, job.spec, job.store)[0]
     others = [(step, key) for step, keys in plan.jobs.items() if step not in by_step for key in keys]
     waiting = [one for one in others if _waits(plan, *one)]
     if waiting:
@@ -152,7 +145,9 @@ def check_files(plan: Plan) -> None:
 
 
 def main(words: list[str]) -> None:
-    given = arguments(words)
+    parser = selecting("plan", __doc__)
+    parser.add_argument("--runs", action="store_true", help="list every run")
+    given = parsed(parser, words)
     plan = load_plan(configuration(given.files, given.config), HOME, files=given.files)
     check_files(plan)
     runs, strategies = plan.runs, Counter(run.strategy for run in plan.runs)

@@ -99,11 +99,6 @@ def entry_of(plan: Plan, key: str):
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
-def store_of(plan: Plan, job: Job) -> str:
-    """Return the key of the store that a run's job reads; of several, the first."""
-    return plan.paths.store_of(job.inputs["tokens"][0])
-
-
 def _size(plan: Plan, key: str) -> SizeConfig | None:
     """Return the size of a store's corpus: as the catalogue states it, else counted in the user's files, else None."""
     corpus = corpus_of(key)
@@ -118,7 +113,7 @@ def _size(plan: Plan, key: str) -> SizeConfig | None:
 
 def _counted(plan: Plan, key: str) -> dict[str, dict[str, int]] | None:
     """Return the examples and tokens of each split of a store, where its tokens were counted."""
-    card = Path(plan.paths.file("features", key))
+    card = Path(plan.file("features", key))
     return read_json(card)["splits"] if card.exists() else None
 
 
@@ -141,7 +136,7 @@ def training_size(plan: Plan, key: str) -> tuple[float, float]:
 
 def training_vectors(plan: Plan, job: Job) -> float:
     """Return how many vectors a head reads of the training split, one a text or one a word; words at most as tokens."""
-    examples, tokens = training_size(plan, store_of(plan, job))
+    examples, tokens = training_size(plan, job.store)
     return tokens if job.spec["task"]["type"] in WORD_TYPES else examples
 
 
@@ -170,7 +165,7 @@ def seconds_on_gpu(plan: Plan, step: str, key: str) -> float:
     """Return how long a job computes on a GPU, as is assumed: its operations, and kernels of its updates."""
     job, passed = plan.job(step, key), 0.0
     if step == "train":
-        _, passed = training_updates(plan, job.spec, store_of(plan, job))
+        _, passed = training_updates(plan, job.spec, job.store)
     return operations(plan, step, key) / GPU_RATE + passed * PASS_SECONDS
 
 
@@ -178,7 +173,7 @@ def measured_on_gpu(plan: Plan) -> tuple[float, int]:
     """Return what finished trainings of a plan took on a GPU, as a share of what is assumed, and how many they are."""
     assumed, costs = 0.0, []
     for key in (key for key in plan.jobs["train"] if plan.status.is_current("train", key)):
-        cost = read_json(Path(plan.paths.file("train", key)).with_name("cost.json"))
+        cost = read_json(Path(plan.file("train", key)).with_name("cost.json"))
         if cost["hardware"]["device"] != "cpu":
             assumed += seconds_on_gpu(plan, "train", key)
             costs.append(cost["seconds"]["train"])
@@ -249,7 +244,7 @@ def _stages(plan: Plan, spec: dict, key: str) -> Iterator[tuple[int, float, floa
 
 def pretraining_operations(plan: Plan, job: Job) -> float:
     """Return the floating-point operations of a further pretraining: layers, vocabulary for each mask, teacher."""
-    key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
+    key, entry = job.store, FurtherPretrainingConfig.model_validate(job.spec["settings"])
     encoder, (examples, tokens) = entry_of(plan, key), training_size(plan, key)
     shape, layer = entry.kept(encoder.layers), 12 * encoder.width**2
     products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
@@ -264,8 +259,8 @@ def operations(plan: Plan, step: str, key: str) -> float:
     if step == "pretrain":
         return pretraining_operations(plan, job)
     if step in ("features", "features_adapted", "teach"):
-        store = _store(plan, key if step == "features" else store_of(plan, job))
+        store = _store(plan, key if step == "features" else job.store)
         whole = store.vectors or step != "features"  # an adapted encoder gives all layers of the rows that runs read
         entry = entry_of(plan, store.key)
         return 24 * entry.width**2 * (store.tokens or 0) * (entry.layers if whole else max(store.boundaries, default=0))
-    return training_operations(plan, job.spec, store_of(plan, job)) if STEPS[step].trains else 0.0
+    return training_operations(plan, job.spec, job.store) if STEPS[step].trains else 0.0

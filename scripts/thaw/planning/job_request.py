@@ -11,7 +11,7 @@ from thaw.core import layout
 from thaw.core.boundaries import ACTIVATION, computes_layers
 from thaw.core.devices import cards, gpu_evidence
 from thaw.core.files import read_json
-from thaw.planning.cost_estimate import VOCABULARY, entry_of, operations, seconds_on_gpu, store_of, training_vectors
+from thaw.planning.cost_estimate import VOCABULARY, entry_of, operations, seconds_on_gpu, training_vectors
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -49,7 +49,7 @@ def _measured_mb(plan: Plan, step: str, key: str) -> float:
     """Return the largest memory that finished seeds of a run took on a GPU, a fifth more for its gaps; 0 without."""
     if step != "train":
         return 0
-    cell = Path(plan.paths.below(layout.cell(layout.names_in_folder("train", key))))
+    cell = Path(plan.results, layout.cell(layout.names_in_folder("train", key)))
     costs = [read_json(path) for path in cell.glob("seed*/cost.json")]
     return 1.2 * max((cost["peak_memory_mb"] for cost in costs if cost["hardware"]["device"] != "cpu"), default=0)
 
@@ -85,12 +85,12 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     if step == "features":
         return 4 * _parameters(entry_of(plan, key))
     if step in ("features_adapted", "teach"):
-        return 8 * _parameters(entry_of(plan, store_of(plan, job)))
+        return 8 * _parameters(entry_of(plan, job.store))
     if step == "ensemble" and "ends" in job.spec:  # all members' weights, the ends', and those of the model
-        return 4 * (len(job.spec["members"]) + 4) * _parameters(entry_of(plan, store_of(plan, job)))
+        return 4 * (len(job.spec["members"]) + 4) * _parameters(entry_of(plan, job.store))
     if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0
-    store = store_of(plan, job)
+    store = job.store
     encoder = entry_of(plan, store)
     if step in ("fit_heads", "search_heads", "probe"):
         numbers = encoder.width * training_vectors(plan, job) * _side_by_side(job.spec, encoder.layers)
@@ -142,7 +142,7 @@ def head_cores(plan: Plan, cores: int | None) -> Callable[[str, str], int]:
 def _processes(plan: Plan, step: str, key: str) -> int:
     """Return how many processes the heads of a job are worth."""
     job = plan.job(step, key)
-    store = store_of(plan, job)
+    store = job.store
     head = HeadConfig.model_validate(job.spec["head"])
     (phase,), read = job.spec["phases"], head.layers.reads(job.spec["layers"])
     if job.fits_to_convergence or computes_layers(phase["boundary"], read[-1]):  # each would compute layers on its own

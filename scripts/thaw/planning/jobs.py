@@ -3,7 +3,7 @@
 A job is stored under its step and a key, which is made of the names in its path.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
-from thaw.planning.paths import Paths
+from thaw.planning.paths import result_folder, store_of
 
 
 class Result(NamedTuple):
@@ -47,6 +47,11 @@ class Job:
     @property
     def canonical(self) -> str:
         return canonical(self.spec)
+
+    @property
+    def store(self) -> str:
+        """The key of the store that it reads; of several, the first."""
+        return store_of(self.inputs["tokens"][0])
 
     @property
     def fits_to_convergence(self) -> bool:
@@ -86,13 +91,13 @@ def _named_in(value) -> Iterator[PlannedDigest]:
 class JobTable:
     """All jobs, by step and key.
 
-    Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; taught,
-    {key of a teacher's outputs: the boundaries of its hidden states that some student is matched to}; seeds,
-    those that a fitted head is made with; executed, {step: {(head, strategy)}}.
+    Attributes: results, their folder; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run
+    reads}; taught, {key of a teacher's outputs: the boundaries of its hidden states that some student is matched to};
+    seeds, those that a fitted head is made with; executed, {step: {(head, strategy)}}.
     """
 
     def __init__(self, results: str, seeds: set[int]):
-        self.paths = Paths(results)
+        self.results = results
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in STEPS}
         self.boundaries: dict[str, list[int]] = {}
         self.vectors: dict[str, list[str]] = {}
@@ -117,24 +122,32 @@ class JobTable:
         job = self.job(result.step, result.key)
         return PlannedDigest.of(result, job.digest if result.seed is None else digest(job.spec | {"seed": result.seed}))
 
-    def file(self, result: Result) -> str:
-        seed = {} if result.seed is None else {"seed": result.seed}
-        return self.paths.file(result.step, result.key, **seed)
+    def file(self, step: str, key: str, seed: int | None = None) -> str:
+        """Return the file by which a job is known to be done. Args: as a `Result` has them."""
+        names = layout.names_in_key(step, key) | ({} if seed is None else {"seed": str(seed)})
+        return f"{self.results}/{layout.file(step, names)}"
+
+    def result(self, folder: str, name: str = "metrics.json") -> str:
+        """Return a file of a result. Args: its folder below the results folder."""
+        return f"{self.results}/{folder}/{name}"
+
+    def parts(self, store: str, parts: Iterable[int | str]) -> list[str]:
+        """Return the cards of some parts of a store: boundaries by number, and vectors of all layers by name."""
+        folder = f"{self.results}/{result_folder('features', store)}"
+        return [layout.stored_part(folder, part) for part in parts]
 
     def files(self, step: str, key: str) -> list[str]:
         """Return the declared results by which a job is known to be done."""
         if step == "features":
             return self.cards(key)
         if step == "fit_heads":
-            return [self.file(Result(step, key, seed)) for seed in sorted(self.seeds)]
+            return [self.file(step, key, seed) for seed in sorted(self.seeds)]
         if step == "teach":
-            folder = self.paths.file(step, key).rpartition("/")[0]
-            return [
-                self.paths.file(step, key),
-                *(layout.stored_part(folder, n) for n in sorted(self.taught[key], key=str)),
-            ]
-        return [self.paths.file(step, key)]
+            card = self.file(step, key)
+            folder = card.rpartition("/")[0]
+            return [card, *(layout.stored_part(folder, n) for n in sorted(self.taught[key], key=str))]
+        return [self.file(step, key)]
 
     def cards(self, key: str) -> list[str]:
         """Return the cards that a store declares: its tokens and each part that some run reads."""
-        return [self.paths.file("features", key), *self.paths.parts(key, [*self.boundaries[key], *self.vectors[key]])]
+        return [self.file("features", key), *self.parts(key, [*self.boundaries[key], *self.vectors[key]])]

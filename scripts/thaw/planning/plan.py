@@ -98,7 +98,7 @@ class Plan(JobTable):
         digests = [self.digest(run.result) for run in runs]
         spec = ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
         data, cards = self._made.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
-        inputs = {"data": cards, "members": [self.paths.result(run.folder) for run in runs]}
+        inputs = {"data": cards, "members": [self.result(run.folder) for run in runs]}
         if "ends" in spec:  # weights compute again what a run computed, from the same files
             read = self.job(runs[0].step, runs[0].key).inputs
             names = ("encoder", "tokens", "also_data", "also_tokens")
@@ -110,7 +110,7 @@ class Plan(JobTable):
         for run in merge.runs:
             self._made.add(run)
         digests = {run.folder: self.digest(run.result) for run in merge.runs}
-        inputs = {"runs": [self.paths.result(run.folder) for run in merge.runs]}
+        inputs = {"runs": [self.result(run.folder) for run in merge.runs]}
         self.add("merge", merge.key, merge_plan.spec(merge, digests), inputs)
         return Result("merge", merge.key)
 
@@ -128,7 +128,7 @@ class Plan(JobTable):
                 states = self._add_adapted(probed, run, rows)
                 spec.setdefault("adapted", {})[str(run.seed)] = self.digest(states)
                 inputs.setdefault("adapted", []).extend(self.files(states.step, states.key))
-                inputs.setdefault("runs", []).append(self.paths.result(run.folder))
+                inputs.setdefault("runs", []).append(self.result(run.folder))
             self.add("probe", probed.key, spec, inputs)
             yield probed.key
 
@@ -141,7 +141,7 @@ class Plan(JobTable):
         if not self.has(states.step, states.key):
             spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | {"rows": rows[states.key]}
             spec, inputs = self._states_of(probed, spec | {"run": self.digest(run.result)})
-            inputs["run"] = [self.paths.result(run.folder)]
+            inputs["run"] = [self.result(run.folder)]
             self.add(states.step, states.key, spec, inputs)
         return states
 
@@ -176,10 +176,6 @@ class Plan(JobTable):
     @cached_property
     def status(self) -> Status:
         return Status(self)
-
-    @property
-    def results(self) -> str:
-        return self.paths.results
 
     @property
     def threads(self) -> int:

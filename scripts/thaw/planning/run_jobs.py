@@ -66,11 +66,11 @@ class RunJobs(UpstreamJobs):
             if isinstance(need.of, TeachPlan):
                 matched = set(taught_parts(spec["phases"]))
                 self.table.taught[need.of.key] |= matched
-                folder = self.table.file(need.of.result).rpartition("/")[0]
+                folder = self.table.file(*need.of.result).rpartition("/")[0]
                 states = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
                 inputs["teacher_states"] = [*inputs.get("teacher_states", []), *states]
             if role.file:
-                inputs[need.role] = [*inputs.get(need.role, []), self.table.file(need.of.result)]
+                inputs[need.role] = [*inputs.get(need.role, []), self.table.file(*need.of.result)]
         if run.step == "fit_heads":
             del spec["seed"]
         self.table.add(run.step, run.key, spec, inputs)
@@ -100,7 +100,7 @@ class RunJobs(UpstreamJobs):
         spec = {"version": STEPS["teach"].version, "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
         spec |= {"run": self.table.digest(run.result), "dtype": self.experiment.store.dtype}
         spec["compute"] = taught.spec["compute"]
-        inputs["run"] = [self.table.paths.result(run.folder)]
+        inputs["run"] = [self.table.result(run.folder)]
         self.table.taught.setdefault(plan.key, set())
         self.table.add("teach", plan.key, spec, inputs)
 
@@ -113,7 +113,7 @@ class RunJobs(UpstreamJobs):
                 self.add(need.of)
             digests = {need.of.key: self.table.digest(need.of.result) for need in search.needs}
             spec = trials_spec(search, self.catalogue, digests)
-            inputs = {"trials": [self.table.file(need.of.result) for need in search.needs]}
+            inputs = {"trials": [self.table.file(*need.of.result) for need in search.needs]}
             self.table.add(search.step, search.key, spec, inputs)
         self.table.executed[search.step].add((search.head, search.strategy))
 

@@ -57,10 +57,7 @@ class Status:
 
     def is_made(self, result: Result) -> bool:
         """Return whether a result is there and carries the digest of its spec."""
-        return self._carry([self.plan.file(result)], result)
-
-    def carries(self, file: str, result: Result) -> bool:
-        return self._carry([file], result)
+        return self._carry([self.plan.file(*result)], result)
 
     def _carry(self, files: list[str], result: Result) -> bool:
         digests = [self._record(file).get("digest") for file in files]
@@ -68,7 +65,7 @@ class Status:
 
     def _also_kept(self, key: str, spec: dict) -> bool:
         """Return whether the finished run of a spec kept its tensors, which that does not ask for."""
-        record = self._record(self.plan.paths.file("train", key))
+        record = self._record(self.plan.file("train", key))
         made = record.get("spec", {})
         return bool(made.get("keep")) and not spec.get("keep") and _identity(made) == _identity(spec)
 
@@ -94,12 +91,12 @@ class Status:
 
     def collected(self) -> list[str]:
         """Return the results that runs.csv is made from; with `allow_missing` those that are there."""
-        paths, wanted = self.plan.paths, self.wanted()
+        plan, wanted = self.plan, self.wanted()
         partial = self.plan.experiment.allow_missing
         folders = [folder for folder in wanted if not partial or self.is_made(wanted[folder])]
         trained = {run.folder for run in self.plan.runs}
-        costs = [paths.result(folder, "cost.json") for folder in folders if folder in trained]
-        return costs + [paths.result(folder) for folder in folders]
+        costs = [plan.result(folder, "cost.json") for folder in folders if folder in trained]
+        return costs + [plan.result(folder) for folder in folders]
 
     @cached_property
     def deleted(self) -> list[str]:
@@ -124,9 +121,7 @@ class Status:
 
     def stale(self) -> list[str]:
         """Return which results that are there were made under other settings."""
-        there = {
-            folder: result for folder, result in self.wanted().items() if Path(self.plan.paths.result(folder)).exists()
-        }
+        there = {folder: result for folder, result in self.wanted().items() if Path(self.plan.result(folder)).exists()}
         return sorted(folder for folder, result in there.items() if not self.is_made(result))
 
     def probed(self, step: str, output: str) -> list[str]:
@@ -164,7 +159,7 @@ class Status:
         """Return the parts of a store, or of a teacher's states, that jobs read, and what else is there of its spec."""
         first, *planned = map(Path, self.plan.files(step, key))
         there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
-        current = [file for file in there if self.carries(str(file), Result(step, key))]
+        current = [file for file in there if self._carry([str(file)], Result(step, key))]
         return sorted({file.stem for file in [*planned, *current]})
 
 

@@ -65,7 +65,7 @@ class UpstreamJobs:
         spec = {"version": STEPS["pretrain"].version, "settings": spec_of(entry, frozenset({"view"}))}
         spec |= {"encoder": fetched.digest, "features": self.table.job("features", store).digest}
         spec["compute"] = spec_of(self.experiment.compute)
-        inputs = {"encoder": card, "tokens": [self.table.paths.file("features", store)]}
+        inputs = {"encoder": card, "tokens": [self.table.file("features", store)]}
         self.table.add("pretrain", weights.key, spec, inputs)
 
     def store(self, weights: InitialWeights, corpus: str, view: str) -> str:
@@ -86,8 +86,8 @@ class UpstreamJobs:
             self.table.boundaries[key] = sorted(part for part in wanted if isinstance(part, int))
             self.table.vectors[key] = sorted(part for part in wanted if isinstance(part, str))
         return {
-            "tokens": [self.table.paths.file("features", key) for key in stores],
-            "boundaries": [card for key in stores for card in self.table.paths.parts(key, read)],
+            "tokens": [self.table.file("features", key) for key in stores],
+            "boundaries": [card for key in stores for card in self.table.parts(key, read)],
         }
 
     def based(
