@@ -11,18 +11,10 @@ from thaw.training.run_state import PhaseLog
 from tiny_corpus import small_bert
 
 LABELS = [
-    ("train", "runs/cola/all/minilm/linear/full/base/seed1", "cola minilm full seed 1"),
-    ("train", "runs/cola/rows100/minilm/mlp/top_k/k02/seed3", "cola rows100 minilm mlp top_k k02 seed 3"),
-    ("fit_heads", "runs/cola/all/minilm/linear/frozen/base", "cola minilm frozen"),
-    ("search_heads", "runs/cola/all/minilm/mlp/frozen/base", "cola minilm mlp frozen"),
-    ("select", "runs/cola/all/minilm/linear/full/base/chosen.json", "select cola minilm full"),
-    ("features", "features/minilm.mlm.cola/cola/joint", "features minilm.mlm.cola cola joint"),
-    ("prepare", "data/cola", "prepare cola"),
-    ("baseline", "baselines/cola/all/majority", "baseline cola majority"),
-    ("probe", "probes/cola/all/minilm/linear/pretrained", "probe cola minilm linear pretrained"),
-    ("features_adapted", "adapted/a/all/b/linear/full/base/seed1/d", "features_adapted a b full seed 1 d"),
-    ("table", "outputs/demo/tables/main_table", "table demo main_table"),
-    ("report", "outputs/demo/report.html", "report demo"),
+    ("train", "runs/cola/all/minilm/linear/full/base/seed1", "train cola/all/minilm/linear/full/base/seed1"),
+    ("features", "features/minilm.mlm.cola/cola/joint", "features minilm.mlm.cola/cola/joint"),
+    ("prepare", "data/data", "prepare data"),
+    ("report", "outputs/demo/report.html", "report demo/report.html"),
     ("train", "elsewhere", ""),
     ("no_step", "data/cola", ""),
 ]
@@ -97,13 +89,13 @@ def test_a_run_logs_each_epoch_and_its_result(bench, tmp_path, capsys):
     out = tmp_path / "runs/t/all/e/linear/full/base/seed1"
     bench.step("train", bench.spec({"train": ["all"], "pick": "best"}, {"train": ["all"], "epochs": 1}), out)
     logged, metrics = lines(capsys), read_json(out / "metrics.json")
-    assert all(line.startswith("[t e full seed 1] ") for line in logged)
-    epochs = [line.removeprefix("[t e full seed 1] ") for line in logged if "epoch" in line]
+    assert all(line.startswith("[train t/all/e/linear/full/base/seed1] ") for line in logged)
+    epochs = [line.removeprefix("[train t/all/e/linear/full/base/seed1] ") for line in logged if "epoch" in line]
     pattern = r"phase 1, epoch {} of 2: loss [\d.]+, validation accuracy [\d.]+"
     assert re.fullmatch(pattern.format(1), epochs[0]) and re.fullmatch(pattern.format(2), epochs[1])
     assert re.fullmatch(r"phase 2, epoch 1 of 1: loss [\d.]+", epochs[2]) and len(epochs) == 3
     score = 100 * metrics["scores"]["test"]["accuracy"]
-    assert re.fullmatch(rf"\[t e full seed 1\] test accuracy {score:.1f}, [\d.]+ s", logged[-1])
+    assert re.fullmatch(rf"\[train t/all/e/linear/full/base/seed1\] test accuracy {score:.1f}, [\d.]+ s", logged[-1])
 
 
 def test_heads_in_one_batch_log_their_means_and_each_result(bench, tmp_path, capsys):
@@ -111,7 +103,7 @@ def test_heads_in_one_batch_log_their_means_and_each_result(bench, tmp_path, cap
     spec = bench.spec({"train": ["head"], "epochs": 2})
     del spec["seed"]
     bench.step("fit_heads", spec, out, "--seeds", "1", "2")
-    logged = [line.removeprefix("[t e short] ") for line in lines(capsys)]
+    logged = [line.removeprefix("[fit_heads t/all/e/linear/short/base] ") for line in lines(capsys)]
     assert [line.split(":")[0] for line in logged if "epoch" in line] == ["epoch 1 of 2", "epoch 2 of 2"]
     assert all("means of 2 runs: loss " in line for line in logged if "epoch" in line)
     scores = [read_json(out / f"seed{n}/metrics.json")["scores"]["test"]["accuracy"] for n in (1, 2)]

@@ -83,10 +83,12 @@ def test_an_own_metric_stands_beside_the_others(place):
 def test_a_run_speaks_in_lines_of_its_own_and_ends_with_where_the_report_is(place):
     """Steps say whose each line is, one line counts all jobs, and Snakemake is silent on jobs that go well."""
     # no ^ and $: several processes write to one pipe, so that a line may follow another's on the same line
-    assert re.search(r"[\d:]{8} \[weight tiny short_top k01 seed 1\] epoch 1 of 1: loss [\d.]+", place.printed)
-    assert re.search(r"[\d:]{8} \[colour tiny short_stack seed 1\] test accuracy [\d.]+, [\d.]+ s", place.printed)
-    spoken = [line for line in place.printed.splitlines() if re.search(r" seed \d\] (epoch|test) ", line)]
-    whole = [line for line in spoken if re.fullmatch(r"[\d:]{8} \[[\w ]+ seed \d\] (epoch|test) .*", line)]
+    epoch = r"[\d:]{8} \[train weight/all/tiny/linear/short_top/k01/seed1\] epoch 1 of 1: loss [\d.]+"
+    assert re.search(epoch, place.printed)
+    result = r"[\d:]{8} \[train colour/all/tiny/linear/short_stack/base/seed1\] test accuracy [\d.]+, [\d.]+ s"
+    assert re.search(result, place.printed)
+    spoken = [line for line in place.printed.splitlines() if re.search(r"/seed\d\] (epoch|test) ", line)]
+    whole = [line for line in spoken if re.fullmatch(r"[\d:]{8} \[[\w /]+/seed\d\] (epoch|test) .*", line)]
     assert len(whole) >= len(spoken) - 1 > 1
     # a run of less than 15 seconds does not say how long it will take
     assert re.search(r"^\d+ of \d+ jobs(, about \d+ (s|min) left)?$", place.printed, re.M)

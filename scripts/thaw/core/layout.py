@@ -3,7 +3,6 @@
 A template is filled with names: {"task": "sst2", "seed": 1, ...}, which are also the wildcards of the step's rule.
 """
 
-import contextlib
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -68,8 +67,6 @@ WRITTEN = {
 ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
 PROGRESS = "progress.safetensors"  # of a run in training
 TASKS = "tasks"  # within the folder of a run that trained others' too, a folder of each other task
-_RUN_STEPS = ("train", "fit_heads", "search_heads")
-_USUAL = {"subset": "all", "head": "linear", "variant": "base"}  # not worth a word in a log
 _DOTTED = {"weights", "of"}  # names that may hold a dot
 
 
@@ -96,26 +93,13 @@ def log(step: str, names: dict) -> str:
 
 
 def label(step: str, out) -> str:
-    """Return a job in words for the lines of its log, as `cola minilm full seed 1` or `features minilm cola joint`.
+    """Return a job in words for the lines of its log, as `train cola/all/minilm/linear/full/base/seed1`.
 
-    Args: its step; where it writes. A subset, head or variant is left out where it is the usual one. Returns "" for
-    another step, or a path that is none of its results.
+    Args: its step; where it writes. Returns "" for another step, or a path that is none of its results.
     """
-    if step not in PLACES:
-        return ""
-    file = PLACES[step].file
-    folder = file.rpartition("/")[0]
-    # a step is given its folder, that of all its seeds, its file, or its file without the ending
-    for template in (folder, folder.rpartition("/")[0], file, file.rpartition(".")[0]):
-        with contextlib.suppress(ValueError):
-            names = _names(template, "/".join(PurePath(out).parts[-template.count("/") - 1 :]))
-            words = [
-                f"seed {value}" if name == "seed" else value
-                for name, value in names.items()
-                if _USUAL.get(name) != value
-            ]
-            return " ".join(words if step in _RUN_STEPS else [step, *words])
-    return ""
+    top = top_folders((step,))[0] if step in PLACES else ""
+    _, found, place = f"/{out}".rpartition(f"/{top}/")
+    return f"{step} {place}" if top and found else ""
 
 
 def of_seed(seed: int) -> str:

@@ -105,9 +105,6 @@ class JobTable:
         self.seeds = set(seeds)
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in STEPS}
 
-    def has(self, step: str, key: str) -> bool:
-        return key in self.jobs[step]
-
     def add(self, step: str, key: str, spec: dict, inputs: dict) -> Job:
         self.jobs[step][key] = Job(spec, inputs)
         return self.jobs[step][key]

@@ -138,7 +138,7 @@ class Plan(JobTable):
         Args: by key of such states the training rows that some probe is fitted to.
         """
         states = Result("features_adapted", adapted_key(run.folder, probed.task))
-        if not self.has(states.step, states.key):
+        if states.key not in self.jobs[states.step]:
             spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue) | {"rows": rows[states.key]}
             spec, inputs = self._states_of(probed, spec | {"run": self.digest(run.result)})
             inputs["run"] = [self.result(run.folder)]

@@ -11,6 +11,7 @@ from thaw.declarations.needs import NEEDS
 from thaw.declarations.objective_kinds import texts_read
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable
+from thaw.planning.paths import corpus_of
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import Planned, RunPlan, SearchPlan, TeachPlan, named_points, pair_views
 from thaw.planning.run_specs import run_spec, spec_of_cell
@@ -32,7 +33,7 @@ class RunJobs(UpstreamJobs):
 
     def add(self, plan: Planned) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
-        if not self.table.has(plan.step, plan.key):
+        if plan.key not in self.table.jobs[plan.step]:
             if isinstance(plan, InitialWeights):
                 self.encoder(plan)
             elif isinstance(plan, TeachPlan):
@@ -134,7 +135,7 @@ class RunJobs(UpstreamJobs):
         if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
         if stores:
-            inputs["also_data"] = self.prepared(stores)
+            inputs["also_data"] = [card for store in stores for card in self.data(corpus_of(store))[1]]
             inputs |= {f"also_{name}": files for name, files in self.states(stores, read).items()}
         return spec, inputs
 

@@ -10,7 +10,6 @@ from thaw.encoders.weight_sources import local_files
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable
-from thaw.planning.paths import corpus_of
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -29,7 +28,7 @@ class UpstreamJobs:
         task = self.catalogue.get("tasks", name, wanted_by)
         corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
         compatibility.check_task(self.catalogue, name, task, corpus)
-        if not self.table.has("prepare", task.corpus):
+        if task.corpus not in self.table.jobs["prepare"]:
             data_dir = self.experiment.data_dir
             source, files = find_source(task.corpus, corpus, self.experiment.sources, data_dir)
             kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
@@ -46,7 +45,7 @@ class UpstreamJobs:
     def encoder(self, weights: InitialWeights) -> tuple[Job, list[str]]:
         """Return the job that fetches an encoder, or trains it further, and the card that it writes."""
         step, key = weights.step, weights.key
-        if not self.table.has(step, key):
+        if key not in self.table.jobs[step]:
             if weights.further:
                 self._pretrain(weights)
             else:
@@ -70,7 +69,7 @@ class UpstreamJobs:
 
     def store(self, weights: InitialWeights, corpus: str, view: str) -> str:
         key = layout.key("features", {"weights": weights.key, "corpus": corpus, "view": view})
-        if not self.table.has("features", key):
+        if key not in self.table.jobs["features"]:
             entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
             data, cards = self.data(corpus)
             spec = {"version": STEPS["features"].version, "view": spec_of(entry), **self.experiment.store.states}
@@ -102,6 +101,3 @@ class UpstreamJobs:
         (encoder, card), (data, cards) = self.encoder(weights), self.data(corpus)
         spec = {"data": data, "encoder": encoder.digest, "features": digests if len(digests) > 1 else digests[0]}
         return spec, {"data": cards, "encoder": card} | self.states(stores, read)
-
-    def prepared(self, stores: list[str]) -> list[str]:
-        return [card for store in stores for card in self.data(corpus_of(store))[1]]
