@@ -94,22 +94,6 @@ def at_a_terminal():
         os.close(terminal)
 
 
-def stamped(command: list[str], folder: Path) -> list[tuple[float, str]]:
-    """Run a command and return its lines, each with the seconds after which it was printed. Raises Failed."""
-    begin, log = time.perf_counter(), folder / "errors.log"
-    with open(log, "w") as errors:
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": errors}
-        with subprocess.Popen(command, cwd=folder, text=True, **pipes) as process:
-            try:
-                lines = [(time.perf_counter() - begin, line.rstrip()) for line in process.stdout]
-            except BaseException:  # as in `timed`
-                process.terminate()
-                raise
-    if process.returncode:
-        raise Failed(f"{' '.join(command)} ended with {process.returncode}; see {log}")
-    return lines
-
-
 @contextlib.contextmanager
 def _adopting():
     """Let what outlives its parent become our child within a context, and not init's, where Linux can."""

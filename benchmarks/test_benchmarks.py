@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks import record, report, work
 from benchmarks.inside import products
-from benchmarks.measuring import Failed, at_a_terminal, interleaved, stamped, times_faster
-from benchmarks.parts import cold, grid, growth, memory, steps
+from benchmarks.measuring import Failed, at_a_terminal, interleaved, times_faster
+from benchmarks.parts import advise, cold, grid, growth, memory, steps
 from benchmarks.quality import compared, of_cells, of_runs, over_rows
 from benchmarks.texts import Texts
 from thaw.adaptation.selectors import everything
@@ -128,11 +128,11 @@ def test_commands_of_one_shell_have_a_terminal_and_say_when_they_fail(tmp_path):
 
 
 def test_a_line_is_stamped_when_it_is_printed(tmp_path):
-    (first, one), (second, two) = stamped(["sh", "-c", "echo one; sleep 0.3; echo two"], tmp_path)
-    assert (one, two) == ("one", "two") and second - first > 0.2
+    (first, one), (second, two) = advise.stamped(["sh", "-c", "echo ' one'; sleep 0.3; echo two >&2"], tmp_path)
+    assert (one, two) == (" one", "two") and second - first > 0.2 and first > 0
     assert report.moments({"late": second, "early": first}, "until")[2].startswith("| early |")
-    with pytest.raises(Failed, match="errors.log"):
-        stamped(["false"], tmp_path)
+    with pytest.raises(Failed, match="lines.log"):
+        advise.stamped(["false"], tmp_path)
 
 
 def test_a_million_sentences_are_on_the_line_through_the_largest_sizes():

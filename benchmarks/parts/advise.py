@@ -8,21 +8,23 @@ import csv
 import shutil
 import statistics
 from dataclasses import replace
+from pathlib import Path
 
 from .. import rivals, work
-from ..measuring import interleaved, stamped
+from ..measuring import interleaved, timed
 from ..options import Options
 from ..ours import THAW
 from ..texts import Texts, tasks
 
 ROWS = 600
 BEGINS = {  # what a line of Thaw begins with
-    "the first score": "texts: ",
+    "the first score, a baseline's": "texts: ",
     "the linear probe": "texts: Linear probe  ",
     "the linear probe on all layers": "texts: Linear probe, all layers",
     "the answer": "texts, ",
     "the report": "report: ",
 }
+STAMP = 'set -o pipefail; "$@" 2>&1 | while IFS= read -r line; do echo "${EPOCHREALTIME/,/.} $line"; done'
 
 
 def measure(options: Options) -> dict:
@@ -67,3 +69,11 @@ def measure(options: Options) -> dict:
     said["Trainer"] = rounds["trainer"][-1]["found"]["cells"][0]["scores"]["test"]
     found = {what: statistics.median(seconds) for what, seconds in ends.items()}
     return {"numbers": {}, "used": used, "advise": found, "said": said}
+
+
+def stamped(command: list[str], folder: Path) -> list[tuple[float, str]]:
+    """Run a command and return its lines, each with the seconds after which it was printed."""
+    log = folder / "lines.log"
+    record = timed(["bash", "-c", STAMP, "bash", *command], log, folder)
+    lines = (line.partition(" ") for line in log.read_text().splitlines())
+    return [(float(second) - record["started"], line) for second, _, line in lines]
