@@ -28,6 +28,7 @@ PARTS = (
     "probes",
     "all_layers",
     "few_labels",
+    "advise",
     "lora",
     "compiled",
     "single",

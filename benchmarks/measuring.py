@@ -5,7 +5,10 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import pty
+import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,7 +40,12 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
     earlier, load, started, begin = _children(), os.getloadavg()[0], time.time(), time.perf_counter()
     with open(log, "w") as output, _adopting():
         process = subprocess.Popen(
-            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=os.environ | (environment or {})
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,  # at a terminal, servers of one command would wait for the next
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | (environment or {}),
         )
         try:
             _, status, usage = os.wait4(process.pid, 0)
@@ -56,6 +64,34 @@ def timed(command: list[str], log: Path, folder: Path, environment: dict | None 
         "load": load,
         "started": started,
     }
+
+
+@contextlib.contextmanager
+def at_a_terminal():
+    """Yield what runs a command as `timed` does, but in one shell at a terminal: each finds what the last one left.
+
+    A command there leaves servers that have imported their libraries (thaw.core.lasting_servers). They end with the
+    shell. What is returned has `wall` and `started` alone.
+    """
+    terminal, end = pty.openpty()
+    shell = subprocess.Popen(["bash"], stdin=end, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    os.close(end)
+
+    def typed(command: list[str], log: Path, folder: Path) -> dict:
+        line = f"cd {shlex.quote(str(folder))}; {shlex.join(command)} > {shlex.quote(str(log))} 2>&1; echo $?\n"
+        started, begin = time.time(), time.perf_counter()
+        os.write(terminal, line.encode())
+        if (code := shell.stdout.readline().strip()) != "0":
+            raise Failed(f"{' '.join(command[:6])} ... ended with {code}; see {log}")
+        return {"wall": time.perf_counter() - begin, "started": started}
+
+    try:
+        yield typed
+    finally:
+        os.killpg(shell.pid, signal.SIGTERM)  # with the command, where it was interrupted
+        shell.wait()
+        shell.stdout.close()
+        os.close(terminal)
 
 
 @contextlib.contextmanager

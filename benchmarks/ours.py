@@ -19,6 +19,7 @@ from .options import HOME, Options
 from .rivals import SETTINGS
 from .texts import Texts
 
+THAW = str(Path(sys.executable).parent / "thaw")
 PASS = re.compile(r"encoder pass: (\S+ \S+ \S+ \S+): ")
 
 
@@ -31,6 +32,7 @@ class Place:
         Its `subsets` are entries by name, which the catalogue gets too.
         """
         self.folder, self.options, self.tasks, self.strategies = folder, options, tasks, strategies
+        self.timed = timed  # or what `at_a_terminal` yields
         shutil.rmtree(folder, ignore_errors=True)
         entries: dict[str, dict] = {}
         for task in tasks:
@@ -80,9 +82,8 @@ class Place:
 
     def thaw(self, *arguments: str) -> dict:
         """Run `thaw run` on the experiment as it stands; return what it took."""
-        thaw = str(Path(sys.executable).parent / "thaw")
-        command = [thaw, "run", "bench.yaml", "--cores", str(self.options.cores), *arguments]
-        return timed(command, self.folder / "thaw.log", self.folder)
+        command = [THAW, "run", "bench.yaml", "--cores", str(self.options.cores), *arguments]
+        return self.timed(command, self.folder / "thaw.log", self.folder)
 
     def inside(self, name: str, **job) -> dict:
         """Run a measurement of benchmarks/inside on what lies here, in a process of its own.

@@ -6,6 +6,7 @@ from . import work
 
 SIDES = {
     "ours": "Thaw",
+    "ours_again": "Thaw, a later command of one shell",
     "default": "Trainer, defaults",
     "tuned": "Trainer, tuned",
     "trainer_tuned": "Trainer, tuned",

@@ -18,6 +18,7 @@ NESTED = {"planning": ("planning", "dry run"), "memory": ("memory", "sentences")
 NESTED |= {"cold": ("cold", "process"), "cold_bf16": ("cold", "process"), "all_layers": ("gaps", "side")}
 NESTED["few_labels"] = ("few_labels", "labels a class")
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
+MOMENTS = {"advise": ("advise", "until"), "single": ("first_result", "first result, as the")}
 
 
 def keep(names: list[str], options: Options) -> None:
@@ -86,6 +87,8 @@ def tables() -> dict[str, str]:
             found[name] = [*report.nested(part[key], of), *beside, *notes]
         elif part["part"] in report.OF_FACTS:
             found[name] = [*report.facts(part), *notes]
+        if (moments := MOMENTS.get(part["part"])) and moments[0] in part:
+            found[name] = [*report.moments(part[moments[0]], moments[1]), *notes]
         if part["part"] == "growth":
             found[name] = [*report.growth(part["growth"]), *notes]
         if part["part"] == "lengths":

@@ -78,6 +78,7 @@ OF_FACTS = (
     "memory",
     "cold",
     "cold_bf16",
+    "advise",
 )  # parts that are shown as a list
 
 
@@ -152,6 +153,9 @@ def ratios(parts: dict) -> list[str]:
         seconds = part["seconds"]
         for side in sorted(set(seconds) & set(PEERS), key=PEERS.index):
             lines.append(f"| {work} | {printed.name(side)} | {number(seconds[side] / seconds['ours'])} |")
+            if "ours_again" in seconds:
+                again = f"{work}, as a later command"
+                lines.append(f"| {again} | {printed.name(side)} | {number(seconds[side] / seconds['ours_again'])} |")
     return lines
 
 
@@ -223,6 +227,12 @@ def nested(found: dict[str, dict], of: str) -> list[str]:
     lines.append("|:--|" + "--:|" * len(columns))
     rows = [" | ".join(_cell(one[column]) for column in columns) for one in found.values()]
     return lines + [f"| {printed.name(name)} | {row} |" for name, row in zip(found, rows, strict=True)]
+
+
+def moments(found: dict[str, float], until: str) -> list[str]:
+    """Return seconds by what ends them, first ones first. Args: the seconds; what their names are."""
+    rows = [f"| {name} | {number(found[name])} |" for name in sorted(found, key=found.get)]
+    return [f"| {until} | seconds |", "|:--|--:|", *rows]
 
 
 def _cell(value) -> str:

@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks import record, report, work
 from benchmarks.inside import products
-from benchmarks.measuring import interleaved, times_faster
-from benchmarks.parts import cold, grid, growth, steps
+from benchmarks.measuring import Failed, at_a_terminal, interleaved, times_faster
+from benchmarks.parts import advise, cold, grid, growth, memory, steps
 from benchmarks.quality import compared, of_cells, of_runs, over_rows
 from benchmarks.texts import Texts
 from thaw.adaptation.selectors import everything
@@ -116,3 +116,25 @@ def test_a_goal_in_seconds_is_met_by_less():
     assert report.met("first_result", 7.9) and not report.met("first_result", 8.1)
     assert report.met("single_run_vs_trainer_tuned", 1.1) and not report.met("single_run_vs_trainer_tuned", 0.9)
     assert report.met("passes_per_split", 1) and not report.met("passes_per_split", 2)
+
+
+def test_commands_of_one_shell_have_a_terminal_and_say_when_they_fail(tmp_path):
+    with at_a_terminal() as typed:
+        first, second = (typed(["sh", "-c", "test -t 0 && echo $PPID"], tmp_path / name, tmp_path) for name in "ab")
+        with pytest.raises(Failed, match="ended with 3"):
+            typed(["sh", "-c", "exit 3"], tmp_path / "c", tmp_path)
+    assert first["started"] < second["started"] and first["wall"] > 0
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() != "", "both have one shell"
+
+
+def test_a_line_is_stamped_when_it_is_printed(tmp_path):
+    (first, one), (second, two) = advise.stamped(["sh", "-c", "echo ' one'; sleep 0.3; echo two >&2"], tmp_path)
+    assert (one, two) == (" one", "two") and second - first > 0.2 and first > 0
+    assert report.moments({"late": second, "early": first}, "until")[2].startswith("| early |")
+    with pytest.raises(Failed, match="lines.log"):
+        advise.stamped(["false"], tmp_path)
+
+
+def test_a_million_sentences_are_on_the_line_through_the_largest_sizes():
+    found = {10: {"mib": 90.0}, 100_000: {"mib": 200.0}, 50_000: {"mib": 150.0}}
+    assert memory.extrapolated(found)["mib"] == pytest.approx(1100)

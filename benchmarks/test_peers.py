@@ -19,6 +19,7 @@ from benchmarks.peers import (  # noqa: E402
     layer_states,
     models,
     probe_loop,
+    script,
     sentence_vectors,
     trainer,
 )
@@ -179,6 +180,12 @@ def test_boosting_fits_the_rows_of_each_cell(job):
     given = {"cells": cells, "boosting": True, "bf16": False}
     found = sentence_vectors.main(job | given, Clock())["cells"]
     assert [cell["cell"] for cell in found] == ["n4", "n40"] and found[1]["scores"]["test"] > found[0]["scores"]["test"]
+
+
+def test_the_script_scores_a_file_that_one_word_decides(job, tmp_path):
+    rows = [f"{'cat' if i % 2 else 'dog'} sings,{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "texts.csv").write_text("\n".join(["said,label", *rows]))
+    assert script.main(job | {"file": str(tmp_path / "texts.csv"), "text": "said"}, Clock())["score"] == 1
 
 
 def test_setfit_trains_on_the_rows_of_a_cell(job, tmp_path):

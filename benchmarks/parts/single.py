@@ -1,9 +1,13 @@
-"""One run of full fine-tuning, and the first result of an experiment: a linear probe, from an empty folder."""
+"""One run of full fine-tuning, and the first result of an experiment: a linear probe, from an empty folder.
+
+The first result also as a later command of one shell, which finds libraries imported.
+"""
 
 import statistics
 from dataclasses import replace
 
 from .. import work
+from ..measuring import at_a_terminal
 from ..options import Options
 from ..ours import Place
 from ..texts import tasks
@@ -20,8 +24,13 @@ def measure(options: Options) -> dict:
     found = compare("single", [text], one, {work.FULL: work.full()}, {"tuned": TUNED["tuned"]})
     seconds = found["seconds"]
     place = Place(one.folder("first"), one, [text], PROBE, heads=["linear"], store={})
-    numbers = {"single_run_vs_trainer_tuned": seconds["tuned"] / seconds["ours"], "first_result": _first(place, one)}
-    return found | {"numbers": numbers, "used": used}
+    first = {"first command of a shell": _first(place, one)}
+    with at_a_terminal() as place.timed:
+        place.run()
+        first["later command of a shell"] = _first(place, one)
+    numbers = {"single_run_vs_trainer_tuned": seconds["tuned"] / seconds["ours"]}
+    numbers["first_result"] = first["first command of a shell"]
+    return found | {"numbers": numbers, "used": used, "first_result": first}
 
 
 def _first(place: Place, options: Options) -> float:
