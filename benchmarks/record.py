@@ -59,20 +59,22 @@ def _maker(part: dict) -> str:
     return maker if maker != "intel" or part["machine"].get("amx", True) else "noamx"
 
 
+def _goals(parts: dict) -> list[str]:
+    """Return the table of goals, without those that no part here has measured."""
+    summary = report.summarised(parts)
+    summary["goals"] = {key: goal for key, goal in summary["goals"].items() if goal["met"] is not None}
+    return report.goals(summary)
+
+
 def tables() -> dict[str, str]:
     """Return the tables of the parts that are kept, with what they were measured on as their notes."""
     parts = read_json(RECORD)
     others = {name: parts.pop(name) for name in list(parts) if name.rpartition("_")[2] == _maker(parts[name])}
     notes = report.machines(parts)
-    found = {"goals": [*report.goals(report.summarised(parts)), *notes], "ratios": [*report.ratios(parts), *notes]}
+    found = {"goals": [*_goals(parts), *notes], "ratios": [*report.ratios(parts), *notes]}
     for maker in {_maker(part) for part in others.values()}:
         of = {name.removesuffix(f"_{maker}"): part for name, part in others.items() if _maker(part) == maker}
-        summary = report.summarised(of)
-        summary["goals"] = {key: goal for key, goal in summary["goals"].items() if goal["met"] is not None}
-        found |= {
-            f"goals_{maker}": [*report.goals(summary), *report.machines(of)],
-            f"ratios_{maker}": report.ratios(of),
-        }
+        found |= {f"goals_{maker}": [*_goals(of), *report.machines(of)], f"ratios_{maker}": report.ratios(of)}
     for name, part in parts.items():
         notes = report.machines({name: part})
         if "seconds" in part:
@@ -87,11 +89,12 @@ def tables() -> dict[str, str]:
             found[name] = [*report.nested(part[key], of), *beside, *notes]
         elif part["part"] in report.OF_FACTS:
             found[name] = [*report.facts(part), *notes]
-        if (moments := MOMENTS.get(part["part"])) and moments[0] in part:
-            found[name] = [*report.moments(part[moments[0]], moments[1]), *notes]
         if part["part"] == "growth":
             found[name] = [*report.growth(part["growth"]), *notes]
         if part["part"] == "lengths":
             kinds = {"seconds": "seconds", "engine": "engine_seconds"}
             found |= {f"{name}_{of}": [*report.lengths(part["lengths"], kind), *notes] for of, kind in kinds.items()}
+    for name, part in (parts | others).items():
+        if (moments := MOMENTS.get(part["part"])) and moments[0] in part:
+            found[name] = [*report.moments(part[moments[0]], moments[1]), *report.machines({name: part})]
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
