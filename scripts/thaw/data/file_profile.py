@@ -17,7 +17,7 @@ from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.data import squad
 from thaw.data.conll import CONLLU
-from thaw.data.readers import LABEL_TEXT, QUOTES, json_records, read, read_jsonl, records_of
+from thaw.data.readers import LABEL_TEXT, QUOTES, json_lines, json_records, read, records_of
 from thaw.data.rows_table import RowsTable, open_bytes
 from thaw.data.sources import SCRIPT_BRANCH, named_values
 from thaw.schema.corpora import FilesConfig
@@ -95,7 +95,7 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
         if kind == "delimited":
             keys, names = _delimited(path, encoding, lines[:SAMPLE], named, guesses)
         else:
-            keys, names = {"format": kind}, _names(path, kind, encoding, lines, named)
+            keys, names = {"format": kind}, _names(path, kind, encoding, named)
         keys |= {"encoding": encoding} if encoding != "utf-8" else {}
     columns = {str(position): name for position, name in enumerate(names)}
     table = read(path, FilesConfig(splits={"train": path.name}, columns=columns, **keys), list(columns))
@@ -188,18 +188,16 @@ def _format(path: Path, lines: list[str]) -> str:
     raise UserError(f"{path}: of no format that Thaw reads; there are {known}")
 
 
-def _names(path: Path, kind: str, encoding: str, lines: list[str], named: tuple[str, ...]) -> Sequence[Name]:
+def _names(path: Path, kind: str, encoding: str, named: tuple[str, ...]) -> Sequence[Name]:
     if kind == "conll":
         from thaw.data.conll import sentences_of
 
         return list(range(len(next(sentences_of(path, encoding)).fields[0])))
     if kind == "json":
         return _keys_of_all(path, json_records(path, encoding), named)
-    if kind != "jsonl":
-        return LABEL_TEXT if kind == "label_text" else ["form", "upos", "xpos", "deprel"]
-    for _ in read_jsonl(path, FilesConfig(splits={"train": path.name}, format=kind, encoding=encoding), {}):
-        pass  # the reader says what is wrong with a line
-    return _keys_of_all(path, [json.loads(line) for line in lines if line.strip()], named)
+    if kind == "jsonl":
+        return _keys_of_all(path, [record for _, record in json_lines(path, encoding)], named)
+    return LABEL_TEXT if kind == "label_text" else ["form", "upos", "xpos", "deprel"]
 
 
 def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> Sequence[Name]:

@@ -195,10 +195,15 @@ def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 def read_json(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield (row number from 1, values) of one JSON document, see `json_records`."""
     for row, record in enumerate(json_records(path, source.encoding), 1):
-        for name in columns.values():
-            if name not in record:
-                raise UserError(f"{path}: row {row}: column '{name}': is missing{suggestion(name, record)}")
-        yield row, {ours: record[name] for ours, name in columns.items()}
+        yield row, _values(record, columns, f"{path}: row {row}")
+
+
+def _values(record: dict, columns: Columns, place: str) -> dict:
+    """Return the wanted values of an object; one that it lacks is a UserError."""
+    for name in columns.values():
+        if name not in record:
+            raise UserError(f"{place}: column '{name}': is missing{suggestion(name, record)}")
+    return {ours: record[name] for ours, name in columns.items()}
 
 
 def json_records(path: Path, encoding: str) -> list[dict]:
@@ -214,9 +219,15 @@ def json_records(path: Path, encoding: str) -> list[dict]:
 
 
 def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
-    """Yield the rows of a file with one JSON object per line; blank lines are passed over."""
+    """Yield (line, values) of a file with one JSON object a line."""
+    for line, record in json_lines(path, source.encoding):
+        yield line, _values(record, columns, f"{path}:{line}")
+
+
+def json_lines(path: Path, encoding: str) -> Iterator[tuple[int, dict]]:
+    """Yield the objects of a file with one a line; blank lines are passed over."""
     first = True
-    for line, text in read_lines(path, source.encoding):
+    for line, text in read_lines(path, encoding):
         if not text.strip():
             continue
         if first and text.lstrip().startswith("["):
@@ -224,10 +235,7 @@ def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
         first, record = False, parsed_json(text, str(path), line)
         if not isinstance(record, dict):
             raise UserError(f'{path}:{line}: expected a JSON object, as {{"text": ...}}; this is another value')
-        for name in columns.values():
-            if name not in record:
-                raise UserError(f"{path}:{line}: column '{name}': is missing{suggestion(name, record)}")
-        yield line, {ours: record[name] for ours, name in columns.items()}
+        yield line, record
 
 
 def read_parquet(path: Path, source: FilesConfig, columns: Columns) -> Rows:

@@ -9,6 +9,10 @@ import torch
 
 from thaw.core.errors import UserError
 
+# Safetensors alone, no code of the folder, no network; what is missing is reported.
+SAFE: dict[str, Any] = {"trust_remote_code": False, "use_safetensors": True, "local_files_only": True}
+SAFE |= {"dtype": torch.float32, "output_loading_info": True}
+
 
 def load_model(folder) -> Any:
     """Return the pretrained model of a folder in fp32 and eval mode, without its pooler, which belongs to heads.
@@ -18,14 +22,7 @@ def load_model(folder) -> Any:
     from transformers import AutoModel
 
     with _explained(folder, "model"), quiet():
-        model, info = AutoModel.from_pretrained(
-            folder,
-            trust_remote_code=False,
-            use_safetensors=True,
-            local_files_only=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        model, info = AutoModel.from_pretrained(folder, **SAFE)
     missing = sorted(name for name in info["missing_keys"] if not name.startswith("pooler."))
     if missing:
         raise UserError(
@@ -59,14 +56,7 @@ def load_masked(folder) -> tuple[Any, bool]:
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
         raise UserError(f"{folder}: {config.model_type} is no masked-language model, as BERT is; leave it out of from:")
     with _explained(folder, "model"), quiet():
-        model, info = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            trust_remote_code=False,
-            use_safetensors=True,
-            local_files_only=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        model, info = AutoModelForMaskedLM.from_pretrained(folder, **SAFE)
     return model, not info["missing_keys"]
 
 

@@ -5,7 +5,7 @@ A line for each encoder and probe, as it was pretrained and as runs left it.
 
 from thaw.core import plugins
 from thaw.outputs.figures import panels
-from thaw.outputs.frame.probe_frame import Names, ProbeRecord, over_seeds, run_names
+from thaw.outputs.frame.probe_frame import Names, ProbeRecord, layer_scores, run_names
 from thaw.words import wording
 
 LINE = ["encoder", "probe", "run"]
@@ -38,28 +38,14 @@ def build(data, spec: dict) -> panels.Figure:
 
 
 def points(records: list[ProbeRecord], split: str):
-    """Return a row for each line and layer with mean, sd, low, high and number of seeds, and {panel: majority}.
+    """Return a row for each line and layer, see `layer_scores`, and {panel: majority}.
 
-    Low and high are mean less and more the deviation from three seeds on, else the range. Scores are x 100, but for
-    those that are no share. split: "test" (the first of a task) or "validation"; what a probe scores on one split alone
-    is taken from there.
+    Scores are x 100, but for those that are no share.
     """
-    import pandas
-
-    rows = []
-    majority: dict[tuple, float] = {}
-    for record in records:
-        main, wanted, cell = record.value("main"), record.split(split), record.cell
-        factor = axis_name(main, {})[1]
-        for end in record.value("layers"):
-            shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
-            score = end["scores"][shown][main]
-            score = None if score is None else factor * score
-            rows.append({**cell, "measure": main, "split": shown, "layer": end["layer"], "value": score})
-        score = record.record["majority"].get(wanted, {}).get(main)
-        majority |= {} if score is None else {(cell["task"], cell["subset"], main): factor * score}
     keys = [*PANEL, *LINE, "split", "layer"]
-    return over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys), majority
+    frame = layer_scores(records, split, keys, lambda measure: axis_name(measure, {})[1])
+    known = frame.dropna(subset="baseline").groupby(PANEL, sort=False)["baseline"].last()
+    return frame.drop(columns="baseline"), known.to_dict()
 
 
 def axis_name(measure: str, labels: dict) -> tuple[str, int]:

@@ -33,7 +33,6 @@ class PredictionFiles:
         self._draws: dict[tuple, RowDraws] = {}
         self._by_row: dict[tuple, np.ndarray] = {}
         self._scored: dict[tuple, np.ndarray] = {}
-        self._gold: dict[tuple, np.ndarray | list] = {}
 
     def groups(self, folder: str, split: str, joint: bool = False) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
@@ -175,10 +174,7 @@ class PredictionFiles:
         return self._scored[key]
 
     def _targets(self, task: dict, split: str) -> np.ndarray | list:
-        key = (task["corpus"], task["target"], split)
-        if key not in self._gold:
-            self._gold[key] = self._corpus(task["corpus"]).targets(task, split)
-        return self._gold[key]
+        return self._corpus(task["corpus"]).targets(task, split)
 
     def _task_and_subset(self, folder: str) -> tuple[dict, dict]:
         """Return the whole task of a run and its subset, as its spec has it."""

@@ -1,6 +1,6 @@
 """Records of probes as rows of a frame: which encoder was probed, as it was pretrained or as runs left it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,29 @@ def run_names(records: list[ProbeRecord], labels: dict) -> dict[str, str]:
         elsewhere = f" on {wording.task_name(labels, run['task'])}"
         names[key] = name + elsewhere * (run["task"] != of["task"])
     return names
+
+
+def layer_scores(records: list[ProbeRecord], split: str, keys: list[str], factor: Callable = lambda measure: 100):
+    """Return a row for each score and layer: mean, sd, low, high and number of seeds, and `baseline`.
+
+    The baseline is that of the record: the most frequent label; NaN where there is none. What a probe scores on one
+    split alone is taken from there. Args: split, "test" (the first of a task) or "validation"; the columns before the
+    numbers; the factor of a measure.
+    """
+    import pandas
+
+    rows = []
+    for record in records:
+        main, wanted = record.value("main"), record.split(split)
+        constant = record.value("majority").get(wanted, {}).get(main)
+        for end in record.value("layers"):
+            shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
+            values = {"value": end["scores"][shown][main], "baseline": constant}
+            scaled = {name: None if value is None else factor(main) * value for name, value in values.items()}
+            rows.append({**record.cell, "measure": main, "split": shown, "layer": end["layer"], **scaled})
+    table = pandas.DataFrame(rows).astype({"value": float, "baseline": float})
+    baselines = table.groupby(keys, sort=False)["baseline"].first()
+    return over_seeds(table, keys).assign(baseline=baselines.to_numpy())
 
 
 def over_seeds(table, keys: list[str]):

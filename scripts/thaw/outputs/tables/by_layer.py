@@ -8,38 +8,20 @@ from typing import Any
 
 from thaw.declarations.probes import WORD_EMBEDDINGS
 from thaw.declarations.task_types import TARGET_OF_TYPE
-from thaw.outputs.frame.probe_frame import PRETRAINED, PROBED, Names, ProbeRecord, over_seeds, run_names
+from thaw.outputs.frame.probe_frame import (
+    PRETRAINED,
+    PROBED,
+    Names,
+    ProbeRecord,
+    layer_scores,
+    over_seeds,
+    run_names,
+)
 from thaw.outputs.render.typed_table import Cell, Group, Row, Table
 from thaw.words import wording
 
 SCORE = ["task", "subset", "probe", "measure"]
 ENCODER = ["encoder", "run"]
-
-
-def scores(records: list[ProbeRecord], split: str):
-    """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `baseline`.
-
-    The baseline is that of the record: the most frequent label; NaN where there
-    is none. split: "test" (the first of a task) or "validation".
-    """
-    import pandas
-
-    rows = []
-    for record in records:
-        main, cell = record.value("main"), record.cell | {"split": record.split(split)}
-        constant = record.value("majority").get(cell["split"], {})
-        for end in record.value("layers"):
-            score = end["scores"][cell["split"]][main]
-            row = cell | {"measure": main, "layer": end["layer"]}
-            rows.append(row | {"value": _points(score), "baseline": _points(constant.get(main))})
-    keys = [*SCORE, *ENCODER, "split", "layer"]
-    table = pandas.DataFrame(rows).astype({"value": float, "baseline": float})
-    frame = over_seeds(table, keys).drop(columns=["low", "high"])
-    return frame.assign(baseline=table.groupby(keys, sort=False)["baseline"].first().to_numpy())
-
-
-def _points(score: float | None) -> float | None:
-    return None if score is None else 100 * score
 
 
 def score_name(key: dict, names: Names) -> str:
@@ -52,7 +34,7 @@ def bits(records: list[ProbeRecord], split: str, estimators: list[str]):
     """Return a row for each estimator and layer: mean, sd and number of seeds, and a flag.
 
     Further columns: the means of `entropy` and `bound_error`. The flag is `noise` if an estimate is not above that of
-    shuffled labels. split: see `scores`.
+    shuffled labels. split: see `layer_scores`.
     """
     import pandas
 
@@ -68,7 +50,7 @@ def estimates(records: list[ProbeRecord], split: str, estimators: list[str]) -> 
     """Yield a row for each record, layer and estimator that it has: `value` in bits, and what else is said of it.
 
     That is, where the estimator has it, `noise`, `lowest` and so on, and `bound`, `bound_error` and `entropy` of the
-    layer. split: see `scores`.
+    layer. split: see `layer_scores`.
     """
     for record in records:
         cell = record.cell | {"split": record.split(split)}
@@ -104,7 +86,7 @@ def build(data, spec: dict) -> Table:
     Where there is one score, the encoders are its rows. The last column is the baseline, where there is one. Below
     scores of several tasks stand the mean rank of each layer and how far it is below the best.
     """
-    frame = scores(data.probes, spec["split"])
+    frame = layer_scores(data.probes, spec["split"], [*SCORE, *ENCODER, "split", "layer"]).drop(columns=["low", "high"])
     names = Names(spec, frame, run_names(data.probes, spec["labels"]))
     parts: list[tuple[list[str], Callable]] = [
         (ENCODER, lambda cell: ", ".join(names.several(cell, *ENCODER))),
