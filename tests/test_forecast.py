@@ -138,6 +138,14 @@ def test_operations_are_those_worked_out_by_hand(plan):
     assert found == pytest.approx(4 * 24_306 * 18 * layer) == pytest.approx(6_193_265_246_208)
 
 
+def test_a_teacher_reads_the_rows_of_its_own_subset():
+    """They are 100 of 1,087 training rows, 2,236 of 24,306 tokens, and the 16,204 of validation and test."""
+    chosen = {"subsets": ["n100_d1"], "strategies": [{"hinton": [3]}]}
+    plan = plan_of(tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], **chosen)
+    (key,) = plan.jobs["teach"]
+    assert cost_estimate.operations(plan, "teach", key) == (2_236 + 16_204) * 6 * 2 * 1_769_472
+
+
 def test_of_a_store_that_is_there_the_tokens_count(plan, tmp_path, monkeypatch):
     (key,), store = plan.jobs["train"], plan.file("features", STORE)
     write_json(tmp_path / store, {"splits": {"train": {"examples": 1, "tokens": 1}}})

@@ -82,6 +82,19 @@ def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
         assert ("seed" in json.loads(text)) == (run.step == "train")
 
 
+def test_a_catalogue_whose_folder_is_not_named_is_pointed_to(home, tmp_path):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/encoders.yaml").write_text("encoders: {mine: {hub: a/b, layers: 2, width: 8}}\n")
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another/encoders.yaml").write_text("encoders: [\n")
+    (tmp_path / "mine.yaml").write_text("encoders: [mine]\n")
+    files = [str(home / "tests/base.yaml"), str(tmp_path / "mine.yaml")]
+    with pytest.raises(
+        UserError, match=r"mine.yaml:1: encoders: no 'mine' .*; .*my/encoders.yaml has it: name its folder"
+    ):
+        load_plan(read_config(files), home, files=files)
+
+
 def test_overlays_replace_lists_and_merge_mappings(tmp_path):
     (tmp_path / "a.yaml").write_text("seeds: [1, 2]\nstore: {dtype: fp32, max_gib: 3}\n")
     (tmp_path / "b.yaml").write_text("seeds: [3]\nstore: {max_gib: 4}\n")

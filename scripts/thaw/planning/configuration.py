@@ -1,5 +1,6 @@
 """From configuration files to a plan: selections are merged and read, and what cannot be run here is left out."""
 
+import contextlib
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -12,7 +13,7 @@ from thaw.encoders.weight_sources import local_files
 from thaw.planning.compatibility import check_heads
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import named_points
-from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig, SelectionFiles
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import read_yaml
@@ -83,7 +84,13 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             name = named_points(item)[0]
             if block == "heads" and name in catalogue.ids("head_sets"):
                 continue
-            catalogue.get(block, name, experiment.place(key, item=name))
+            try:
+                catalogue.get(block, name, experiment.place(key, item=name))
+            except UserError as error:
+                if file := _unread(experiment, block, name):
+                    hint = f"{file} has it: name its folder at catalogues:"
+                    raise UserError(f"{experiment.place(key, item=name)}: no {name!r} in {block}; {hint}") from error
+                raise
     known = [named_points(item)[0] for kind in KINDS_OF_PARTS for item in getattr(experiment, kind)]
     anywhere = {name for kind in KINDS_OF_PARTS for name in catalogue.ids(kind)}
     for name in (name for part, others in experiment.only.items() for name in (part, *others)):
@@ -92,6 +99,16 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             raise UserError(
                 f"{place}: {name} is no task, encoder, head or strategy of the experiment{suggestion(name, known)}"
             )
+
+
+def _unread(experiment: ExperimentConfig, block: str, name: str) -> Path | None:
+    """Return the file near an experiment's own that has an id, where no catalogue that is read has it."""
+    for folder in experiment.folders:
+        for file in (folder / BLOCKS[block][0], *sorted(folder.glob(f"*/{BLOCKS[block][0]}"))):
+            with contextlib.suppress(UserError, KeyError, TypeError):  # it is not there, or of another program
+                if name in read_yaml(file).content[block]:
+                    return file
+    return None
 
 
 def _drop_unavailable(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:

@@ -253,6 +253,15 @@ def pretraining_operations(plan: Plan, job: Job) -> float:
     return 6 * tokens * products + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
 
 
+def _excerpt(plan: Plan, job: Job) -> int:
+    """Return the tokens that are read with an adapted encoder: of train those of the job's subset."""
+    (examples, tokens), (_, whole, _) = training_size(plan, job.store), _whole_size(plan, job.store)
+    subset = job.spec["subset"]
+    rows = planned_rows(plan, job.store, job.spec["task"]["target"], subset, examples)
+    share = rows / examples * (job.spec.get("rows") != "none") + subset.get("reserved", 0) / examples
+    return max(0, round((whole or 0) - tokens * (1 - min(1.0, share))))
+
+
 def operations(plan: Plan, step: str, key: str) -> float:
     """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
     job = plan.job(step, key)
@@ -260,7 +269,7 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return pretraining_operations(plan, job)
     if step in ("features", "features_adapted", "teach"):
         store = _store(plan, key if step == "features" else job.store)
-        whole = store.vectors or step != "features"  # an adapted encoder gives all layers of the rows that runs read
+        tokens, whole = (store.tokens or 0, store.vectors) if step == "features" else (_excerpt(plan, job), True)
         entry = entry_of(plan, store.key)
-        return 24 * entry.width**2 * (store.tokens or 0) * (entry.layers if whole else max(store.boundaries, default=0))
+        return 24 * entry.width**2 * tokens * (entry.layers if whole else max(store.boundaries, default=0))
     return training_operations(plan, job.spec, job.store) if STEPS[step].trains else 0.0

@@ -1,6 +1,6 @@
 """Keys and folders of jobs, and which job a path belongs to. No torch.
 
-The templates are those of thaw.core.layout, which steps and outputs read too; nothing else writes or reads a path.
+The templates are those of thaw.core.layout, which steps and outputs read too.
 """
 
 from pathlib import PurePath

@@ -62,7 +62,21 @@ class Plan(JobTable):
             self._add_ensemble(key, name, members)
         self.merges = [self._add_merge(merge) for merge in merges]
         self.probes = list(self._add_probes())
+        self._check_precision()
         self.shown = self._add_outputs(selected, baselines)
+
+    def _check_precision(self) -> None:
+        """Find out whether a phase here has the precision of the experiment, where it names one."""
+        if (precision := self.catalogue.computed.get("precision")) is None:
+            return
+        phases = [phase for run in self.runs if run.step == "train" for phase, _ in self._planner.phases(run)]
+        further = {run.weights.further for run in self.runs if run.weights.further}
+        phases += [self.catalogue.get("further_pretraining", name, "from").phase for name in further]
+        if not any(phase.precision == precision for phase in phases):
+            raise UserError(
+                f"{self.experiment.place('compute', 'precision')}: no phase here can be computed in {precision}, since "
+                "heads on cached vectors are fitted in fp32 and a phase may state its own; leave it out"
+            )
 
     def _add_task(self, name: str) -> None:
         """Add a task's corpus, those of its transfer sets, and the baselines that need no encoder."""

@@ -88,6 +88,7 @@ class RunPlanner:
         chosen, runs = self.experiment, []
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
+            check_baseline(self.catalogue, chosen, baseline)
             for task, subset, encoder, seed in product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds):
                 if self.applies(strategy, task) and chosen.meet(task, encoder):
                     runs.append(
@@ -404,3 +405,14 @@ def check_windows(catalogue: Catalogue, name: str, views: tuple[str, ...]) -> No
             if windows:
                 raise UserError(f"{place}: view {view} has a stride, which is for span extraction; name another view")
             raise UserError(f"{place}: span extraction reads windows, and view {view} has no stride; say view: windows")
+
+
+def check_baseline(catalogue: Catalogue, experiment: ExperimentConfig, name: str) -> None:
+    """Find out whether a baseline that is a run has a head for all tasks."""
+    head, _, twin = RUN_BASELINES[name]
+    for task in experiment.tasks if twin else ():
+        if catalogue.get("tasks", task, "tasks").type in EXTRACTION_TYPES:
+            raise UserError(
+                f"{experiment.place('baselines', item=name)}: {name} has a {head} head, and {task} is span extraction; "
+                f"name {experiment.encoders[0]}{twin} under encoders: in its place"
+            )

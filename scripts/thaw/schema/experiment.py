@@ -276,6 +276,10 @@ class ExperimentConfig(ConfigModel):
         self._written = files
         return self
 
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys(Path(file).parent for file in self._written.files))
+
     def meet(self, *parts: str) -> bool:
         """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
         for part in filter(self.only.__contains__, parts):
