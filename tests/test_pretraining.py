@@ -213,6 +213,6 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
     assert f"encoders/{key}/cost.json" in found["mlm_full"].files
     report = plan.job("report", "demo").spec
     (full,) = (one for one in methods.strategies(report) if one["id"] == "mlm_full")
-    assert ("from", "task_text") in full["settings"]
+    assert "from: task_text" in full["settings"]
     (further,) = methods.further_pretraining(report)
     assert (further["id"], further["settings"]) == ("task_text", [("phase", "learning_rate: 1e-4")])
