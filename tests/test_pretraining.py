@@ -20,6 +20,7 @@ from thaw.outputs.frame import collection
 from thaw.outputs.report import methods
 from thaw.planning.cost_estimate import operations
 from thaw.planning.job_request import request
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.training.masking import MaskingVocabulary, masked
 from thaw.training.objectives import MaskedAndTaught, MaskedLanguageModel
 from tiny import tiny_encoder
@@ -214,5 +215,5 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
     report = plan.job("report", "demo").spec
     (full,) = (one for one in methods.strategies(report) if one["id"] == "mlm_full")
     assert "from: task_text" in full["settings"]
-    (further,) = methods.further_pretraining(report)
-    assert (further["id"], further["settings"]) == ("task_text", [("phase", "learning_rate: 1e-4")])
+    (further,) = methods.entries(report["further_pretraining"], FurtherPretrainingConfig)
+    assert (further["id"], further["settings"]) == ("task_text", ["phase: {learning_rate: 1e-4}"])
