@@ -42,7 +42,7 @@ def measure(options: Options) -> dict:
 def prepared(name: str, options: Options, sizes: list[int], draws: int) -> tuple[Place, dict, list[dict]]:
     """Return our place, what the peers are told, and their cells: so many draws of each number of rows."""
     text = tasks(options)[0]
-    subsets = {f"n{size}_d{draw}": {"rows": size, "draw": draw} for size in sizes for draw in range(1, draws + 1)}
+    subsets = {f"rows{size}_d{draw}": {"rows": size, "draw": draw} for size in sizes for draw in range(1, draws + 1)}
     selection = {"subsets": subsets, "heads": ["linear_mean"], "seeds": [1], "store": {}}  # all sides encode in fp32
     place = Place(options.folder(name), options, [text], work.all_layers(), **selection)
     return place, rivals.told([text], place), cells_of(place, text.name, subsets)
