@@ -40,7 +40,6 @@ PARTS = (
     "store",
     "planning",
     "cold",
-    "cold_bf16",
     "boosting",
     "lengths",
     "growth",

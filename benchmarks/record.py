@@ -15,7 +15,7 @@ from .options import HOME, Options
 
 RECORD = HOME / "docs/results/benchmark.json"
 NESTED = {"planning": ("planning", "dry run"), "memory": ("memory", "sentences")}
-NESTED |= {"cold": ("cold", "process"), "cold_bf16": ("cold", "process"), "all_layers": ("gaps", "side")}
+NESTED |= {"cold": ("cold", "process"), "all_layers": ("gaps", "side")}
 NESTED["few_labels"] = ("few_labels", "labels a class")
 NESTED |= dict.fromkeys(("steps", "steps_fp32"), ("resume", "layers below"))
 MOMENTS = {"advise": ("advise", "until"), "single": ("first_result", "first result, as the")}

@@ -77,7 +77,6 @@ OF_FACTS = (
     "planning",
     "memory",
     "cold",
-    "cold_bf16",
     "advise",
 )  # parts that are shown as a list
 

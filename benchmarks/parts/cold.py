@@ -18,13 +18,9 @@ def measure(options: Options) -> dict:
 
     Each training stands in cold.json of the folder of work.
     """
-    return compare("cold", options, work.in_fp32(work.table(work.LAYERS)), store={})
-
-
-def compare(name: str, options: Options, strategies: dict[str, dict], **selection) -> dict:
-    """Return the same for other strategies; `name` is the folder to work in, `selection` see Place."""
+    strategies = work.in_fp32(work.table(work.LAYERS))
     text = tasks(options)[0]
-    place = Place(options.folder(name), options, [text], strategies, **selection)
+    place = Place(options.folder("cold"), options, [text], strategies, store={})
     record = place.run()
     runs = [place.training(text, strategy, seed) for seed in options.seed_list for strategy in strategies]
     job = place.read_by_runs(text) | {"rounds": options.rounds, "threads": options.threads, "ways": []}
