@@ -15,6 +15,7 @@ SIDES = {
     "compiled": "Trainer, torch.compile",
     "peft_side_by_side": "Trainer with PEFT, two processes",
     "boundary_loop": "torch loop that keeps frozen layers' states",
+    "compiled_loop": "the same loop, torch.compile",
     "cached_loop": "torch loop on kept features",
     "sentence_vectors": "sentence-transformers with scikit-learn, 24 heads",
     "sklearn_loop": "scikit-learn loop",

@@ -40,10 +40,13 @@ def trainers(recipe: str, folder: Path, options: Options, tasks: dict[str, dict]
     return side_by_side("trainer", folder / f"{recipe}_side_by_side", options, tasks, cells, **_recipe(recipe) | job)
 
 
-def boundary_loops(folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict]) -> dict:
+def boundary_loops(
+    folder: Path, options: Options, tasks: dict[str, dict], cells: list[dict], compiled: bool = False
+) -> dict:
     """Run the torch loop that keeps the frozen layers' states in memory, in processes side by side."""
-    given = {"bf16": has_bf16(), "splits": ["validation", "test"]}
-    return side_by_side("boundary_loop", folder / "boundary_loop", options, tasks, cells, **given)
+    given = {"bf16": has_bf16(), "splits": ["validation", "test"], "compiled": compiled}
+    name = "compiled_loop" if compiled else "boundary_loop"
+    return side_by_side("boundary_loop", folder / name, options, tasks, cells, **given)
 
 
 def _recipe(recipe: str) -> dict:

@@ -109,13 +109,14 @@ def test_the_boundary_loop_trains_each_strategy_from_the_states_below_it(job, bf
     cells, clock = work.cells(["t"], work.table(3), [1], 3), Clock()
     for phase in (phase for cell in cells for phase in cell["phases"]):
         phase["rate"] = 5e-3  # a tiny encoder learns nothing at the rates of MiniLM
-    found = boundary_loop.main(job | {"cells": cells, "bf16": bf16, "splits": ["validation", "test"]}, clock)["cells"]
+    given = {"cells": cells, "bf16": bf16, "compiled": False, "splits": ["validation", "test"]}
+    found = boundary_loop.main(job | given, clock)["cells"]
     assert [cell["strategy"] for cell in found] == list(work.table(3)) and "features" in clock.parts
     assert max(cell["scores"]["test"] for cell in found) > 0.9
 
 
 def test_each_cell_of_the_boundary_loop_starts_from_the_pretrained_weights(job):
-    pretrained = boundary_loop.Pretrained(job["encoder"])
+    pretrained = boundary_loop.Pretrained(job["encoder"], compiled=False)
     loaded = models.build("pooler", job["encoder"], 2).bert.state_dict()
     first = {name: value.clone() for name, value in pretrained.start(1, 3).state_dict().items()}
     for parameter in pretrained.model.parameters():
@@ -127,16 +128,25 @@ def test_each_cell_of_the_boundary_loop_starts_from_the_pretrained_weights(job):
     assert other.classifier.out_features == 2 and all(parameter.grad is None for parameter in other.parameters())
 
 
-def test_states_of_a_boundary_give_what_the_whole_model_gives(job):
+def test_the_compiled_loop_compiles_each_layer(job):
+    for compiled in (False, True):
+        layers = boundary_loop.Pretrained(job["encoder"], compiled).model.bert.encoder.layer
+        assert {layer._compiled_call_impl is not None for layer in layers} == {compiled}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_states_of_a_boundary_give_what_the_whole_model_gives(job, compiled):
     tokenizer = boundary_loop.AutoTokenizer.from_pretrained(job["encoder"])
     model = models.build("pooler", job["encoder"], 2).eval()
-    rows = boundary_loop.Rows(job | {"bf16": False}, job["tasks"]["t"], "test", tokenizer)
+    rows = boundary_loop.Rows(job | {"bf16": False, "compiled": compiled}, job["tasks"]["t"], "test", tokenizer)
     rows.keep(model, {0, 2, 3})
     texts = boundary_loop.read_rows(job["tasks"]["t"], "test")[0][:4]
     with torch.no_grad():
         whole = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits
         for below in (boundary_loop.TEXT, 0, 2, 3):
-            found = boundary_loop.logits(model, below, *rows.batch(below, [0, 1, 2, 3]))
+            states, mask = rows.batch(below, [0, 1, 2, 3])
+            assert not compiled or states.shape[1] % boundary_loop.ROUNDED == 0
+            found = boundary_loop.logits(model, below, states, mask)
             torch.testing.assert_close(found, whole, atol=1e-6, rtol=1e-5)
 
 

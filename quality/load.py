@@ -59,8 +59,9 @@ class Large(Workplace):
         """Make what the runs would read, write a record for each run and baseline, and return the number of runs."""
         plan = self.plan()
         runs = plan.runs
-        inputs = [files for run in runs for files in plan.job(run.step, run.key).inputs.values()]
-        needed = {file for files in inputs for file in files}
+        inputs = [plan.job(run.step, run.key).inputs for run in runs]
+        read = [files for own in inputs for name, files in own.items() if name != "boundaries"]  # in no rule's output
+        needed = {file for files in read for file in files}
         self.snakemake("--quiet", "all", "--", *sorted(file for file in needed if not file.startswith("results/runs")))
         plan, corpus = self.plan(), Corpus(self.folder / "results/data/things")
         cost = measure_cost(Stopwatch(), torch.device("cpu"))

@@ -1,7 +1,8 @@
 """A plain torch loop by a skilled user: states below the trained layers are computed once and kept in memory.
 
 Batches of like length, bf16 where the processor or GPU has it, a fused optimizer, the encoder loaded once, and no model
-trained twice. Frozen layers have no dropout, as in Thaw. N rows, B examples of a batch, T tokens, d width, C classes, L
+trained twice. Frozen layers have no dropout, as in Thaw. `compiled`: each layer by torch.compile, lengths rounded up, so
+that few shapes are met. N rows, B examples of a batch, T tokens, d width, C classes, L
 layers.
 """
 
@@ -16,6 +17,7 @@ from .models import build, thaw
 
 SPLITS = ("train", "validation", "test")
 TEXT = -1  # in the place of a number of frozen layers: the embeddings train too
+ROUNDED = 8  # compiled, batches are as long as the next multiple of it
 
 
 def frozen_below(components: list[str], layers: int) -> int:
@@ -28,9 +30,12 @@ def frozen_below(components: list[str], layers: int) -> int:
 class Pretrained:
     """transformers' own classifier, loaded once, from whose weights each cell starts."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, compiled: bool):
         """Load the encoder with its pooler, and keep their weights."""
         self.model = build("pooler", folder, 2).eval().to(device())
+        if compiled:
+            for layer in self.model.bert.encoder.layer:
+                layer.compile()
         self.weights = {name: value.clone() for name, value in self.model.bert.state_dict().items()}
 
     def start(self, seed: int, classes: int) -> nn.Module:
@@ -61,6 +66,8 @@ class Rows:
     def batch(self, below: int, rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ids with segments [B, T, 2], or states [B, T, d], and the mask of tokens [B, 1, T, T]."""
         states = pad_sequence([self.states[below][row] for row in rows], batch_first=True)
+        if self.job["compiled"]:
+            states = functional.pad(states, (0, 0, 0, -states.shape[1] % ROUNDED))
         lengths = self.lengths[rows].to(device())
         mask = torch.arange(states.shape[1], device=device()) < lengths[:, None]
         return states, mask[:, None, None].expand(-1, 1, states.shape[1], -1)
@@ -160,7 +167,7 @@ def main(job: dict, clock: Clock) -> dict:
     """Compute the states of each task once, then train all cells, one after the other."""
     with clock("load"):
         tokenizer = AutoTokenizer.from_pretrained(job["encoder"])
-        pretrained = Pretrained(job["encoder"])
+        pretrained = Pretrained(job["encoder"], job["compiled"])
         splits = {
             name: {split: Rows(job, task, split, tokenizer) for split in SPLITS} for name, task in job["tasks"].items()
         }
