@@ -1,9 +1,8 @@
 """A plain torch loop by a skilled user: states below the trained layers are computed once and kept in memory.
 
 Batches of like length, bf16 where the processor or GPU has it, a fused optimizer, the encoder loaded once, and no model
-trained twice. Frozen layers have no dropout, as in Thaw. `compiled`: each layer by torch.compile, lengths rounded up, so
-that few shapes are met. N rows, B examples of a batch, T tokens, d width, C classes, L
-layers.
+trained twice. Frozen layers have no dropout, as in Thaw. `compiled` compiles each layer and rounds lengths up, so that
+few shapes are met. N rows, B examples of a batch, T tokens, d width, C classes, L layers.
 """
 
 import torch
