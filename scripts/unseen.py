@@ -128,6 +128,18 @@ def tuning(record: Unseen) -> list[list[str]]:
     return [*lines, ["all", "", "", f"{same} of {len(record.tasks)}", number(np.mean(gains), 2)]]
 
 
+def rates(record: Unseen) -> list[list[str]]:
+    """Return by strategy and rate how far it is below the best rate of a task, in points on validation."""
+    lines = [["", *map(task_label, record.tasks), "mean"]]
+    said = {"_half": "half the rate", "": "the rate", "_double": "twice the rate"}
+    for point, name in TRAINED.items():
+        arms = {at(point, rate): f"{name}, {said[rate]}" for rate in said}
+        scores = pd.DataFrame({task: record.scores[task, "validation"][list(arms)].mean() for task in record.tasks})
+        below = scores.max() - scores
+        lines += [[title, *map(number, [*below.loc[arm], below.loc[arm].mean()])] for arm, title in arms.items()]
+    return lines
+
+
 def readings(record: Unseen) -> list[list[str]]:
     """Return tuned full fine-tuning of pairs read as one text less the same of two texts, and less the better probe."""
     pairs = [task for task in record.tasks if f"{FULL}_separate" in record.arms[task]]
@@ -296,6 +308,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen": lambda: scores(read()),
     "unseen_lora": lambda: lora_against_full(read()),
     "unseen_tuning": lambda: tuning(read()),
+    "unseen_rates": lambda: rates(read()),
     "unseen_readings": lambda: readings(read()),
     "unseen_rules": lambda: rules(standard()),
     "unseen_losses": lambda: slopes(standard()),

@@ -93,6 +93,12 @@ def test_tuning_gains_what_the_better_rate_gains_and_keeps_the_order(record):
     assert lines[-1][3:] == ["3 of 3", "2.00"]
 
 
+def test_each_rate_is_below_the_best_of_its_task(record):
+    _, *lines = unseen.rates(record)
+    assert [line[0].split(", ")[1] for line in lines[:3]] == ["half the rate", "the rate", "twice the rate"]
+    assert [line[1:] for line in lines] == [[cell] * 4 for cell in ("0.0", "2.0", "2.0") * 3]
+
+
 def test_readings_are_compared_on_pairs_alone_and_with_the_better_of_four_probes(record):
     (_, line) = unseen.readings(record)
     assert [cell.split(" ")[0] for cell in line[1:]] == ["8.0", "−2.0"]
