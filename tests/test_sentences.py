@@ -11,7 +11,7 @@ PAGES = [
     *(page for page in sorted((HOME / "docs").rglob("*.md")) if page.stem not in ("command-line", "configuration")),
     *(HOME / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
 ]
-MODULES = [path for path in sorted((HOME / "scripts/thaw").rglob("*.py")) if path.parent.name != "grammar"]
+MODULES = sorted((HOME / "scripts/thaw").rglob("*.py"))
 
 
 def long_sentences(text: str) -> list[str]:

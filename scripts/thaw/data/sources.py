@@ -1,9 +1,10 @@
-"""Where a corpus comes from: its own grammar, local files, or the Hub, in the order that the user sets.
+"""Where a corpus comes from: files of Thaw's own, local files, or the Hub, in the order that the user sets.
 
 `find_source` is asked by the plan before anything runs, so nothing heavy is imported at the top.
 """
 
 import functools
+import json
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
@@ -19,6 +20,9 @@ from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig,
 
 PIECES = 1.07  # tokens of BERT's uncased vocabulary for each of them: 1.03 to 1.12 on ten published datasets
 MOST_BYTES = 100 * 2**20  # of files that the plan reads, which takes a second for each 20 MB or so
+EMBEDDED = Path(__file__).with_name(
+    "embedded"
+)  # what a grammar wrote, in thaw.data up to 00f2c715
 SCRIPT_BRANCH = "refs/convert/parquet"
 NO_HEAD = ("_", "None", "")  # what CoNLL-U, and what the Hub has of it, writes where something has none
 
@@ -120,7 +124,7 @@ def of_split(source: FilesConfig, split: str) -> FilesConfig:
 def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[str]:
     """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by.
 
-    The last may be lacking on the Hub and in a grammar (source None) as long as no split has to be carved.
+    The last may be lacking on the Hub and in an embedded file (source None) as long as no split has to be carved.
     """
     wanted = [*corpus.text_columns, *corpus.targets, *corpus.keep]
     carves = source is not None and any(split not in source.splits for split in corpus.carve)
@@ -152,15 +156,14 @@ def load(
 
 
 def _load_synthetic(corpus: CorpusConfig, name: str) -> dict[str, RowsTable]:
-    """Let the grammar write its splits; its columns have our names."""
-    from thaw.data import grammar
-
+    """Read an embedded file, whose lines name their split and whose columns have our names."""
+    lines = [json.loads(line) for line in (EMBEDDED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
     tables = {}
-    for split, frame in grammar.write(name).items():
-        columns = {column: frame[column].tolist() for column in wanted_columns(corpus, None)}
-        if corpus.group_by in frame:
-            columns[corpus.group_by] = frame[corpus.group_by].tolist()
-        tables[split] = RowsTable(f"{name} {split}", columns, list(range(1, len(frame) + 1)), "row")
+    for split in dict.fromkeys(line["split"] for line in lines):
+        rows = [line for line in lines if line["split"] == split]
+        wanted = [*wanted_columns(corpus, None), *([corpus.group_by] if corpus.group_by in rows[0] else [])]
+        columns = {column: [row[column] for row in rows] for column in wanted}
+        tables[split] = RowsTable(f"{name} {split}", columns, list(range(1, len(rows) + 1)), "row")
     return tables
 
 
