@@ -20,9 +20,7 @@ from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig,
 
 PIECES = 1.07  # tokens of BERT's uncased vocabulary for each of them: 1.03 to 1.12 on ten published datasets
 MOST_BYTES = 100 * 2**20  # of files that the plan reads, which takes a second for each 20 MB or so
-EMBEDDED = Path(__file__).with_name(
-    "embedded"
-)  # what a grammar wrote, in thaw.data up to 00f2c715
+EMBEDDED = Path(__file__).with_name("embedded")  # what a grammar wrote, in thaw.data up to 00f2c715
 SCRIPT_BRANCH = "refs/convert/parquet"
 NO_HEAD = ("_", "None", "")  # what CoNLL-U, and what the Hub has of it, writes where something has none
 
