@@ -133,6 +133,7 @@ def main() -> None:
         print(f"wrote docs/results/{whole}.parquet")
     record_tables.draw_sizes(RECORDS / "grid/sizes.svg", "grid_sizes")
     record_tables.draw_sizes(RECORDS / "unseen_sizes.svg", "unseen_sizes")
+    record_tables.draw_prices(RECORDS / "unseen.svg")
     joint.draw_pairs(RECORDS / "task_pairs.svg")
     for page in PAGES:
         before = page.read_text(encoding="utf-8")

@@ -328,6 +328,27 @@ def draw_sizes(path: Path, name: str) -> pd.DataFrame:
     return points
 
 
+def draw_prices(path: Path) -> None:
+    """Draw tuned scores on the unseen tasks by the price of one training, the median over rates. Args: the SVG."""
+    record = unseen.read()
+    points = (PROBE, ALL, LORA, TOP, FULL)
+    with figure_style.style():
+        figure, axes = figure_style.grid([task_label(task) for task in record.tasks])
+        marks = figure_style.marks(list(map(label, points)))
+        for axis, task in zip(axes, record.tasks, strict=True):
+            axis.set(xlabel="seconds", ylabel="score × 100", xscale="log")
+            handles = []
+            for point in points:
+                rates = unseen.RATES if point in unseen.TRAINED else ("",)
+                score = record.mean(task, record.best(task, tuple(unseen.at(point, rate) for rate in rates))).mean()
+                price = record.seconds.loc[task].loc[[unseen.at(point, rate) for rate in rates]].sum(axis=1).median()
+                colour, marker = marks[label(point)]
+                handles += axis.plot(price, score, marker, color=colour, label=label(point))
+        figure_style.legend(figure, handles)
+        figure_style.freeze_layout(figure)
+        figure.savefig(path, metadata={"Date": None})
+
+
 def layers() -> list[list[str]]:
     """Return the mean rank over tasks of each layer of MiniLM, and what it is below the best layer of a task."""
     scores = pd.read_csv(RECORDS / "layers_over_tasks.csv").pivot(index="task", columns="layer", values="mean")

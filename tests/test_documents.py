@@ -49,6 +49,11 @@ def test_the_figure_of_sizes_is_drawn_of_its_record(tmp_path, name, file, strate
     assert len(points) == 3 * strategies * 4, "tasks, strategies, numbers of rows"
 
 
+def test_the_figure_of_prices_is_drawn_of_its_record(tmp_path):
+    record_tables.draw_prices(tmp_path / "unseen.svg")
+    assert (tmp_path / "unseen.svg").read_bytes() == (record.RECORDS / "unseen.svg").read_bytes()
+
+
 def test_the_figure_of_task_pairs_is_drawn_of_its_record(tmp_path):
     """Its gains are those of the runs, as the record of them has them."""
     rows = joint.draw_pairs(tmp_path / "task_pairs.svg")
