@@ -9,13 +9,15 @@ writes, in minutes on one core and from texts of train alone, without a label:
                     of words at most five apart, its contexts smoothed by 0.75, and a truncated SVD with the roots of
                     the singular values (Levy, Goldberg and Dagan 2015)
     decoder/        GPT-2's architecture, 4 layers of width 128, trained as a language model from random weights
+    recurrent/      ELMo's architecture in its published files, two bidirectional LSTMs of width 128, trained likewise
+                    in both directions: the same texts, passes and tokens an update, and about as many parameters
     bert/, bert_cased/, bert_wide/   BERT's architecture, 4 layers of width 128 or 256, random weights, with the heads
                     for masked tokens and next sentences. They are pretrained by Thaw, in strategies that start
                     `from: local_text` or `local_pairs`, on the text of the strategy's task
     encoders.yaml, strategies.yaml, outputs.yaml   a catalogue of them: local_vectors, local_decoder and the decoder
-                    before training, local_bert, local_bert_cased, local_bert_wide, local_bert_trec,
+                    before training, local_recurrent, local_bert, local_bert_cased, local_bert_wide, local_bert_trec,
                     local_bert_sick; strategies that pretrain BERT first
-    made.json       how many words, and the decoder's loss on a twentieth of the texts, before and after
+    made.json       how many words, and the losses of both language models on a twentieth of the texts, before and after
 
 All are far from what is published under these names; tables call them local.
 """
@@ -24,21 +26,35 @@ import argparse
 import collections
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from torch import nn
 from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from thaw.core.files import write_json, write_text
 from thaw.data.corpus import Corpus
 from thaw.encoders.word_vectors import word_boundaries
+from thaw.papers.elmo import Elmo, load_tokenizer
 
 WIDTH, WINDOW, LEAST, SMOOTHED = 100, 5, 3, 0.75
 END, VOCABULARY, BLOCK, BATCH, RATE = "<|endoftext|>", 4000, 64, 32, 1e-3
 SIZES = {"n_layer": 4, "n_embd": 128, "n_head": 4, "n_positions": 512}
+ELMO = {  # options.json
+    "lstm": {
+        **{"n_layers": 2, "projection_dim": 64, "dim": 512},  # in their published ratio
+        **{"use_skip_connections": True, "cell_clip": 3, "proj_clip": 3},
+    },
+    "char_cnn": {
+        **{"n_characters": 262, "max_characters_per_token": 50, "embedding": {"dim": 16}, "activation": "relu"},
+        **{"filters": [[1, 16], [2, 16], [3, 32], [4, 32], [5, 64]], "n_highway": 2},
+    },
+}
 ENTRIES = """encoders:
   local_vectors:
     label: Local word vectors (100d)
@@ -63,6 +79,16 @@ ENTRIES = """encoders:
     base: local_decoder
     label: Local decoder, random weights
     weights: random
+
+  local_recurrent:
+    label: Local recurrent encoder (ELMo's architecture, 2 layers)
+    kind: elmo
+    folder: {folder}/recurrent
+    layers: 2
+    width: 128
+    cased: true
+    objective: language model in both directions
+    pretraining: [training texts of {corpora}]
 
   local_bert:
     label: Local BERT (4 layers, 128d)
@@ -229,14 +255,22 @@ def decoder(texts: list[str], folder: Path, epochs: int) -> dict:
     tokenizer.train_from_iterator(
         texts, trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=[END], initial_alphabet=alphabet)
     )
-    order = np.random.default_rng(0).permutation(len(texts))
-    ids = [np.array([*tokenizer.encode(texts[place]).ids, 0]) for place in order]
+    ids = [np.array([*tokenizer.encode(text).ids, 0]) for text in texts]
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=tokenizer.get_vocab_size(), bos_token_id=0, eos_token_id=0, **SIZES))
+    said = fit(model, ids, epochs)
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=END, eos_token=END).save_pretrained(folder)
+    return said
+
+
+def fit(model: nn.Module, texts: list[np.ndarray], epochs: int) -> dict:
+    """Train a language model on texts in tokens, one after the other in blocks, and return what `decoder` returns."""
+    ids = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))]
     stream, rest = (
         torch.from_numpy(np.concatenate(part)) for part in (ids[len(ids) // 20 :], ids[: max(1, len(ids) // 20)])
     )
     blocks, unseen = (part[: len(part) // BLOCK * BLOCK].view(-1, BLOCK) for part in (stream, rest))
-    torch.manual_seed(0)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=tokenizer.get_vocab_size(), bos_token_id=0, eos_token_id=0, **SIZES))
     before = _loss(model, unseen)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     steps = epochs * math.ceil(len(blocks) / BATCH)
@@ -248,17 +282,77 @@ def decoder(texts: list[str], folder: Path, epochs: int) -> dict:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
-    model.save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=END, eos_token=END).save_pretrained(folder)
     return {"tokens": stream.numel(), "epochs": epochs, "before": before, "after": _loss(model, unseen)}
 
 
 @torch.no_grad()
-def _loss(model: GPT2LMHeadModel, blocks: torch.Tensor) -> float:
+def _loss(model: nn.Module, blocks: torch.Tensor) -> float:
     model.eval()
     losses = [model(input_ids=batch, labels=batch).loss.item() * len(batch) for batch in blocks.split(BATCH)]
     model.train()
     return sum(losses) / len(blocks)
+
+
+class Recurrent(nn.Module):
+    """ELMo below the softmax that trains it: either direction says the next word that it will read.
+
+    The most frequent words are a class each, all others are one together. B blocks, T words of a block.
+    """
+
+    def __init__(self, spellings: torch.Tensor, counts: np.ndarray):
+        """Args: by word its characters [V, 50], and how often it is there [V]."""
+        super().__init__()
+        layers = ELMO["lstm"]["n_layers"]
+        self.elmo = Elmo(SimpleNamespace(char_cnn=ELMO["char_cnn"], lstm=ELMO["lstm"], num_hidden_layers=layers))
+        ranks = torch.from_numpy((-counts).argsort(kind="stable").argsort())
+        self.spellings, self.classes = spellings, ranks.clamp(max=VOCABULARY - 1)
+        self.words = nn.Linear(ELMO["lstm"]["projection_dim"], int(self.classes.max()) + 1)
+
+    def forward(self, input_ids: torch.Tensor, labels: torch.Tensor) -> SimpleNamespace:
+        """Return the loss of words [B, T], as the decoder does."""
+        words, places = input_ids.unique(return_inverse=True)  # the characters of a word are read once
+        states, mask = self.elmo.embeddings(self.spellings[words][None])[0][places], torch.ones_like(input_ids).bool()
+        for layer in self.elmo.layers:
+            states = layer(nn.functional.dropout(states, 0.1, self.training), mask)
+        ahead, back = states.chunk(2, -1)
+        said, due = torch.cat([ahead[:, :-1], back[:, 1:]]), torch.cat([labels[:, 1:], labels[:, :-1]])
+        loss = nn.functional.cross_entropy(self.words(said).flatten(0, 1), self.classes[due].flatten())
+        return SimpleNamespace(loss=loss)
+
+
+def recurrent(texts: list[str]) -> tuple[Recurrent, list[np.ndarray]]:
+    """Return a recurrent language model with random weights, and the texts in its words."""
+    tokenizer = load_tokenizer(None)
+    ids = [np.array(one) for one in tokenizer(texts)["input_ids"]]
+    spellings = torch.from_numpy(tokenizer.spellings()).long()
+    torch.manual_seed(0)
+    return Recurrent(spellings, np.bincount(np.concatenate(ids), minlength=len(spellings))), ids
+
+
+def publish(model: Elmo, folder: Path) -> None:
+    """Write an ELMo as TensorFlow has it: matrices transposed, without character 0, the forget gate's bias less 1."""
+    cnn = model.embeddings
+    tensors = {"char_embed": cnn.characters.weight[1:]}
+    tensors |= {"CNN_proj/W_proj": cnn.projection.weight.T, "CNN_proj/b_proj": cnn.projection.bias}
+    for number, one in enumerate(cnn.convolutions):
+        tensors[f"CNN/W_cnn_{number}"] = one.weight.permute(2, 1, 0)[None]
+        tensors[f"CNN/b_cnn_{number}"] = one.bias
+    for part, modules in (("transform", cnn.transforms), ("carry", cnn.carries)):
+        for number, one in enumerate(modules):
+            tensors[f"CNN_high_{number}/W_{part}"] = one.weight.T
+            tensors[f"CNN_high_{number}/b_{part}"] = one.bias
+    for number, layer in enumerate(model.layers):
+        for way, one in enumerate(layer.directions):
+            cell = f"RNN_{way}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
+            enter, candidate, keep, leave = one.inputs.bias.chunk(4)
+            tensors[f"{cell}/W_0"] = torch.cat([one.inputs.weight, one.states.weight], 1).T
+            tensors[f"{cell}/B"] = torch.cat([enter, candidate, keep - 1, leave])
+            tensors[f"{cell}/W_P_0"] = one.projection.weight.T
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "options.json", ELMO)
+    with h5py.File(folder / "weights.hdf5", "w") as file:
+        for name, value in tensors.items():
+            file[name] = value.detach().numpy()
 
 
 def bert(texts: list[str], folder: Path, width: int, lowercase: bool) -> int:
@@ -293,6 +387,9 @@ def main() -> None:
     write_text(given.out / "vectors.txt", f"{len(words)} {WIDTH}\n" + "".join(lines))
     made = {"corpora": given.corpora, "texts": len(texts), "words": len(words)}
     made["decoder"] = decoder(texts, given.out / "decoder", given.epochs)
+    model, ids = recurrent(texts)
+    made["recurrent"] = fit(model, ids, given.epochs)
+    publish(model.elmo, given.out / "recurrent")
     made["pieces"] = {name: bert(texts, given.out / name, *form) for name, form in BERTS.items()}
     write_text(given.out / "strategies.yaml", STRATEGIES)
     write_text(given.out / "outputs.yaml", OUTPUTS)

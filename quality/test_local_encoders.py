@@ -5,9 +5,14 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import torch
 
 import local_encoders
+from test_elmo import ENTRY, characters
+from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
+from thaw.papers.elmo import assemble
+from thaw.schema.encoder import EncoderConfig
 
 TEXTS = ["a cat sees a dog", "a dog sees a bird", "the bird sings", "the cat sings, the dog sleeps", "a cat sleeps"]
 
@@ -32,11 +37,32 @@ def test_information_is_that_of_a_loop_over_all_pairs_of_words(monkeypatch):
         assert found[row, column] == pytest.approx(expected, abs=1e-12), (word, other)
 
 
-def test_a_decoder_learns_the_texts_and_is_an_encoder_of_four_layers(tmp_path, monkeypatch):
+@pytest.fixture
+def texts(monkeypatch) -> list[str]:
+    """Texts of the same five sentences, for small batches."""
     monkeypatch.setattr(local_encoders, "BATCH", 4)
     random = np.random.default_rng(0)
-    texts = [" ".join(random.permutation(TEXTS)) for _ in range(120)]
+    return [" ".join(random.permutation(TEXTS)) for _ in range(120)]
+
+
+def test_a_decoder_learns_the_texts_and_is_an_encoder_of_four_layers(texts, tmp_path):
     said = local_encoders.decoder(texts, tmp_path / "decoder", epochs=5)
     assert said["after"] < 0.5 * said["before"]
     encoder = Encoder.load(tmp_path / "decoder")
     assert encoder.layers == 4
+
+
+def test_a_recurrent_model_learns_the_texts_and_its_files_give_its_states(texts, tmp_path, monkeypatch):
+    monkeypatch.setitem(local_encoders.ELMO["lstm"], "dim", 64)
+    monkeypatch.setattr(local_encoders, "VOCABULARY", 10)
+    model, ids = local_encoders.recurrent(texts)
+    assert model.words.out_features == 10 and len(model.spellings) > 10, "rarer words are one class"
+    said = local_encoders.fit(model, ids, epochs=12)
+    assert said["after"] < 0.5 * said["before"]
+    local_encoders.publish(model.elmo, tmp_path / "source")
+    (tmp_path / "read").mkdir()
+    assemble(tmp_path / "source", tmp_path / "read", EncoderConfig.model_validate(ENTRY))
+    batch, mask = characters(load_tokenizer(tmp_path / "read", words=True), [["a", "bird", "sleeps"], ["unheard"]])
+    with torch.no_grad():
+        expected, found = (one.read(batch, mask)[0] for one in (model.elmo.eval(), load_model(tmp_path / "read")))
+    torch.testing.assert_close(found, expected)

@@ -1,4 +1,4 @@
-"""The hypotheses of unseen.yaml and of three smaller experiments, written before their runs, on the records.
+"""The hypotheses of unseen.yaml and of four smaller experiments, written before their runs, on the records.
 
 Scores are × 100. The score of a strategy on a task in a draw is the mean of the official test and the reserved rows.
 *Tuned* is the rate with the highest score on the 200 rows of validation; of equal ones the middle, then the half.
@@ -276,32 +276,63 @@ def noisy(record: Record) -> list[list[str]]:
     return [*lines, *([less(*pair), *(differences[task, *pair] for task in NOISY)] for pair in asked)]
 
 
-def heads(frame: pd.DataFrame) -> list[list[str]]:
-    """Return scores of both heads on a frozen and on a tuned encoder, and the differences that were asked for."""
+def compared(frame: pd.DataFrame, by: str, sides: dict[str, tuple], asked: dict[str, tuple]) -> list[list[str]]:
+    """Return scores of some sides by task, and the differences that were asked for.
+
+    Args: by, head or encoder; of a side its head or encoder and its strategy; two sides, or two pairs of them whose
+    differences are compared.
+    """
     tasks = list(frame["task"].unique())
-    of = {head: Record(frame[frame["head"] == head]) for head in ("linear_mean", "bilstm")}
-    sides = {
-        "Frozen, linear head": ("linear_mean", FROZEN),
-        "Frozen, BiLSTM": ("bilstm", FROZEN),
-        "Tuned, linear head": ("linear_mean", FULL),
-        "Tuned, BiLSTM": ("bilstm", FULL),
-    }
-    runs = {(side, task): of_draws(of[head], task, 1000, arm) for side, (head, arm) in sides.items() for task in tasks}
-    asked = {
-        "Frozen: BiLSTM less linear head": ("Frozen, BiLSTM", "Frozen, linear head"),
-        "Tuned: BiLSTM less linear head": ("Tuned, BiLSTM", "Tuned, linear head"),
-        "Frozen with BiLSTM, less tuned with linear head": ("Frozen, BiLSTM", "Tuned, linear head"),
-    }
+    of = {name: Record(frame[frame[by] == name]) for name, _ in sides.values()}
+    runs = {(side, task): of_draws(of[name], task, 1000, arm) for side, (name, arm) in sides.items() for task in tasks}
     differences = told(
         {
-            (name, task): difference(above(*(runs[side, task] for side in pair)))
-            for name, pair in asked.items()
+            (name, task): difference(*(above(runs[one, task], runs[other, task]) for one, other in pairs))
+            for name, pairs in asked.items()
             for task in tasks
         }
     )
     lines = [["", *map(task_label, tasks)]]
     lines += [[side, *(shown(runs[side, task]) for task in tasks)] for side in sides]
     return [*lines, *([name, *(differences[name, task] for task in tasks)] for name in asked)]
+
+
+def heads(frame: pd.DataFrame) -> list[list[str]]:
+    """Return both heads on a frozen and on a tuned encoder."""
+    sides = {
+        "Frozen, linear head": ("linear_mean", FROZEN),
+        "Frozen, BiLSTM": ("bilstm", FROZEN),
+        "Tuned, linear head": ("linear_mean", FULL),
+        "Tuned, BiLSTM": ("bilstm", FULL),
+    }
+    asked = {
+        "Frozen: BiLSTM less linear head": (("Frozen, BiLSTM", "Frozen, linear head"),),
+        "Tuned: BiLSTM less linear head": (("Tuned, BiLSTM", "Tuned, linear head"),),
+        "Frozen with BiLSTM, less tuned with linear head": (("Frozen, BiLSTM", "Tuned, linear head"),),
+    }
+    return compared(frame, "head", sides, asked)
+
+
+def recurrent(frame: pd.DataFrame) -> list[list[str]]:
+    """Return a recurrent encoder and a transformer, frozen and tuned, pretrained and random."""
+    encoders = {"Recurrent": "local_recurrent", "Transformer": "local_decoder"}
+    arms = {"probe": PROBES[0], "probe, all layers": PROBES[1], "tuned": "vectors_tuned"}
+    starts = {"": "", ", random": "_random"}
+    sides = {
+        f"{name}{start}, {what}": (f"{encoder}{suffix}", arm)
+        for start, suffix in starts.items()
+        for name, encoder in encoders.items()
+        for what, arm in arms.items()
+    }
+    tuned, probed = ([f"{name}, {what}" for name in encoders] for what in ("tuned", "probe, all layers"))
+    gains = tuple(zip(tuned, probed, strict=True))
+    asked = {
+        "Probe, all layers: recurrent less transformer": (probed,),
+        "Tuned: recurrent less transformer": (tuned,),
+        "What tuning adds to the probe on all layers: recurrent less transformer": gains,
+        **{f"{name}, tuned: less random": ((f"{name}, tuned", f"{name}, random, tuned"),) for name in encoders},
+    }
+    return compared(frame, "encoder", sides, asked)
 
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
@@ -314,6 +345,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_losses": lambda: slopes(standard()),
     "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
     "head_sizes": lambda: heads(recorded("head_sizes")),
+    "recurrent": lambda: recurrent(recorded("recurrent")),
     "label_noise_levels": lambda: noisy(Record(recorded("label_noise"))),
     "label_noise": lambda: noise(Record(recorded("label_noise"))),
 }

@@ -141,6 +141,21 @@ def test_a_head_is_compared_on_the_frozen_and_on_the_tuned_encoder():
     assert first_numbers(unseen.heads(frame)) == [["62.0"], ["68.0"], ["82.0"], ["81.0"], ["6.0"], ["−1.0"], ["−14.0"]]
 
 
+def test_what_tuning_adds_to_the_recurrent_encoder_is_less_what_it_adds_to_the_transformer():
+    right = {"local_recurrent": (60, 66, 70), "local_decoder": (50, 55, 67)}
+    right |= {"local_recurrent_random": (40, 44, 61), "local_decoder_random": (41, 42, 65)}
+    frame = pd.DataFrame(
+        _line("trec6", f"n1000_r{draw}", arm, "test", count + draw) | {"encoder": encoder}
+        for encoder, counts in right.items()
+        for arm, count in zip((*PROBES, "vectors_tuned"), counts, strict=True)
+        for draw in (1, 2, 3)
+    )
+    lines = unseen.recurrent(frame)
+    assert [line[0] for line in lines[4:6]] == ["Transformer, probe", "Transformer, probe, all layers"]
+    scores = [f"{count + 2}.0" for counts in right.values() for count in counts]
+    assert first_numbers(lines) == [[number] for number in (*scores, "11.0", "3.0", "−8.0", "9.0", "2.0")]
+
+
 def first_numbers(lines: list[list[str]]) -> list[list[str]]:
     return [[cell.partition(" ")[0] for cell in line[1:]] for line in lines[1:]]
 

@@ -87,9 +87,9 @@ class Direction(nn.Module):
     def forward(self, states: torch.Tensor, mask: torch.Tensor, start: State | None = None):
         """Return the outputs [B, T, p] and the state at the end of each sentence, of states [B, T, p], mask [B, T]."""
         hidden, cell = start or (value.expand(len(states), -1) for value in (self.start_state, self.start_cell))
-        gates, outputs = self.inputs(states), [None] * states.shape[1]
+        gates, outputs = self.inputs(states).unbind(1), [None] * states.shape[1]
         for step in reversed(range(len(outputs))) if self.backward else range(len(outputs)):
-            enter, candidate, keep, leave = (gates[:, step] + self.states(hidden)).chunk(4, -1)
+            enter, candidate, keep, leave = (gates[step] + self.states(hidden)).chunk(4, -1)
             new_cell = keep.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             new_cell = new_cell.clamp(-self.cell_clip, self.cell_clip)
             new = self.projection(leave.sigmoid() * new_cell.tanh()).clamp(-self.clip, self.clip)
