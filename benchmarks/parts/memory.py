@@ -1,12 +1,17 @@
-"""Memory against the size of a corpus: the largest process of preparation, of extraction, and of a training on a part.
+"""Memory against the size of a corpus: of preparation, of extraction, and of a training on a part of it.
 
 A small random encoder reads made-up sentences, since it is the number of sentences that counts here. Training takes
-the same 500 rows of a store that grows. A million sentences are not read: they are on the line through the two largest
-sizes. Measure this part alone: Linux counts what this process once held as held by all that it starts.
+the same 500 rows of a store that grows. *Own* is what a process holds beside pages of files, which Linux drops where it
+needs the memory. Measure this part alone: Linux counts what this process once held as held by all that it starts.
 """
 
+import contextlib
 import random
+import re
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from thaw.core.files import read_json
 
@@ -15,8 +20,8 @@ from ..options import Options
 from ..ours import Place
 from ..texts import Texts
 
-SIZES = (10_000, 30_000, 100_000)
-LARGE = 1_000_000
+SIZES = (10_000, 100_000, 1_000_000)
+OFTEN = 0.05  # seconds between two looks at the processes
 LAYERS, WIDTH = 3, 32
 CORPUS, PART = "bench_sentences", "bench_part"
 TRAINED = f"results/runs/{CORPUS}/{PART}/tiny/{work.TABLE_HEAD}/bench_top_1/base/seed1"
@@ -24,21 +29,13 @@ ROWS = 500  # of validation, of test, and of each training
 
 
 def measure(options: Options) -> dict:
-    """Return by number of sentences the seconds, MiB of memory and bytes of the store."""
-    sizes = [size // 5 for size in SIZES[:2]] if options.quick else SIZES
+    """Return by number of sentences the MiB of memory, and bytes of the store."""
     found = {}
-    for size in sizes:
+    for size in [size // 5 for size in SIZES[:2]] if options.quick else SIZES:
         with ProcessPoolExecutor(1) as pool:
             place = pool.submit(_written, size, options).result()
-        found[size] = _extracted(place)
-    memory = {str(size): one for size, one in found.items()} | {f"{LARGE}, extrapolated": extrapolated(found)}
-    return {"numbers": {}, "used": {"rows": ROWS, "seeds": 1, "rounds": 1}, "memory": memory}
-
-
-def extrapolated(found: dict[int, dict[str, float]]) -> dict[str, float]:
-    """Return what LARGE would have by the line through the two largest sizes. Args: what was measured, by size."""
-    (below, low), (above, high) = sorted(found.items())[-2:]
-    return {key: high[key] + (high[key] - low[key]) / (above - below) * (LARGE - above) for key in high}
+        found[str(size)] = _extracted(place)
+    return {"numbers": {}, "used": {"rows": ROWS, "seeds": 1, "rounds": 1}, "memory": found}
 
 
 def _written(size: int, options: Options) -> Place:
@@ -64,21 +61,47 @@ def _written(size: int, options: Options) -> Place:
 
 def _extracted(place: Place) -> dict:
     """Prepare and extract a corpus, and train on a few of its sentences."""
-    prepared = place.run("--until", "prepare")
     store = place.folder / f"results/features/tiny/{CORPUS}/bench"
-    until = place.thaw(str(store.relative_to(place.folder) / "tokens.json"))
+    with own_memory(place.folder) as preparation:
+        prepared = place.run("--until", "prepare")
+    with own_memory(place.folder) as extraction:
+        extracted = place.thaw(str(store.relative_to(place.folder) / "tokens.json"))
+    with own_memory(place.folder) as training:
+        place.thaw(f"{TRAINED}/metrics.json")
     tokens = sum(split["tokens"] for split in read_json(store / "tokens.json")["splits"].values())
     held = sum(path.stat().st_size for path in store.glob("b*.safetensors"))
-    place.thaw(f"{TRAINED}/metrics.json")
     return {
-        "preparation_seconds": prepared["wall"],
-        "extraction_seconds": until["wall"],
         "preparation_mib": prepared["memory_mb"],
-        "extraction_mib": until["memory_mb"],
+        "own_of_preparation": max(preparation),
+        "extraction_mib": extracted["memory_mb"],
+        "own_of_extraction": max(extraction),
         "training_mib": read_json(place.folder / TRAINED / "cost.json")["peak_memory_mb"],
-        "store_bytes": held,
+        "own_of_training": max(training),
+        "store_mib": held / 2**20,
         "store_by_plan": held / (tokens * WIDTH * 2),
     }
+
+
+@contextlib.contextmanager
+def own_memory(folder: Path) -> Iterator[list[float]]:
+    """Yield a list that grows by the memory in MiB of each process in a folder at each look, less pages of files."""
+    seen, over = [0.0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(OFTEN):
+            for process in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):  # it has just ended
+                    if (process / "cwd").readlink().is_relative_to(folder):
+                        held = re.search(r"RssAnon:\s*(\d+)", (process / "status").read_text())
+                        seen.append(int(held[1]) / 1024 if held else 0.0)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def sentences(size: int, words: list[str]) -> Texts:
