@@ -1,1 +1,1 @@
-"""For notebooks: results as tables, stored features, two runs compared. Nothing inside Thaw imports it."""
+"""For notebooks: an answer from texts and labels, and stored states for a loop of one's own."""
