@@ -75,8 +75,20 @@ def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
     small = [job["state"] for job in jobs if "rule_baseline" in job["comment"] and job["memory"] == "100M"]
     assert small and set(small) == {"FAILED"}, "SLURM kills what takes more than it asked for"
 
+    grouped = ["--groups", "train=runs", "--group-components", "runs=2"]
+    selection = {"tasks": ["colour"], "strategies": ["short_full"], "seeds": [1, 2, 3, 4], "baselines": []}
+    for place in (here, there):
+        place.write("seeds.yaml", place.experiment("seeds", **selection, outputs=["main_table"]))
+    before = len(cluster.jobs())
+    with there.start(*quick[:2], *grouped, config="seeds.yaml", profile="slurm") as running:
+        printed, _ = running.communicate(timeout=600)
+    assert running.returncode == 0, printed[-9000:]
+    trainings = [job["state"] for job in cluster.jobs()[before:] if "train" in job["comment"]]
+    assert trainings == ["COMPLETED"] * 2, "four seeds in two submissions"
+
     here.snakemake()
-    assert there.records() == here.records()
+    here.snakemake(config="seeds.yaml")
+    assert there.records() == here.records() and len(list(there.folder.glob("results/runs/**/short_full/**/seed*"))) == 4
     print(
         f"\n{len(cluster.jobs())} jobs: the workflow killed once, 1 job cancelled, {len(small)} out of memory; "
         f"{len(here.records())} of as many metrics.json are those of one machine"

@@ -1,5 +1,6 @@
 """Disks that are full or read-only: a job ends with one clear sentence, leaves what was finished, and runs again."""
 
+import os
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import invented
 from conftest import invented_results
 from test_machines import HEAD, arguments, bench, features, made, told
 from thaw.core.digests import canonical
+from thaw.features.node_copies import FOLDER, nearest
 from thaw.features.store import FeatureStore
 from tiny_corpus import run_in_process
 
@@ -102,3 +104,17 @@ def test_read_only_results(bench, invented_results, tmp_path):
         remount(small, "rw")
         run_in_process("train", *arguments(bench, spec, small / "run"))
         assert contents(small)["earlier.json"] == b"{}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("share", "stated", "reason"), [(1.05, {}, "less than a tenth of the disk of"), (0.5, {"bytes": 0}, "No space left")]
+)
+def test_a_payload_that_does_not_fit_on_a_nodes_disk_is_read_where_it_is(
+    share, stated, reason, bench, tmp_path, monkeypatch, capsys
+):
+    path, card = bench.store.payload_path(3), bench.store.part_card(3) | stated
+    with disk(tmp_path / "disk", int(share * path.stat().st_size / 4096)) as small:
+        monkeypatch.setenv(FOLDER, str(small))
+        assert nearest(path, card) == path and reason in capsys.readouterr().err
+        assert set(contents(small)) == {f"thaw-{os.getuid()}/.lock"}

@@ -6,6 +6,7 @@ import fcntl
 import json
 import math
 import os
+import stat
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +28,14 @@ def atomic_write(path):
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder of this user alone; one that is there and is another's, or open to others, is an OSError."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    seen = path.lstat()
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "not a folder of this user alone", str(path))
 
 
 def drop_unfinished(paths) -> None:

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 import socket
-import stat
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from thaw.core.files import private_folder
 from thaw.core.fork_client import ADDRESS
 from thaw.core.home import PACKAGE, release
 
@@ -41,10 +41,7 @@ def folder(environment: dict[str, str], new: bool = True) -> Path | None:
         return None
     home = of_user()
     try:
-        home.mkdir(mode=0o700, exist_ok=True)
-        seen = home.lstat()
-        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
-            return None
+        private_folder(home)
         found = home / hashlib.sha256(json.dumps([sorted(environment.items()), *_facts()]).encode()).hexdigest()[:16]
         if new:
             found.mkdir(mode=0o700, exist_ok=True)

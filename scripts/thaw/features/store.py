@@ -24,6 +24,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, locked, read_json, write_json
 from thaw.declarations.splits import stored_split
 from thaw.features.batch import Batch
+from thaw.features.node_copies import nearest
 from thaw.features.parts import part_of
 from thaw.features.payload import Payload, checksum, floats
 from thaw.features.row_sets import RowMasks, masks_of, of_card, without
@@ -70,6 +71,7 @@ class FeatureStore:
         self.card = read_json(self.folder / "tokens.json")
         self._rows: dict[str, tuple[dict[str, Sequences], Ragged]] = {}  # by token, and each word's first piece
         self._payloads: dict[int | str, Payload] = {}
+        self._copies: dict[str, Path] = {}  # of payloads on this node's disk, by their content
         self._held: dict[int | str, RowMasks] = {}
         self._spellings = read_spellings(self.folder) if self.card.get("spelt") else None  # [V, C]
 
@@ -203,6 +205,7 @@ class FeatureStore:
     def payload(self, part: int | str) -> Payload:
         if part not in self._payloads:
             card, path = self.part_card(part), self._existing_payload(part)
+            path = self._copies.get(card["sha256"], path)
             kind = part_of(part, card.get("layers"))
             shapes = {name: kind.shape(self, name, card["width"]) for name in self.splits}
             self._payloads[part] = Payload.open(path, card["dtype"], shapes)
@@ -221,18 +224,19 @@ class FeatureStore:
             if missing and remake:
                 remake(missing, wanted)
         for part in parts:
-            path = self._existing_payload(part)
-            if checksum(path) == self.part_card(part)["sha256"]:
-                continue
-            with locked(self.folder):  # while it is held nobody adds rows, and the card is that of the payload
-                same = path.is_file() and checksum(path) == self.part_card(part)["sha256"]
-                if not same:
-                    path.unlink(missing_ok=True)
+            path, same = self._existing_payload(part), True
+            if checksum(path) != self.part_card(part)["sha256"]:
+                with locked(self.folder):  # while it is held nobody adds rows, and the card is that of the payload
+                    same = path.is_file() and checksum(path) == self.part_card(part)["sha256"]
+                    if not same:
+                        path.unlink(missing_ok=True)
             if not same:
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): a disk error, or somebody "
                     "wrote to it; it was deleted, and the next run of the workflow makes it again"
                 )
+            card = self.part_card(part)
+            self._copies[card["sha256"]] = nearest(path, card)
 
     def _lacks(self, part: int | str, wanted: RowMasks | None) -> bool:
         """Return whether a part was never stored, was freed, or lacks wanted rows."""
