@@ -108,7 +108,7 @@ def test_read_only_results(bench, invented_results, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("share", "stated", "reason"), [(1.05, {}, "less than a tenth of the disk of"), (0.5, {"bytes": 0}, "No space left")]
+    ("share", "stated", "reason"), [(1.05, {}, "less than a tenth of the disk"), (0.5, {"bytes": 0}, "No space left")]
 )
 def test_a_payload_that_does_not_fit_on_a_nodes_disk_is_read_where_it_is(
     share, stated, reason, bench, tmp_path, monkeypatch, capsys
