@@ -1,7 +1,10 @@
 """Payloads that are copied to a node's own disk once and read there, with the same bits; else read where they are."""
 
+import errno
+import fcntl
 import multiprocessing
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,8 @@ bench = pytest.fixture(scope="module")(small_bert)
 
 @pytest.fixture
 def shared(tmp_path) -> Path:
-    """A store on what stands for the shared disk, with one boundary."""
+    """A store on what stands for the shared disk, with one boundary; `node` stands for a disk of a node's own."""
+    (tmp_path / "node/4711").mkdir(parents=True)
     folder = tmp_path / "shared"
     folder.mkdir()
     write_store(folder, {"train": [3, 5, 2], "test": [4]}, 16, "bf16")
@@ -85,20 +89,42 @@ def a_file(folder: Path) -> str:
     return str(folder)
 
 
+def missing(folder: Path) -> str:
+    return str(folder)
+
+
+def not_absolute(folder: Path) -> str:
+    return f"~{folder}"
+
+
+def without_locks(folder: Path) -> str:
+    folder.mkdir()
+    return str(folder)
+
+
+def _flock(real, refused: str, file, how: int) -> None:
+    """Lock as `real` does, but nothing below a folder whose disk has no locks."""
+    if str(file.name).startswith(refused):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    real(file, how)
+
+
 def open_to_others(folder: Path) -> str:
     (folder / f"thaw-{os.getuid()}").mkdir(parents=True)
     (folder / f"thaw-{os.getuid()}").chmod(0o777)
     return str(folder)
 
 
-@pytest.mark.parametrize("place", [unset, a_file, open_to_others])
+@pytest.mark.parametrize("place", [unset, a_file, missing, not_absolute, without_locks, open_to_others])
 def test_without_a_folder_for_copies_the_payload_is_read_where_it_is(place, shared, tmp_path, monkeypatch, capsys):
     there, expected = read(shared)
-    monkeypatch.setenv(FOLDER, place(tmp_path / "node"))
+    monkeypatch.setenv(FOLDER, place(tmp_path / "elsewhere"))
+    if place is without_locks:
+        monkeypatch.setattr(fcntl, "flock", partial(_flock, fcntl.flock, str(tmp_path / "elsewhere")))
     file, states = read(shared)
     assert file == there and torch.equal(states, expected)
     lines = [line for line in capsys.readouterr().err.splitlines() if "read where it is, without a copy" in line]
-    assert len(lines) == 1 and str(tmp_path / "node") in lines[0]
+    assert len(lines) == 1 and str(tmp_path / "elsewhere") in lines[0]
 
 
 def test_a_payload_that_changes_while_it_is_copied_leaves_no_copy(shared, tmp_path, monkeypatch):
@@ -108,6 +134,7 @@ def test_a_payload_that_changes_while_it_is_copied_leaves_no_copy(shared, tmp_pa
 
 
 def test_rows_that_nobody_reads_take_no_disk_in_a_copy(tmp_path, monkeypatch):
+    (tmp_path / "node").mkdir()
     monkeypatch.setenv(FOLDER, str(tmp_path / "node"))
     path = tmp_path / "b2.safetensors"
     with open(path, "wb") as file:
@@ -121,6 +148,7 @@ def test_rows_that_nobody_reads_take_no_disk_in_a_copy(tmp_path, monkeypatch):
 def test_a_training_from_copies_leaves_the_same_files(bench: Bench, tmp_path, monkeypatch):
     spec = bench.spec({"train": ("head", {"top": 1})})
     plain = bench.step("train", spec, tmp_path / "plain")
+    (tmp_path / "node").mkdir()
     monkeypatch.setenv(FOLDER, str(tmp_path / "node"))
     copied = bench.step("train", spec, tmp_path / "copied")
     assert list(tmp_path.glob("node/*/*.safetensors"))

@@ -13,7 +13,6 @@ from thaw.schema.experiment import RUN_BASELINES
 
 # Used in a way that no import shows, with the reason.
 ALLOWED = {
-    r"thaw\.data\.grammar\.\w+\.(SEED|family)": "grammar takes a module of a corpus as an argument",
     r"thaw\.planning\.run_progress\.RunProgress\.emit": "what logging calls of a handler",
     r"thaw\.core\.plugins\._Declaration\.get_\w+": "what importlib calls of a loader",
     r"thaw\.api\.(advised\.advise|resumed\.(resume|Resumed\.whole|States\.collate))": "what a notebook calls",

@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
+from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, drop_unfinished, locked, private_folder
 from thaw.core.runtime import log
 
@@ -24,13 +25,14 @@ def nearest(path: Path, card: dict) -> Path:
     try:
         if "$" in given:
             raise OSError(f"no such variable in {FOLDER}={given}")
-        copy.parent.parent.mkdir(parents=True, exist_ok=True)
+        if not copy.is_absolute():
+            raise OSError(f"{FOLDER}={given} does not begin with /")
         private_folder(copy.parent)
         if not copy.is_file():
             with locked(copy.parent):
                 if not copy.is_file():  # another job may have made it meanwhile
                     _write(copy, path, card)
-    except OSError as error:
+    except (OSError, UserError) as error:  # the latter of a disk without locks
         log(f"{path} is read where it is, without a copy on this node: {error}")
         return path
     return copy
