@@ -79,8 +79,13 @@ class Unseen(Record):
 
 @cache
 def read() -> Unseen:
-    """Return the committed record."""
-    return Unseen(recorded("unseen"))
+    """Return the committed record of the draws with all rates."""
+    return Unseen(with_all_rates(recorded("unseen")))
+
+
+def with_all_rates(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of draws in which strategies were trained at all rates."""
+    return frame[frame["subset"].isin(frame.loc[frame["strategy"] == f"{FULL}_half", "subset"])]
 
 
 def scores(record: Unseen) -> list[list[str]]:

@@ -76,6 +76,13 @@ def test_a_score_is_the_mean_of_both_tests_and_validation_chooses_the_rate(recor
     assert level.tuned("subj", FULL) == [FULL] * 3, "of equal rates the middle is taken"
 
 
+def test_draws_with_default_rates_alone_are_left_out():
+    frame = record_of({"subj": TEXTS})
+    later = frame[(frame["subset"] == "d3") & ~frame["strategy"].str.endswith(("_half", "_double"))]
+    kept = unseen.with_all_rates(pd.concat([frame, later.assign(subset="d4")]))
+    assert unseen.Unseen(kept).draws == list(DRAWS)
+
+
 def test_lora_is_equivalent_where_the_interval_over_tasks_is_within_a_point(record):
     differences = [-1.0, -3.0, -2.0]
     low, high = unseen.over_tasks(differences)
