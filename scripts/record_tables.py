@@ -22,7 +22,7 @@ from record_names import HOME, RECORDS, catalogue, label, mean, task_label, titl
 from thaw.core.files import read_json
 from thaw.decision.contrasts import Difference
 from thaw.declarations.splits import RESERVED
-from thaw.outputs.figures import figure_style
+from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.paired_differences import jointly
 from thaw.words import wording
 from thaw.words.wording import number
@@ -336,7 +336,8 @@ def draw_prices(path: Path) -> None:
         figure, axes = figure_style.grid([task_label(task) for task in record.tasks])
         marks = figure_style.marks(list(map(label, points)))
         for axis, task in zip(axes, record.tasks, strict=True):
-            axis.set(xlabel="seconds", ylabel="score × 100", xscale="log")
+            panels.log_axis(axis, (1.0, 3.0))
+            axis.set(xlabel="seconds", ylabel="score × 100")
             handles = []
             for point in points:
                 rates = unseen.RATES if point in unseen.TRAINED else ("",)

@@ -4,7 +4,6 @@
 """
 
 import functools
-import json
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
@@ -155,7 +154,9 @@ def load(
 
 def _load_synthetic(corpus: CorpusConfig, name: str) -> dict[str, RowsTable]:
     """Read an embedded file, whose lines name their split and whose columns have our names."""
-    lines = [json.loads(line) for line in (EMBEDDED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    from thaw.data.readers import json_lines
+
+    lines = [line for _, line in json_lines(EMBEDDED / f"{name}.jsonl", "utf-8")]
     tables = {}
     for split in dict.fromkeys(line["split"] for line in lines):
         rows = [line for line in lines if line["split"] == split]
