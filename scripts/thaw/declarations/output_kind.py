@@ -24,7 +24,6 @@ class Requirement(StrEnum):
     """What an experiment must have, so that an output can be drawn of it, as a message says it after "it needs"."""
 
     SIZES = "training subsets of two sizes, as subsets: [n100_d1, n500_d1]"
-    SEARCH = "a strategy with a search: of its own"
     PROBES = "a probe of kind {probes} under probes:"
     ALL_LAYERS = "probes of every layer; leave their layers: out"
     TRANSFER = "a task with transfer_sets:"

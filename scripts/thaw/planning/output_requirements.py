@@ -119,7 +119,6 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.MERGES: lambda entry, of: bool(of.merged),
     Requirement.SIZES: lambda entry, of: len({(one.rows, one.per_label) for one in _subsets(of).values()}) > 1,
-    Requirement.SEARCH: lambda entry, of: any(of.planner.strategy(run).search for run in of.runs),
     Requirement.PROBES: lambda entry, of: any(draws(entry.kind, job.spec["probe"]["kind"]) for job in of.probed),
     Requirement.ALL_LAYERS: lambda entry, of: (
         not any(draws(entry.kind, probe.kind) and probe.layers for probe in _named("probes", of))
