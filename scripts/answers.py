@@ -158,6 +158,7 @@ class Record:
                 made.append((self.kinds[task][1], away.var(), away[[arm for arm in TRAINED if arm in away]].var()))
         return pd.DataFrame(made, columns=["corpus", "all", "trained"]).groupby("corpus").mean()
 
+    @cache  # noqa: B019
     def spread(self, task: str | None = None, of: str = "all") -> float:
         """Return the deviation of strategies about what is expected: of datasets the geometric mean.
 

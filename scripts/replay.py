@@ -120,8 +120,10 @@ def advised(record: Record, task: str, draw: str, weight: float) -> tuple[str, t
 
 def _together(arms: list[Arm]) -> Arm:
     """Return the same arm in several draws as one with so many seeds, none of which shares a fit with another."""
+    if len(arms) == 1:
+        return arms[0]
     scores, by_row = (np.concatenate([getattr(arm, name) for arm in arms]) for name in ("scores", "by_row"))
-    return replace(arms[0], scores=scores, by_row=by_row, converged=arms[0].converged and len(arms) == 1)
+    return replace(arms[0], scores=scores, by_row=by_row, converged=False)
 
 
 RULES = [

@@ -152,6 +152,7 @@ def test_a_file_of_texts_is_drafted_and_its_model_exported(place, drafted):
     assert "column 'colour': is missing" in said(place, "own.csv") and said(place, "own.csv").endswith(changed)
 
 
+@pytest.mark.slow
 def test_each_of_several_columns_is_a_task_and_a_model(place):
     files = []
     for split in ("train", "test"):

@@ -19,11 +19,14 @@ from corpora import spec_for
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.core.fork_server import ADDRESS, environment_of_jobs
 from thaw.core.hub import NEW_REVISION
 from thaw.data.corpus import Corpus
 from thaw.planning.configuration import load_plan, read_config
 from tiny import tiny_encoder
+from workflow import HOME, fork_servers
 
+pytestmark = pytest.mark.usefixtures("forked")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 EARLIER = "76543210" * 5
 CONVERTED = "refs/convert/parquet"  # the branch with the Parquet files that the Hub makes of a dataset
@@ -119,15 +122,15 @@ def _name(path: Path) -> str:
     return hashlib.sha1(path.read_bytes()).hexdigest()
 
 
-@pytest.fixture
-def hub(tmp_path):
-    """The server's handler, with an empty folder, and the environment of a process that asks it."""
-    handler = type("Handler", (Hub,), {"folder": tmp_path / "hub", "asked": []})
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The server's handler, and the environment of a process that asks it."""
+    handler = type("Handler", (Hub,), {})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     handler.environment = {
         "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
-        "HF_HOME": str(tmp_path / "cache"),
+        "HF_HOME": str(tmp_path_factory.mktemp("cache")),
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "PATH": "/usr/bin:/bin",
     }
@@ -135,9 +138,24 @@ def hub(tmp_path):
     server.shutdown()
 
 
+@pytest.fixture(scope="module")
+def forked(served):
+    """Let steps be forked in that environment: each would import the libraries of the Hub for two seconds."""
+    with fork_servers(served.environment) as address:
+        served.environment |= environment_of_jobs(HOME / "scripts", 1) | {ADDRESS: address}
+        yield
+
+
+@pytest.fixture
+def hub(served, tmp_path):
+    """The server's handler, with an empty folder."""
+    served.folder, served.asked, served.broken = tmp_path / "hub", [], False
+    return served
+
+
 def step(name: str, spec: dict, out: Path, home: Path, environment: dict, *more: str) -> str:
     """Run a step, and return its error: one sentence, or nothing."""
-    command = [sys.executable, "-m", f"thaw.steps.{name}", "--spec", canonical(spec), "--out", str(out), *more]
+    command = [sys.executable, "-m", "thaw.steps", name, "--spec", canonical(spec), "--out", str(out), *more]
     environment = environment | {"PYTHONPATH": str(home / "scripts")}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
     assert "Traceback" not in done.stderr, done.stderr

@@ -40,14 +40,15 @@ def activated() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def fork_servers() -> Iterator[str]:
+def fork_servers(environment: dict[str, str] | None = None) -> Iterator[str]:
     """Yield the address of servers for jobs of one thread, which all runs share: Snakemake starts none of its own.
 
-    As `thaw run` starts them before Snakemake; what they import takes longer than all else of a small run.
+    As `thaw run` starts them before Snakemake; what they import takes longer than all else of a small run. Args: the
+    environment of the jobs, that of a user by default.
     """
     code = str(HOME / "scripts")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    environment = activated() | {"PYTHONPATH": code}
+    environment = (environment or activated()) | {"PYTHONPATH": code}
     with subprocess.Popen([sys.executable, "-c", SERVE, code], env=environment, **pipes) as starter:
         yield starter.stdout.readline().strip()
 

@@ -4,6 +4,7 @@ S seeds, D draws of validation rows, which are the same rows for all arms. Score
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Arm:
         """Its own score: out of fold where it is cross-validated, else the mean over seeds on validation."""
         return self.folds.score if self.folds else float(np.nan_to_num(self.scores).mean())
 
-    @property
+    @cached_property
     def interval(self) -> Interval:
         """The 95 % CI of its own score, over rows and from three seeds on over seeds."""
         folds = self.folds
