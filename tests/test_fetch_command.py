@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from test_hub import hub, served  # noqa: F401
+from test_hub import hub, hub_server  # noqa: F401
 
 ROWS = "".join(f"text {i},{'yes' if i % 2 else 'no'}\n" for i in range(40))
 EXPERIMENT = """

@@ -123,7 +123,7 @@ def _name(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def hub_server(tmp_path_factory):
     """The server's handler, and the environment of a process that asks it."""
     handler = type("Handler", (Hub,), {})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -139,18 +139,18 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def forked(served):
+def forked(hub_server):
     """Let steps be forked in that environment: each would import the libraries of the Hub for two seconds."""
-    with fork_servers(served.environment) as address:
-        served.environment |= environment_of_jobs(HOME / "scripts", 1) | {ADDRESS: address}
+    with fork_servers(hub_server.environment) as address:
+        hub_server.environment |= environment_of_jobs(HOME / "scripts", 1) | {ADDRESS: address}
         yield
 
 
 @pytest.fixture
-def hub(served, tmp_path):
+def hub(hub_server, tmp_path):
     """The server's handler, with an empty folder."""
-    served.folder, served.asked, served.broken = tmp_path / "hub", [], False
-    return served
+    hub_server.folder, hub_server.asked, hub_server.broken = tmp_path / "hub", [], False
+    return hub_server
 
 
 def step(name: str, spec: dict, out: Path, home: Path, environment: dict, *more: str) -> str:
