@@ -208,6 +208,13 @@ def difference(pairs: list[list], less: list[list] = ()) -> Resampled:
     return resampled(values, by_row, sum(len(one.group) for one, _ in pairs[0]), paired=True)
 
 
+def over_rows(runs: list[list]) -> Resampled:
+    """Return a strategy's score in points, resampled by test rows and by runs. Args: by run its lines of each test."""
+    values = [np.mean([score(line) for line in tests]) for tests in runs]
+    by_row = [np.mean([_on_draws(test, line)[0] for test, line in enumerate(tests)], axis=0) for tests in runs]
+    return resampled(np.array(values), np.nan_to_num(np.stack(by_row)), sum(len(line.group) for line in runs[0]))
+
+
 def _paired(pairs: list[list]) -> tuple[np.ndarray, np.ndarray]:
     """Return differences of scores [S], and on resampled rows [S, D]. Args: as of `difference`."""
     values = [np.mean([score(one) - score(other) for one, other in tests]) for tests in pairs]
@@ -217,8 +224,13 @@ def _paired(pairs: list[list]) -> tuple[np.ndarray, np.ndarray]:
 
 def _moved(line, other, test: int) -> np.ndarray:
     """Return the difference of two runs on resampled rows, [D]. Args: a number for each test, whose rows are others."""
-    one, another = 100 * _drawn(line.group.tobytes(), test).scores([scorer_of(line), scorer_of(other)])
+    one, another = _on_draws(test, line, other)
     return one - another
+
+
+def _on_draws(test: int, *lines) -> np.ndarray:
+    """Return scores of runs in points on resampled rows, [runs, D]. Args: a number for each test; lines on its rows."""
+    return 100 * _drawn(lines[0].group.tobytes(), test).scores([scorer_of(line) for line in lines])
 
 
 @cache

@@ -51,12 +51,6 @@ class Layout:
 
 
 LAYOUTS = {
-    "small": Layout(
-        "grid",
-        ("sst2_sentences", "trec6", "conll2003", "stsb"),
-        ("bag_of_words", PROBE, ALL, LORA, TOP, FULL),
-        costs=True,
-    ),
     "grid": Layout("grid", EIGHT, ("majority", "bag_of_words", *OF_GRID, *OF_PAIRS)),
     "updates": Layout(
         "updates",

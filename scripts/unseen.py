@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import replay
-from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference, recorded
+from answers import FULL, LORA, PROBES, ROLES, STANDARD, TOP_2, Record, difference, over_rows, recorded
 from record_names import label, mean, task_label
 from thaw.decision import prior
 from thaw.decision.decide import SPREAD
@@ -69,6 +69,10 @@ class Unseen(Record):
         both = [self.scores[task, role] for role in ROLES]
         return np.array([np.mean([one.loc[place] for one in both]) for place in zip(self.draws, arms, strict=True)])
 
+    def score(self, task: str, arm: str) -> Resampled:
+        """Return the mean of both tests, resampled by rows and by draws."""
+        return over_rows([[self.lines[task, draw, arm, role] for role in ROLES] for draw in self.draws])
+
     def difference(self, task: str, arms: list[str], others: list[str]) -> Resampled:
         """Return what one strategy is above another, resampled by rows and by draws. Args: both by draw."""
         of = zip(self.draws, zip(arms, others, strict=True), strict=True)
@@ -94,6 +98,24 @@ def scores(record: Unseen) -> list[list[str]]:
     for point, said in (dict(zip(PROBES, ("linear probe", "linear probe, all layers"), strict=True)) | TRAINED).items():
         of = [record.mean(task, record.tuned(task, point) if point in TRAINED else point) for task in record.tasks]
         lines.append([said, *map(mean, of)])
+    return lines
+
+
+def defaults(frame: pd.DataFrame) -> list[list[str]]:
+    """Return scores at default rates by task ± half of their 95 % interval, and what a strategy costs.
+
+    The interval is over test rows, and from three draws on over draws. The price is the mean over tasks, in full
+    fine-tunings.
+    """
+    record = Unseen(frame.assign(kind="run"))  # baselines too
+    trained = frame.groupby("point")["trained_parameters"].mean()
+    lines = [["", *map(task_label, record.tasks), "mean", "trainable<br>parameters", "price"]]
+    for point in ("bag_of_words", *PROBES, LORA, TOP_2, FULL):
+        of = [record.score(task, point) for task in record.tasks]
+        cells = [f"{number(one.value)} ± {number((one.ci.high - one.ci.low) / 2)}" for one in of]
+        costs = [f"{trained[point]:,.0f}", number(np.mean([record.price(task, (point,)) for task in record.tasks]), 2)]
+        costs = costs if point in (*PROBES, *TRAINED) else ["–", "–"]
+        lines.append([label(point), *cells, number(np.mean([one.value for one in of])), *costs])
     return lines
 
 
@@ -341,6 +363,7 @@ def recurrent(frame: pd.DataFrame) -> list[list[str]]:
 
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
+    "defaults": lambda: defaults(recorded("unseen")),
     "unseen": lambda: scores(read()),
     "unseen_lora": lambda: lora_against_full(read()),
     "unseen_tuning": lambda: tuning(read()),

@@ -76,6 +76,13 @@ def test_a_score_is_the_mean_of_both_tests_and_validation_chooses_the_rate(recor
     assert level.tuned("subj", FULL) == [FULL] * 3, "of equal rates the middle is taken"
 
 
+def test_a_score_has_the_interval_of_its_test_rows():
+    """Of 80 right rows in 100 on two tests: the standard deviation of a mean of 200 rows, 1.96 times."""
+    one = unseen.Unseen(record_of({"subj": TEXTS})[lambda frame: frame["subset"] == "d1"])
+    shown = one.score("subj", LORA).ci
+    assert shown.value == 80 and (shown.high - shown.low) / 2 == pytest.approx(196 * (0.8 * 0.2 / 200) ** 0.5, rel=0.1)
+
+
 def test_draws_with_default_rates_alone_are_left_out():
     frame = record_of({"subj": TEXTS})
     later = frame[(frame["subset"] == "d3") & ~frame["strategy"].str.endswith(("_half", "_double"))]
