@@ -45,7 +45,7 @@ STANDARD = (*PROBES, *TRAINED)
 def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
     """Return the lines of a record. Args: runs as `read_runs` returns them; the folder of runs and data."""
     scored = runs[runs["main"].astype(bool) & (runs["missing"] == "")]
-    scored = scored[scored["role"].isin(["validation", "test", RESERVED])]
+    scored = scored[scored["role"].isin(["validation", *ROLES, "transfer"])]
     tasks = {folder: read_json(results / folder / "metrics.json")["spec"]["task"] for folder in set(scored["folder"])}
     lines = scored[KEYS + [cost for cost in COSTS if cost in scored]].reset_index(drop=True)
     for name in ("type", "corpus"):

@@ -28,7 +28,7 @@ READINGS = (*PROBES, *(f"{one}_joint" for one in PROBES))  # of pairs, each text
 MARGIN = 1.0  # points within which LoRA and full fine-tuning are equivalent
 BY_READING = "Of pairs the better probe, else full fine-tuning"
 NOISY = {"subj": "SUBJ", "ag_news": "AG News"}
-FROZEN = "vectors_frozen"
+FROZEN, CORAL = "vectors_frozen", "full_coral_stsb"
 SIZES = (100, 300, 1000, 3500)
 RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
 
@@ -362,6 +362,34 @@ def recurrent(frame: pd.DataFrame) -> list[list[str]]:
     return compared(frame, "encoder", sides, asked)
 
 
+def large_heads(frame: pd.DataFrame) -> list[list[str]]:
+    """Return heads of rising size on few rows and more, without and with CORAL, on its source and its target."""
+    heads = {"linear_mean": "Linear head", "bilstm": "BiLSTM", "bimpm": "BiMPM"}
+    of = {head: Record(frame[frame["head"] == head]) for head in heads}
+    rows = {int(subset[1:].partition("_")[0]): subset for subset in of["linear_mean"].draws}
+    places = [(n, split) for split in ("test", "stsb/test") for n in sorted(rows)]
+    runs = {
+        (head, arm, *place): of[head].lines["sick_r_to_stsb", rows[place[0]], arm, place[1]]
+        for head in heads
+        for arm in (FULL, CORAL)
+        for place in places
+    }
+    asked = {f"{heads[head]} less linear head": ((head, FULL), ("linear_mean", FULL)) for head in ("bilstm", "bimpm")}
+    asked |= {f"{name}: what CORAL adds": ((head, CORAL), (head, FULL)) for head, name in heads.items()}
+    differences = told(
+        {
+            (said, place): difference(above([runs[*one, *place]], [runs[*other, *place]]))
+            for said, (one, other) in asked.items()
+            for place in places
+        }
+    )
+    lines = [["", *(f"{'SICK-R' if split == 'test' else 'STS-B'}, {n:,} rows" for n, split in places)]]
+    for head, name in heads.items():
+        for arm, said in ((FULL, name), (CORAL, f"{name}, CORAL")):
+            lines.append([said, *(shown([runs[head, arm, *place]]) for place in places)])
+    return [*lines, *([said, *(differences[said, place] for place in places)] for said in asked)]
+
+
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "defaults": lambda: defaults(recorded("unseen")),
     "unseen": lambda: scores(read()),
@@ -373,6 +401,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_losses": lambda: slopes(standard()),
     "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
     "head_sizes": lambda: heads(recorded("head_sizes")),
+    "large_heads": lambda: large_heads(recorded("head_rows_coral")),
     "recurrent": lambda: recurrent(recorded("recurrent")),
     "label_noise_levels": lambda: noisy(Record(recorded("label_noise"))),
     "label_noise": lambda: noise(Record(recorded("label_noise"))),
