@@ -32,6 +32,7 @@ from thaw.exporting.finished_run import (
     check_exported,
     command_of,
     finished,
+    made_from,
     open_run,
     result_with,
 )
@@ -54,14 +55,14 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     task = whole_task(spec)
     if why := _obstacle(spec, task):
         raise UserError(f"{run}: {why}; export it without --all-rows")
-    corpus = Corpus(result_with(results, "prepare", spec["data"], "dataset").parent)
+    data, encoder = made_from(results, spec)
+    corpus = Corpus(data)
     rows = read_rows(spec | {"subset": spec["subset"] | {"scored": None}}, corpus)
     rows = {"train": rows["train"], task["validation"]: rows[task["validation"]]}
     log(f"training layers and head once more on {sum(map(len, rows.values()))} rows, {_forecast(run, spec, rows)}")
     spec = {key: value for key, value in spec.items() if key != "also"}  # transfer sets are scored, and no more
     spec |= {"data": _write_dataset(corpus, rows, spec, folder / corpus.folder.relative_to(results))}
     spec |= {"subset": {key: spec["subset"][key] for key in ("draw", "scored") if key in spec["subset"]}, "keep": True}
-    encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
     link = folder / encoder.relative_to(results)
     link.parent.mkdir()
     link.symlink_to(encoder)
@@ -132,10 +133,9 @@ def _extract(results: Path, folder: Path, spec: dict) -> str:
     wanted = {"version": STEPS["features"].version, "view": card["settings"], "compute": {"threads": card["threads"]}}
     wanted |= {key: form[key] for key in ("dtype", "precision") if key in form}
     wanted |= {key: spec[key] for key in ("data", "encoder")}
-    data = result_with(folder, "prepare", spec["data"], "dataset").parent
+    data, encoder = made_from(folder, spec)
     command = [sys.executable, "-m", "thaw.steps.features", "--spec", canonical(wanted), "--data", str(data)]
-    command += ["--encoder", str(result_with(folder, "fetch", spec["encoder"], "encoder").parent)]
-    command += ["--rows", canonical([{key: spec[key] for key in ("task", "subset")}])]
+    command += ["--encoder", str(encoder), "--rows", canonical([{key: spec[key] for key in ("task", "subset")}])]
     command += ["--boundaries", *map(str, parts), "--out", str(folder / store.relative_to(results))]
     _run(command, store)
     return digest(wanted)

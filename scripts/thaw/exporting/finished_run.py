@@ -152,15 +152,20 @@ def open_run(run: Path) -> FinishedRun:
     run, results, metrics = finished(run)
     check_exported(run, metrics)
     spec = metrics["spec"]
-    encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
+    data, encoder = made_from(results, spec)
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
-    corpus = result_with(results, "prepare", spec["data"], "corpus").parent
     features, card = _features(results, metrics)
     _check_kept(run, metrics)
     return FinishedRun(
-        run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
+        run, results, metrics, encoder, Corpus(data), ViewConfig.model_validate(card["settings"]), features
     )
+
+
+def made_from(results: Path, spec: dict) -> tuple[Path, Path]:
+    """Return the folders of the dataset and of the encoder that a run was made from."""
+    data = result_with(results, "prepare", spec["data"], "dataset")
+    return data.parent, result_with(results, "fetch", spec["encoder"], "encoder").parent
 
 
 def check_exported(run: Path, metrics: dict) -> None:
@@ -240,9 +245,9 @@ def replaced(target: Path) -> Iterator[Path]:
 def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[str]:
     """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
     features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    corpus, encoder = made_from(results, spec)
     command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]
-    command += ["--data", str(result_with(results, "prepare", spec["data"], "dataset").parent)]
-    command += ["--encoder", str(result_with(results, "fetch", spec["encoder"], "encoder").parent), "--features"]
+    command += ["--data", str(corpus), "--encoder", str(encoder), "--features"]
     command += [str(result_with(results, "features", digest, "store of features").parent) for digest in features]
     command += ["--catalogues", *map(str, catalogues)]
     for role, digest in stated_needs(spec).items():
