@@ -335,10 +335,13 @@ def draw_prices(path: Path) -> None:
             handles = []
             for point in points:
                 rates = unseen.RATES if point in unseen.TRAINED else ("",)
-                score = record.mean(task, record.best(task, tuple(unseen.at(point, rate) for rate in rates))).mean()
+                score = record.score(task, record.best(task, tuple(unseen.at(point, rate) for rate in rates))).ci
                 price = record.seconds.loc[task].loc[[unseen.at(point, rate) for rate in rates]].sum(axis=1).median()
                 colour, marker = marks[label(point)]
-                handles += axis.plot(price, score, marker, color=colour, label=label(point))
+                away = [[score.value - score.low], [score.high - score.value]]
+                shown = axis.errorbar(price, score.value, away, color=colour, marker=marker, capsize=2)
+                shown.set_label(label(point))
+                handles.append(shown)
         figure_style.legend(figure, handles)
         figure_style.freeze_layout(figure)
         figure.savefig(path, metadata={"Date": None})

@@ -66,13 +66,16 @@ class Unseen(Record):
 
     def mean(self, task: str, arms: str | list[str]) -> np.ndarray:
         """Return by draw the mean of both tests. Args: a strategy, or one for each draw."""
-        arms = [arms] * len(self.draws) if isinstance(arms, str) else arms
         both = [self.scores[task, role] for role in ROLES]
-        return np.array([np.mean([one.loc[place] for one in both]) for place in zip(self.draws, arms, strict=True)])
+        return np.array([np.mean([one.loc[place] for one in both]) for place in self._by_draw(arms)])
 
-    def score(self, task: str, arm: str) -> Resampled:
-        """Return the mean of both tests, resampled by rows and by draws."""
-        return over_rows([[self.lines[task, draw, arm, role] for role in ROLES] for draw in self.draws])
+    def score(self, task: str, arms: str | list[str]) -> Resampled:
+        """Return the mean of both tests, resampled by rows and by draws. Args: as of `mean`."""
+        return over_rows([[self.lines[task, *place, role] for role in ROLES] for place in self._by_draw(arms)])
+
+    def _by_draw(self, arms: str | list[str]) -> list[tuple[str, str]]:
+        arms = [arms] * len(self.draws) if isinstance(arms, str) else arms
+        return list(zip(self.draws, arms, strict=True))
 
     def difference(self, task: str, arms: list[str], others: list[str]) -> Resampled:
         """Return what one strategy is above another, resampled by rows and by draws. Args: both by draw."""
