@@ -395,6 +395,19 @@ def large_heads(frame: pd.DataFrame) -> list[list[str]]:
     return [*lines, *([said, *(differences[said, place] for place in places)] for said in asked)]
 
 
+def students(frame: pd.DataFrame) -> list[list[str]]:
+    """Return each way to make a student by its score, and its difference to the untaught lowest layers."""
+    runs = frame[(frame["kind"] == "run") & (frame["split"] == "test")].sort_values("seed")
+    of = {arm: list(mine.itertuples()) for arm, mine in runs.groupby("point")}
+    least = next(arm for arm in of if arm.startswith("drop_top"))
+    differences = told({arm: difference(above(lines, of[least])) for arm, lines in of.items() if arm != least})
+    lines = [["TREC-6, 250 questions", "accuracy", f"less {label(least)[0].lower()}{label(least)[1:]}", "seconds"]]
+    for arm in sorted(of, key=lambda arm: -np.mean([line.value for line in of[arm]])):
+        seconds = np.median([line.train for line in of[arm]])
+        lines.append([label(arm), shown(of[arm]), differences.get(arm, "–"), f"{seconds:.0f}"])
+    return lines
+
+
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "defaults": lambda: defaults(recorded("unseen")),
     "unseen": lambda: scores(read()),
@@ -407,6 +420,7 @@ TABLES: dict[str, Callable[[], list[list[str]]]] = {
     "unseen_sizes": lambda: worth(Record(recorded("unseen_sizes"))),
     "head_sizes": lambda: heads(recorded("head_sizes")),
     "large_heads": lambda: large_heads(recorded("head_rows_coral")),
+    "students_presets": lambda: students(recorded("students_presets")),
     "recurrent": lambda: recurrent(recorded("recurrent")),
     "label_noise_levels": lambda: noisy(Record(recorded("label_noise"))),
     "label_noise": lambda: noise(Record(recorded("label_noise"))),

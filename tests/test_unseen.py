@@ -228,3 +228,16 @@ def test_noise_costs_what_is_between_noisy_and_clean_labels():
         ["", "", "−3.0"] * 2,
     ]
     assert first_numbers(unseen.noisy(of_sizes(tasks))) == [["6.0"] * 2, ["5.0"] * 2, ["−1.0"] * 2]
+
+
+def test_students_are_compared_with_the_untaught_lowest_layers_over_seeds():
+    """Three seeds of each; those of the taught have 4 right rows of 100 more."""
+    lines = [
+        _line("trec6", "d1", arm, "test", right + seed) | {"seed": seed}
+        for arm, right in (("drop_top n03", 60), ("hinton n03", 64))
+        for seed in (1, 2, 3)
+    ]
+    _, *rows = unseen.students(answers.with_points(pd.DataFrame(lines)))
+    assert [row[0] for row in rows] == ["Distilled, logits (n = 3)", "Lowest n layers, fine-tuned (n = 3)"]
+    assert rows[0][1] == "66.0 ± 1.0" and rows[0][2].startswith("4.0 [") and rows[0][3] == "10"
+    assert rows[1][1] == "62.0 ± 1.0" and rows[1][2] == "–"
