@@ -56,7 +56,11 @@ def answers(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
     worked = (extracted / scored["extraction_seconds"]).fillna(1.0)
     lines["extraction"] = (scored["extraction_whole_seconds"] * worked).fillna(0.0).to_numpy(float)
     files = PredictionFiles(results)
-    numbers = [_numbers(files, *row) for row in scored[["folder", "metric", "split"]].itertuples(index=False)]
+    places = scored[["folder", "metric", "split"]].itertuples(index=False)
+    roles = lines["role"]  # rows of a transfer set are those of another dataset
+    numbers = [
+        (None,) * 3 if role == "transfer" else _numbers(files, *of) for role, of in zip(roles, places, strict=True)
+    ]
     for name, column in zip(("first", "second", "group"), zip(*numbers, strict=True), strict=True):
         lines[name] = column
     return lines

@@ -241,3 +241,25 @@ def test_students_are_compared_with_the_untaught_lowest_layers_over_seeds():
     assert [row[0] for row in rows] == ["Distilled, logits (n = 3)", "Lowest n layers, fine-tuned (n = 3)"]
     assert rows[0][1] == "66.0 ± 1.0" and rows[0][2].startswith("4.0 [") and rows[0][3] == "10"
     assert rows[1][1] == "62.0 ± 1.0" and rows[1][2] == "–"
+
+
+def test_of_large_heads_the_target_has_no_interval():
+    arms = {
+        ("linear_mean", "full"): 60,
+        ("bilstm", "full"): 50,
+        ("bimpm", "full"): 55,
+        ("linear_mean", unseen.CORAL): 59,
+    }
+    arms |= {("bilstm", unseen.CORAL): 52, ("bimpm", unseen.CORAL): 64, ("bimpm", "cosine"): 80}
+    lines = [
+        _line("sick_r_to_stsb", "n100_d1", arm, split, right - away) | {"head": head}
+        for (head, arm), right in arms.items()
+        for split, away in (("test", 0), ("stsb/test", 10))
+    ]
+    rows = {line[0]: line[1:] for line in unseen.large_heads(pd.DataFrame(lines))}
+    assert rows["No head: the cosine of frozen vectors"] == ["80.0", "70.0"] and rows["BiMPM, CORAL"] == [
+        "64.0",
+        "54.0",
+    ]
+    assert rows["BiMPM: what CORAL adds"][0].startswith("9.0 [") and rows["BiMPM: what CORAL adds"][1] == "9.0"
+    assert rows["BiLSTM less linear head"][1] == "−10.0"
