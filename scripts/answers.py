@@ -5,7 +5,7 @@ A record of docs/results (record.py) has a line for each run or baseline and sco
   type, corpus   of the task
   one_fit        all seeds share one convex fit
   train          seconds of training, with the runs that it started from and the trials of its search, as in its price;
-                 in records made before label_noise by the clock, but for that of unseen
+                 by the clock in records made before label_noise, but not in that of unseen
   extraction     seconds of the encoder's passes over the rows that training and validation read, as in its price
   first, second  by row what the metric is made of: two counts of which it is a ratio (of accuracy right ones and all),
                  for MCC predicted and gold class, for Pearson's r both scores less their mean, in thousandths; of other
@@ -104,9 +104,10 @@ def recorded(name: str) -> pd.DataFrame:
 class Record:
     """What a record with answers holds of runs: scores by strategy, prices, and arms of a decision."""
 
-    def __init__(self, lines: pd.DataFrame, kinds: tuple[str, ...] = ("run",)):
+    def __init__(self, lines: pd.DataFrame, counted: tuple[str, ...] = ("run",)):
         """Args: what `answers` returned, or a committed record; which kinds of its lines count as strategies."""
-        runs = with_points(lines[lines["kind"].isin(kinds)]).rename(columns={"point": "arm"})
+        runs = lines[lines["kind"].isin(counted) & (lines["role"] != "transfer")]
+        runs = with_points(runs).rename(columns={"point": "arm"})
         self.lines = {(one.task, one.subset, one.arm, one.split): one for one in runs.itertuples()}
         self.tasks, self.draws = list(runs["task"].unique()), list(runs["subset"].unique())
         self.arms = {task: list(mine["arm"].unique()) for task, mine in runs.groupby("task")}

@@ -1,4 +1,4 @@
-"""The hypotheses of unseen.yaml and of four smaller experiments, written before their runs, on the records.
+"""The hypotheses of unseen.yaml and of six smaller experiments, written before their runs, on the records.
 
 Scores are × 100. The score of a strategy on a task in a draw is the mean of the official test and the reserved rows.
 *Tuned* is the rate with the highest score on the 200 rows of validation; of equal ones the middle, then the half.
@@ -30,7 +30,7 @@ BY_READING = "Of pairs the better probe, else full fine-tuning"
 NOISY = {"subj": "SUBJ", "ag_news": "AG News"}
 FROZEN, CORAL = "vectors_frozen", "full_coral_stsb"
 SIZES = (100, 300, 1000, 3500)
-SHOWN = ("majority", "bag_of_words", *PROBES, LORA, TOP_2, FULL)  # the rows of README's table
+README_ROWS = ("majority", "bag_of_words", *PROBES, LORA, TOP_2, FULL)
 RULES = (replay.ADVISE, "Always full fine-tuning", BY_READING)
 
 
@@ -113,7 +113,7 @@ def defaults(frame: pd.DataFrame) -> list[list[str]]:
     record = Unseen(frame, ("run", "baseline"))
     said = f"{len(record.draws)} draw{'s' if record.draws[1:] else ''}"
     lines = [[said, *map(task_label, record.tasks), "trainable<br>parameters", "price"]]
-    for point in SHOWN:
+    for point in README_ROWS:
         of = [record.score(task, point) for task in record.tasks]
         cells = [f"{number(one.value)} ± {number((one.ci.high - one.ci.low) / 2)}" for one in of]
         costs = ["–", "–"]
@@ -364,25 +364,31 @@ def recurrent(frame: pd.DataFrame) -> list[list[str]]:
         "What tuning adds to the probe on all layers: recurrent less transformer": gains,
         **{f"{name}, tuned: less random": ((f"{name}, tuned", f"{name}, random, tuned"),) for name in encoders},
     }
-    return compared(frame, "encoder", sides, asked)
+    titles, *lines = compared(frame[frame["kind"] == "run"], "encoder", sides, asked)
+    tests = frame[frame["role"] == "test"].assign(value=100 * frame["value"])
+    for point in ("bag_of_words", "majority"):
+        of = tests[tests["strategy"] == point]
+        lines.insert(0, [label(point), *(mean(of.loc[of["task"] == task, "value"]) for task in frame["task"].unique())])
+    return [titles, *lines]
 
 
 def large_heads(frame: pd.DataFrame) -> list[list[str]]:
-    """Return heads of rising size on few rows of SICK-R, without and with CORAL, also on STS-B, its target.
+    """Return three heads on few rows of SICK-R, without and with CORAL, also on STS-B, its target.
 
     Rows of STS-B are not in the record, so that their differences have no interval.
     """
-    heads = {"linear_mean": "Linear head", "bilstm": "BiLSTM", "bimpm": "BiMPM"}
+    names = {"linear_mean": "Linear head", "bilstm": "BiLSTM", "bimpm": "BiMPM"}
     runs = {(line.head, line.strategy, line.split): line for line in frame.itertuples()}
     splits = ("test", "stsb/test")
     lines = [["100 pairs of SICK-R", "SICK-R", "STS-B"]]
     cosine = {line.split: line for line in frame[frame["strategy"] == "cosine"].itertuples()}
     lines.append(["No head: the cosine of frozen vectors", *(shown([cosine[split]]) for split in splits)])
-    for head, name in heads.items():
+    for head, name in names.items():
         for arm, said in ((FULL, name), (CORAL, f"{name}, CORAL")):
             lines.append([said, *(shown([runs[head, arm, split]]) for split in splits)])
-    asked = {f"{heads[head]} less linear head": ((head, FULL), ("linear_mean", FULL)) for head in ("bilstm", "bimpm")}
-    asked |= {f"{name}: what CORAL adds": ((head, CORAL), (head, FULL)) for head, name in heads.items()}
+    asked = {f"{names[head]} less linear head": ((head, FULL), ("linear_mean", FULL)) for head in ("bilstm", "bimpm")}
+    asked |= {f"{name}: what CORAL adds": ((head, CORAL), (head, FULL)) for head, name in names.items()}
+    asked["BiMPM, CORAL, less linear head"] = (("bimpm", CORAL), ("linear_mean", FULL))
     found = {said: tuple([runs[*side, "test"]] for side in sides) for said, sides in asked.items()}
     differences = told({said: difference(above(*sides)) for said, sides in found.items()})
     for said, (one, other) in asked.items():

@@ -31,7 +31,7 @@ def test_what_is_shown_names_the_standard_set(name, home):
 
 
 def test_the_readmes_rows_are_of_the_set():
-    assert {point.split()[0] for point in unseen.SHOWN} - {"bag_of_words", "majority"} == TEXTS
+    assert {point.split()[0] for point in unseen.README_ROWS} - {"bag_of_words", "majority"} == TEXTS
 
 
 def test_the_advisor_was_measured_on_the_set():

@@ -85,22 +85,26 @@ def test_a_score_has_the_interval_of_its_test_rows():
 
 
 def test_the_readmes_table_has_default_rates_baselines_and_prices():
-    tasks = record_of({"subj": TEXTS, "cr": TEXTS | {LORA: 78}})
+    """A price is the mean over tasks of seconds by those of full fine-tuning, with the extraction."""
+    frame = record_of({"subj": TEXTS, "cr": TEXTS | {LORA: 78}})
+    full, lora = (frame["strategy"] == name for name in (FULL, LORA))
+    frame.loc[full, ["train", "extraction"]], frame["trained_parameters"] = (20.0, 0.0), 5.0
+    frame.loc[lora & (frame["task"] == "cr"), ["train", "trained_parameters"]] = (4.0, 9.0)
     baselines = pd.DataFrame(
         [
-            _line(task, draw, "majority", split, 50)
+            _line(task, draw, name, split, right) | {"kind": "baseline", "train": 0.0, "extraction": 0.0}
+            for name, right in (("majority", 50), ("bag_of_words", 70))
             for task in ("subj", "cr")
             for draw in DRAWS
             for split in ("held_out", "test", "reserved")
         ]
     )
-    frame = pd.concat([tasks.assign(trained_parameters=7.0), baselines.assign(kind="baseline")])
-    bag = baselines.assign(kind="baseline", strategy="bag_of_words")
-    titles, *lines = unseen.defaults(answers.with_points(pd.concat([frame, bag])))
-    assert titles[0] == "3 draws" and lines[0][0] == "*Majority class*" and lines[0][1].startswith("50.0 ± ")
-    by_name = {line[0]: line[1:] for line in lines}
-    assert [cell.split(" ")[0] for cell in by_name["LoRA"][:2]] == ["80.5", "78.5"], "at the middle rate"
-    assert by_name["LoRA"][2:] == ["7", "1.00"] and lines[0][3:] == ["–", "–"]
+    made = answers.with_points(pd.concat([frame, baselines]))
+    titles, *lines = unseen.defaults(made)
+    assert titles[0] == "3 draws" and unseen.defaults(made[made["subset"] == "d1"])[0][0] == "1 draw"
+    by_name = {name: [cell.split(" ")[0] for cell in line] for name, *line in lines}
+    assert by_name["*Majority class*"] == ["50.0", "50.0", "–", "–"] and by_name["*Bag of words*"][0] == "70.0"
+    assert by_name["LoRA"] == ["80.5", "78.5", "7", "0.40"], "at the middle rate; 11 and 5 of 20 seconds"
 
 
 def test_draws_with_default_rates_alone_are_left_out():
@@ -184,7 +188,10 @@ def test_what_tuning_adds_to_the_recurrent_encoder_is_less_what_it_adds_to_the_t
         for arm, count in zip((*PROBES, "vectors_tuned"), counts, strict=True)
         for draw in (1, 2, 3)
     )
-    lines = unseen.recurrent(frame)
+    bag = _line("trec6", "n1000_r1", "bag_of_words", "test", 30) | {"kind": "baseline"}
+    titles, nothing, words, *lines = unseen.recurrent(pd.concat([frame, pd.DataFrame([bag])]))
+    assert nothing[1] == "–" and words == ["*Bag of words*", "30.0"]
+    lines = [titles, *lines]
     assert [line[0] for line in lines[4:6]] == ["Transformer, probe", "Transformer, probe, all layers"]
     scores = [f"{count + 2}.0" for counts in right.values() for count in counts]
     assert first_numbers(lines) == [[number] for number in (*scores, "11.0", "3.0", "−8.0", "9.0", "2.0")]
@@ -231,35 +238,36 @@ def test_noise_costs_what_is_between_noisy_and_clean_labels():
 
 
 def test_students_are_compared_with_the_untaught_lowest_layers_over_seeds():
-    """Three seeds of each; those of the taught have 4 right rows of 100 more."""
+    """Three seeds, in another order for the taught, which have 3, 4 and 5 right rows more; baselines are left out."""
+    runs = [("drop_top n03", seed, 60 + seed) for seed in (1, 2, 3)]
+    runs += [("hinton n03", seed, 60 + seed + gap) for seed, gap in ((3, 5), (1, 3), (2, 4))]
     lines = [
-        _line("trec6", "d1", arm, "test", right + seed) | {"seed": seed}
-        for arm, right in (("drop_top n03", 60), ("hinton n03", 64))
-        for seed in (1, 2, 3)
+        _line("trec6", "d1", arm, split, right) | {"seed": seed, "train": float(seed)}
+        for arm, seed, right in runs
+        for split in ("test", "held_out")
     ]
+    lines.append(_line("trec6", "d1", "majority", "test", 10) | {"seed": 0, "kind": "baseline"})
     _, *rows = unseen.students(answers.with_points(pd.DataFrame(lines)))
     assert [row[0] for row in rows] == ["Distilled, logits (n = 3)", "Lowest n layers, fine-tuned (n = 3)"]
-    assert rows[0][1] == "66.0 ± 1.0" and rows[0][2].startswith("4.0 [") and rows[0][3] == "10"
+    assert rows[0][1] == "66.0 ± 2.0" and rows[0][2].startswith("4.0 [") and rows[0][3] == "2"
     assert rows[1][1] == "62.0 ± 1.0" and rows[1][2] == "–"
 
 
 def test_of_large_heads_the_target_has_no_interval():
-    arms = {
-        ("linear_mean", "full"): 60,
-        ("bilstm", "full"): 50,
-        ("bimpm", "full"): 55,
-        ("linear_mean", unseen.CORAL): 59,
-    }
-    arms |= {("bilstm", unseen.CORAL): 52, ("bimpm", unseen.CORAL): 64, ("bimpm", "cosine"): 80}
+    heads = {"linear_mean": (60, 59), "bilstm": (50, 52), "bimpm": (55, 64)}  # without and with CORAL
+    runs = [
+        (head, arm, right) for head, of in heads.items() for arm, right in zip((FULL, unseen.CORAL), of, strict=True)
+    ]
     lines = [
-        _line("sick_r_to_stsb", "n100_d1", arm, split, right - away) | {"head": head}
-        for (head, arm), right in arms.items()
-        for split, away in (("test", 0), ("stsb/test", 10))
+        _line("sick_r_to_stsb", "n100_d1", arm, split, of) | {"head": head}
+        for number, (head, arm, right) in enumerate([*runs, ("bimpm", "cosine", 80)])
+        for split, of in (("test", right), ("stsb/test", right - 10 - number))
     ]
     rows = {line[0]: line[1:] for line in unseen.large_heads(pd.DataFrame(lines))}
-    assert rows["No head: the cosine of frozen vectors"] == ["80.0", "70.0"] and rows["BiMPM, CORAL"] == [
+    assert rows["No head: the cosine of frozen vectors"] == ["80.0", "64.0"] and rows["BiMPM, CORAL"] == [
         "64.0",
-        "54.0",
+        "49.0",
     ]
-    assert rows["BiMPM: what CORAL adds"][0].startswith("9.0 [") and rows["BiMPM: what CORAL adds"][1] == "9.0"
-    assert rows["BiLSTM less linear head"][1] == "−10.0"
+    assert rows["BiMPM: what CORAL adds"][0].startswith("9.0 [") and rows["BiMPM: what CORAL adds"][1] == "8.0"
+    assert rows["BiLSTM less linear head"][1] == "−12.0"
+    assert rows["BiMPM, CORAL, less linear head"][0].startswith("4.0 [")

@@ -31,8 +31,8 @@ from thaw.exporting.finished_run import (
     Refit,
     check_exported,
     command_of,
+    dataset_and_encoder,
     finished,
-    made_from,
     open_run,
     result_with,
 )
@@ -55,7 +55,7 @@ def trained_on_all_rows(run: Path, folder: Path, catalogues: Sequence[Path]) -> 
     task = whole_task(spec)
     if why := _obstacle(spec, task):
         raise UserError(f"{run}: {why}; export it without --all-rows")
-    data, encoder = made_from(results, spec)
+    data, encoder = dataset_and_encoder(results, spec)
     corpus = Corpus(data)
     rows = read_rows(spec | {"subset": spec["subset"] | {"scored": None}}, corpus)
     rows = {"train": rows["train"], task["validation"]: rows[task["validation"]]}
@@ -133,7 +133,7 @@ def _extract(results: Path, folder: Path, spec: dict) -> str:
     wanted = {"version": STEPS["features"].version, "view": card["settings"], "compute": {"threads": card["threads"]}}
     wanted |= {key: form[key] for key in ("dtype", "precision") if key in form}
     wanted |= {key: spec[key] for key in ("data", "encoder")}
-    data, encoder = made_from(folder, spec)
+    data, encoder = dataset_and_encoder(folder, spec)
     command = [sys.executable, "-m", "thaw.steps.features", "--spec", canonical(wanted), "--data", str(data)]
     command += ["--encoder", str(encoder), "--rows", canonical([{key: spec[key] for key in ("task", "subset")}])]
     command += ["--boundaries", *map(str, parts), "--out", str(folder / store.relative_to(results))]

@@ -152,7 +152,7 @@ def open_run(run: Path) -> FinishedRun:
     run, results, metrics = finished(run)
     check_exported(run, metrics)
     spec = metrics["spec"]
-    data, encoder = made_from(results, spec)
+    data, encoder = dataset_and_encoder(results, spec)
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
     features, card = _features(results, metrics)
@@ -162,7 +162,7 @@ def open_run(run: Path) -> FinishedRun:
     )
 
 
-def made_from(results: Path, spec: dict) -> tuple[Path, Path]:
+def dataset_and_encoder(results: Path, spec: dict) -> tuple[Path, Path]:
     """Return the folders of the dataset and of the encoder that a run was made from."""
     data = result_with(results, "prepare", spec["data"], "dataset")
     return data.parent, result_with(results, "fetch", spec["encoder"], "encoder").parent
@@ -245,9 +245,9 @@ def replaced(target: Path) -> Iterator[Path]:
 def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[str]:
     """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
     features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
-    corpus, encoder = made_from(results, spec)
+    data, encoder = dataset_and_encoder(results, spec)
     command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]
-    command += ["--data", str(corpus), "--encoder", str(encoder), "--features"]
+    command += ["--data", str(data), "--encoder", str(encoder), "--features"]
     command += [str(result_with(results, "features", digest, "store of features").parent) for digest in features]
     command += ["--catalogues", *map(str, catalogues)]
     for role, digest in stated_needs(spec).items():
