@@ -254,6 +254,6 @@ def command_of(spec: dict, results: Path, catalogues: Sequence[Path]) -> list[st
         made = result_with(results, NEEDS[role].step, digest, f"result that it needs ({role})")
         command += ["--need", role, str(made)]
     also = [*spec.get("also", []), *spec.get("auxiliary", [])]
-    data = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
+    others = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
     tokens = [result_with(results, "features", one, "store of features") for entry in also for one in entry["features"]]
-    return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]
+    return [*command, "--also-data", *map(str, others), "--also-tokens", *map(str, tokens)]
