@@ -223,9 +223,15 @@ def slopes(record: Unseen) -> list[list[str]]:
     return lines
 
 
+def with_all_tasks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of draws that all tasks have: a draw is recorded in parts."""
+    tasks = frame[frame["point"] == FULL].groupby("subset")["task"].nunique()
+    return frame[frame["subset"].isin(tasks.index[tasks == frame["task"].nunique()])]
+
+
 def standard() -> Unseen:
     """Return the committed record with the standard set at default rates alone."""
-    frame = recorded("unseen")
+    frame = with_all_tasks(recorded("unseen"))
     return Unseen(frame[frame["point"].isin(STANDARD)])
 
 
@@ -411,7 +417,7 @@ def students(frame: pd.DataFrame) -> list[list[str]]:
 
 
 TABLES: dict[str, Callable[[], list[list[str]]]] = {
-    "defaults": lambda: defaults(recorded("unseen")),
+    "defaults": lambda: defaults(with_all_tasks(recorded("unseen"))),
     "unseen": lambda: scores(read()),
     "unseen_lora": lambda: lora_against_full(read()),
     "unseen_tuning": lambda: tuning(read()),

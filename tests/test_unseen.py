@@ -114,6 +114,12 @@ def test_draws_with_default_rates_alone_are_left_out():
     assert unseen.Unseen(kept).draws == list(DRAWS)
 
 
+def test_draws_that_some_task_lacks_are_left_out():
+    frame = record_of({"subj": TEXTS, "cr": TEXTS})
+    frame = answers.with_points(frame[(frame["task"] == "subj") | (frame["subset"] != "d2")])
+    assert unseen.Unseen(unseen.with_all_tasks(frame)).draws == ["d1", "d3"]
+
+
 def test_lora_is_equivalent_where_the_interval_over_tasks_is_within_a_point(record):
     differences = [-1.0, -3.0, -2.0]
     low, high = unseen.over_tasks(differences)
