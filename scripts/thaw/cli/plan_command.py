@@ -19,7 +19,7 @@ from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
-from thaw.planning.paths import corpus_of
+from thaw.planning.jobs import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.run_jobs import reported_seeds

@@ -21,8 +21,7 @@ from thaw.core.steps import STEPS
 from thaw.data.sources import count_texts
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import WORD_TYPES
-from thaw.planning.jobs import Job
-from thaw.planning.paths import corpus_of, encoder_of
+from thaw.planning.jobs import Job, corpus_of, encoder_of
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import planned_rows, share_of_train
 from thaw.schema.corpora import SizeConfig

@@ -17,8 +17,7 @@ from thaw.declarations.objective_kinds import texts_read
 from thaw.encoders.weight_sources import local_files
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
-from thaw.planning.jobs import Job, JobTable
-from thaw.planning.paths import corpus_of
+from thaw.planning.jobs import Job, JobTable, corpus_of
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import Planned, RunPlan, SearchPlan, TeachPlan, named_points, pair_views
 from thaw.planning.run_specs import run_spec, spec_of_cell
