@@ -65,9 +65,9 @@ class Status:
 
     def _also_kept(self, key: str, spec: dict) -> bool:
         """Return whether the finished run of a spec kept its tensors, which that does not ask for."""
-        record = self._record(self.plan.file("train", key))
-        made = record.get("spec", {})
-        return bool(made.get("keep")) and not spec.get("keep") and _identity(made) == _identity(spec)
+        made = self._record(self.plan.file("train", key)).get("spec", {})
+        more = bool(made.get("keep")) and not spec.get("keep")
+        return more and digest(made | {"keep": False}) == digest(spec | {"keep": False})
 
     def _record(self, file: str) -> dict:
         try:
@@ -161,8 +161,3 @@ class Status:
         there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
         current = [file for file in there if self._carry([str(file)], Result(step, key))]
         return sorted({file.stem for file in [*planned, *current]})
-
-
-def _identity(spec: dict) -> str:
-    """Return a digest of all that a run's numbers depend on."""
-    return digest({name: value for name, value in spec.items() if name != "keep"})
