@@ -83,7 +83,7 @@ HEAVY = (
     "matplotlib",
     "seaborn",
 )
-WITHOUT_STEP = {"advice", "free"}  # rules that put files one after the other, or delete some
+WITHOUT_STEP = {"free"}  # a rule that deletes files
 NETWORK = {"datasets", "huggingface_hub", "requests", "urllib", "httpx", "http", "socket"}
 WITH_NETWORK = {"prepare", "fetch"}
 

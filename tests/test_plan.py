@@ -73,11 +73,10 @@ def test_a_start_is_the_other_strategys_own_run():
     assert plan.job("train", second.key).inputs["start"] == [f"results/{first.folder}/metrics.json"]
 
 
-def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
+def test_a_spec_is_free_of_labels_paths_and_seeds_of_others(home):
     plan = plan_of()
     for run in plan.runs:
-        text = plan.job(run.step, run.key).canonical
-        assert text == canonical(json.loads(text))
+        text = canonical(plan.job(run.step, run.key).spec)
         assert plan.catalogue.get("strategies", run.strategy, "test").label not in text and str(home) not in text
         assert ("seed" in json.loads(text)) == (run.step == "train")
 

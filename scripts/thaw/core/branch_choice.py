@@ -6,8 +6,6 @@ Scores are x 100, on validation, means over seeds.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thaw.core.errors import UserError
-
 
 @dataclass(frozen=True)
 class BranchSize:
@@ -74,14 +72,10 @@ Offers = Mapping[str, Sequence[Offer]]
 
 
 def choose(offers: Offers, rule: str, margin: float = 0.0) -> dict[str, Offer]:
-    """Return the offer that each task takes under a rule of `RULES`. Args: margin, in points, where the rule has one.
+    """Return the offer that each task takes under a rule of `RULES`; each task has one or more.
 
-    Raises UserError for a task without an offer.
+    Args: margin, in points, where the rule has one.
     """
-    if missing := [task for task, some in offers.items() if not some]:
-        raise UserError(
-            f"{missing[0]}: no run offers a branch for it; name a strategy under strategies: that is run on it"
-        )
     return RULES[rule](offers, margin)
 
 

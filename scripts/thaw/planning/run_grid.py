@@ -9,7 +9,7 @@ from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
-from thaw.declarations.task_types import EXTRACTION_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES
 from thaw.planning import compatibility, student_checks, trained_tasks
 from thaw.planning.initial_weights import initial_weights
 from thaw.planning.run_plan import (
@@ -20,7 +20,6 @@ from thaw.planning.run_plan import (
     RunPlan,
     SearchPlan,
     TeachPlan,
-    is_pair,
     named_point,
     named_points,
     pair_views,
@@ -81,7 +80,7 @@ class RunPlanner:
         earlier = entry.start and not entry.start.task and self.catalogue.get("strategies", entry.start.strategy, place)
         if any(one and one.multi_task and task not in one.multi_task.of_run(task) for one in (entry, earlier)):
             return False
-        return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
+        return entry.pairs in ("task", "best") or self.catalogue.get("tasks", task, "tasks").type in PAIR_TYPES
 
     def baseline_runs(self) -> list[tuple[str, RunPlan]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""

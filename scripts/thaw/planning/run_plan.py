@@ -233,12 +233,8 @@ def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     return variant(strategy, min(points(strategy, layers), key=lambda point: abs((point or 0) - nearest)))
 
 
-def is_pair(task: TaskConfig) -> bool:
-    return task.type in PAIR_TYPES
-
-
 def pair_views(task: TaskConfig, pairs: str) -> tuple[str, ...]:
     """Return the views that a strategy reads a task in: its own, that of a bi-encoder, or both."""
-    if not is_pair(task):
+    if task.type not in PAIR_TYPES:
         return (task.view,)
     return {"separate": (task.separate,), "best": (task.view, task.separate)}.get(pairs, (task.view,))
