@@ -152,12 +152,8 @@ def machine_rate() -> float:
 def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
     """Return how long some jobs of a step take with all cores busy: their operations, and the rest side by side."""
     together = max(1, (os.cpu_count() or 1) // threads)
-    return operations / (rate * EFFICIENCY) + job_seconds(step) * jobs / together
-
-
-def job_seconds(step: str) -> float:
-    """Return the seconds of a step's job that do not grow with its texts."""
-    return JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
+    each = JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
+    return operations / (rate * EFFICIENCY) + each * jobs / together
 
 
 def seconds_on_gpu(plan: Plan, step: str, key: str) -> float:

@@ -93,10 +93,6 @@ class RunPlan:
         return "joint" if self.pairs == "task" else self.pairs
 
     @property
-    def name(self) -> str:
-        return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
-
-    @property
     def result(self) -> Result:
         return Result(self.step, self.key, self.seed if self.step == "fit_heads" else None)
 
