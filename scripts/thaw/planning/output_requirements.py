@@ -8,7 +8,7 @@ from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition, Requirement
 from thaw.declarations.output_options import DrawsOptions, PrintedOptions, ReferenceOptions
 from thaw.declarations.outputs import OUTPUTS
-from thaw.declarations.probes import drawn_by, draws
+from thaw.declarations.probes import PROBES, draws
 from thaw.declarations.splits import RESERVED
 from thaw.planning.jobs import Job
 from thaw.planning.papers import printed_tables
@@ -52,9 +52,6 @@ class OutputContext:
         """The runs that tables and figures show, and none that only others need."""
         return [run for runs in self.cells.values() for run in runs]
 
-    def is_frozen(self, run: RunPlan) -> bool:
-        return self.planner.thawed(run) == (0, False)
-
     def students(self, run: RunPlan) -> tuple[int | None, str]:
         """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
         strategy, shape = self.planner.strategy(run), self.planner.shape(run)
@@ -72,16 +69,13 @@ class OutputContext:
         others = {*several.of_run(run.task)} - {run.task} if several and several.own != "left_out" else set()
         return {"source": others.pop(), "way": "together"} if len(others) == 1 else None
 
-    @property
-    def strategies(self) -> list[str]:
-        return [named_points(item)[0] for item in self.experiment.strategies]
-
 
 def missing(entry: OutputConfig, context: OutputContext) -> str:
     """Return what an experiment lacks for an output; empty where it can be drawn."""
     if lacking := next((need for need in OUTPUTS[entry.kind].needs if not HOLDS[need](entry, context)), None):
         named = dict.fromkeys(filter(None, (getattr(entry, key, None) for key in ("reference", "start"))))
-        words = {"{named}": " and ".join(named), "{probes}": ", ".join(drawn_by(entry.kind))}
+        drawn = [kind for kind in PROBES if draws(entry.kind, kind)]
+        words = {"{named}": " and ".join(named), "{probes}": ", ".join(drawn)}
         said = str(lacking.value)
         for word, text in words.items():
             said = said.replace(word, text)
@@ -105,7 +99,7 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 
     def holds(entry: ReferenceOptions, context: OutputContext) -> bool:
         start, whole = getattr(entry, "start", None), (entry.reference, "base")
-        if start and start not in context.strategies:
+        if start and start not in [named_points(item)[0] for item in context.experiment.strategies]:
             return False
         cells = [
             [run for run in runs if (run.strategy, run.variant) != whole and run.strategy != start]
@@ -175,7 +169,7 @@ HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.ONE_ANSWER: lambda entry, of: sum(other.kind == entry.kind for other in _named("outputs", of)) == 1,
     Requirement.CLAIMS: lambda entry, of: bool(claims_for_spec(of.experiment, of.catalogue, of.runs)),
     Requirement.FULL: _full_and(lambda run, context: True),
-    Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
+    Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.planner.thawed(run) == (0, False)),
     Requirement.FULL_AND_STUDENT: _full_and(lambda run, context: context.students(run)[0] is not None),
     Requirement.TASK_PAIRS: _full_and(lambda run, context: context.partner(run) is not None),
 }

@@ -301,10 +301,6 @@ class RunPlanner:
             self.searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         return Need("settings", self.searches[point], {"grid": list(self.searches[point].grid)})
 
-    def members(self, run: RunPlan) -> list[RunPlan]:
-        """Return the other tasks that a run's job trains, each as a run."""
-        return trained_tasks.members(self.catalogue, self.strategy(run), run)
-
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""
         return [chosen for _, chosen in self.phases(run)]

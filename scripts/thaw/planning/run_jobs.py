@@ -15,7 +15,7 @@ from thaw.data.sources import find_source
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.objective_kinds import texts_read
 from thaw.encoders.weight_sources import local_files
-from thaw.planning import compatibility
+from thaw.planning import compatibility, trained_tasks
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, corpus_of
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -140,7 +140,8 @@ class RunJobs:
         spec, inputs = self._based(run, self._spec(run))
         of_tasks = {"": spec}
         if (several := self.planner.strategy(run).multi_task) and not run.trained_by:
-            of_tasks |= {member.task: self._entry(run, member, spec, inputs) for member in self.planner.members(run)}
+            members = trained_tasks.members(self.catalogue, self.planner.strategy(run), run)
+            of_tasks |= {member.task: self._entry(run, member, spec, inputs) for member in members}
             spec["multi_task"] = spec_of(several, frozenset({"tasks"}))
             spec["auxiliary"] = list(of_tasks.values())[1:]
         for need in run.needs:

@@ -115,10 +115,6 @@ class Status:
         wanted = {run.folder: run.result for run in self.plan.runs}
         return wanted | {folder: Result(step, key) for folder, (step, key) in self.plan.extra_results.items()}
 
-    def collect_what_is_there(self) -> dict:
-        """Return the spec with which the results that are there are collected."""
-        return self.spec("collect", self.plan.name) | {"missing": True, "stale": self.stale()}
-
     def stale(self) -> list[str]:
         """Return which results that are there were made under other settings."""
         there = {folder: result for folder, result in self.wanted().items() if Path(self.plan.result(folder)).exists()}
