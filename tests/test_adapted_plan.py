@@ -20,19 +20,6 @@ def planned(**changes):
     return plan_of(**CHOSEN | changes)
 
 
-def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were():
-    plain, plan = planned(adapted=[], probes=[], outputs=["main_table"]), planned()
-    changed = {key for key, job in plan.jobs["train"].items() if job.digest != plain.jobs["train"][key].digest}
-    assert {key.split("/")[5] + "/" + key.split("/")[6] for key in changed} == {
-        "full/base",
-        "top_k/k02",
-        "stack_then_finetune/base",
-    }
-    assert all(plan.job("train", key).spec["keep"] for key in changed)
-    same = ("fit_heads", "prepare", "fetch")
-    assert all(plan.jobs[step][key].digest == job.digest for step in same for key, job in plain.jobs[step].items())
-
-
 def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked, first = planned(), next(key for key in planned().jobs["train"] if "/full/" in key)

@@ -6,8 +6,7 @@ import random
 import pytest
 
 from thaw.core import branch_choice
-from thaw.core.branch_choice import RULES, BranchSize, EncoderSize, Offer, choose, executed
-from thaw.core.errors import UserError
+from thaw.core.branch_choice import BranchSize, EncoderSize, Offer, choose, executed
 
 # Frozen and own layers as Wei et al. 2022 state them for RTE (7 + 5), CoLA (4 + 8), MNLI (4 + 3) and QQP (2 + 1); those
 # of the other four are ours, such that there are 26 own layers on a trunk of 7, as in the paper.
@@ -124,9 +123,3 @@ def test_mixed_takes_a_student_that_is_about_as_good_as_its_teacher():
 def test_best_goes_by_validation():
     drawn = {"t": [Offer(f"k{k}", top_k(k, 6), score) for k, score in ((1, 70), (2, 79.5), (3, 80))]}
     assert choose(drawn, "best")["t"].id == "k3"
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_task_without_an_offer_is_a_sentence(rule):
-    with pytest.raises(UserError, match="mrpc: no run offers a branch"):
-        choose({"mrpc": []}, rule)

@@ -20,7 +20,6 @@ from thaw.core.devices import (
     allow_nondeterministic,
     gpu_evidence,
     missing_gpu_message,
-    native_bf16,
     run_again_if_needed,
     supported,
     unsupported,
@@ -34,7 +33,7 @@ CUDA_12, CUDA_13 = (
     [f"sm_{version}" for version in sorted(torch.cuda.PYTORCH_RELEASES_CODE_CC[cuda]["x86_64"])]
     for cuda in ("12.6", "13.0")
 )
-V100, T4, A100, L4, H100, B200, RTX_5090 = (7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)
+V100, A100, H100, B200, RTX_5090 = (7, 0), (8, 0), (9, 0), (10, 0), (12, 0)
 
 
 def test_machine_code_runs_where_torch_says_too():
@@ -78,10 +77,6 @@ def test_a_card_without_code_is_named_with_what_would_help():
         "Tesla V100-SXM2-16GB has compute capability 7.0, and torch 2.13.0+cu130 has code for sm_75,"
     )
     assert "CUDA_VISIBLE_DEVICES= " in line
-
-
-def test_bf16_is_native_since_ampere():
-    assert [native_bf16(card) for card in (V100, T4, A100, L4, H100)] == [False, False, True, True, True]
 
 
 NODES = ["/dev/nvidia0", "/dev/nvidia1"]

@@ -72,16 +72,6 @@ def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):
     assert statistics.median(found) == pytest.approx(50, rel=0.5)
 
 
-def test_every_job_takes_its_own_seconds_and_its_operations():
-    cores = os.cpu_count() or 1
-    for step in ("features", "train", "table"):
-        alone = cost_estimate.seconds(step, 0.0, cores, 1, 1e9)
-        assert alone == pytest.approx(cost_estimate.job_seconds(step))
-        assert cost_estimate.seconds(step, 7e9 * cost_estimate.EFFICIENCY, cores, 1, 1e9) == pytest.approx(alone + 7)
-    fitted, *others = map(cost_estimate.job_seconds, ("fit_heads", "table", "train", "features"))
-    assert fitted > max(others), "it is all that a convex fit has: its operations are not counted"
-
-
 @pytest.mark.parametrize(
     ("step", "operations", "jobs", "threads", "due"),
     [

@@ -32,13 +32,13 @@ def server(tmp_path_factory):
 
 
 def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_who_asked(server, tmp_path):
-    environment, _ = server
+    environment = server[0] | {"TMPDIR": str(tmp_path)}
     (tmp_path / "below").mkdir()
     done = [asked(environment, tmp_path / "below", "facts", "--out", "a b") for _ in range(2)]
     facts = [json.loads(one.stdout) for one in done]
     for one in facts:
         assert one["folder"] == str(tmp_path / "below") and one["asked"] == "yes" and one["group"] and one["imported"]
-        assert one["library"]
+        assert one["library"] and one["temporary"] == str(tmp_path)
         assert Path(one["argv"][0]).stem == "some_job" and one["argv"][1:] == ["facts", "--out", "a b"]
     assert facts[0]["parent"] == facts[1]["parent"], "two servers"
     assert [one.returncode for one in done] == [0, 0] and done[0].stderr == "a log line\n"
@@ -55,12 +55,6 @@ def test_a_job_that_breaks_shows_where_and_runs_what_python_runs_at_its_end(serv
     assert done.stdout == "at the end\n"
 
 
-def test_jobs_run_side_by_side(server, tmp_path):
-    client, _ = waiting(server[0], tmp_path)
-    assert asked(server[0], tmp_path, "facts").returncode == 0
-    client.kill()
-
-
 @pytest.mark.parametrize(
     "other", [{"OMP_NUM_THREADS": "2"}, {"OF_ANOTHER": "conda environment"}, {"THAW_FORK_SERVER": "/none"}]
 )
@@ -75,11 +69,6 @@ def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, 
         "takes some seconds\n"
     )
     assert done.stderr == (said if name != "THAW_FORK_SERVER" else "")
-
-
-def test_a_job_has_its_own_folder_of_temporary_files(server, tmp_path):
-    done = asked(server[0] | {"TMPDIR": str(tmp_path)}, tmp_path, "facts")
-    assert json.loads(done.stdout)["temporary"] == str(tmp_path), done.stderr
 
 
 def test_what_a_shell_changes_in_its_environment_is_no_other_environment(tmp_path):
@@ -300,13 +289,6 @@ def test_ctrl_z_stops_nothing_where_no_shell_could_let_it_go_on(server, tmp_path
     until(lambda: state(job) == state(client.pid) == "S")
     client.terminate()
     assert client.wait(30) == 128 + signal.SIGTERM
-
-
-def test_a_job_dies_with_who_asked_for_it(server, tmp_path):
-    client, job = waiting(server[0], tmp_path)
-    client.kill()
-    client.wait()
-    until(lambda: not lives(job))
 
 
 def test_a_job_dies_with_its_server(tmp_path):

@@ -83,7 +83,7 @@ HEAVY = (
     "matplotlib",
     "seaborn",
 )
-WITHOUT_STEP = {"advice", "free"}  # rules that put files one after the other, or delete some
+WITHOUT_STEP = {"free"}  # a rule that deletes files
 NETWORK = {"datasets", "huggingface_hub", "requests", "urllib", "httpx", "http", "socket"}
 WITH_NETWORK = {"prepare", "fetch"}
 
@@ -210,12 +210,12 @@ def test_planning_loads_no_heavy_library():
 
 
 def test_paths_of_results_are_written_and_read_in_one_place():
-    """Templates are those of core/layout.py; only it and planning/paths.py, built on it, take a path to pieces.
+    """Templates are those of core/layout.py; only it and planning/jobs.py, built on it, take a path to pieces.
 
     A folder right below results is named nowhere else, as a text or as a part of a path; nor is a seed's folder.
     """
     rooms = "|".join(layout.top_folders(tuple(layout.PLACES)))
-    known = {PACKAGE / "core/layout.py", PACKAGE / "planning/paths.py"}
+    known = {PACKAGE / "core/layout.py", PACKAGE / "planning/jobs.py"}
     written = re.compile(rf"(^|[\s/{{}}])({rooms})/[<{{*a-z]|\bseed{{|(^|/)seed$")
     wrong = []
     for path, node in nodes():

@@ -7,7 +7,6 @@ import yaml
 from pydantic import ValidationError
 
 from plans import plan_of
-from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -15,8 +14,6 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, documented, fields_by_name, key_of, unknown_key
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SearchConfig, StrategyConfig
-from thaw.schema.validation import validate
-from thaw.schema.yaml_files import Document, read_yaml
 from thaw.words import settings
 
 
@@ -126,11 +123,3 @@ def test_keys_of_tasks_and_outputs_have_a_name_for_people_and_a_stored_one(tmp_p
         assert [other.task for other in catalogue.get("tasks", "mine", "test").also] == ["rte"]
         assert catalogue.get("outputs", "mine", "test").reference == "other"
         assert catalogue.place("tasks", "mine", "transfer_sets").endswith(f"tasks.yaml:1: tasks.mine.{also}")
-
-
-def test_validate_keeps_the_place_of_an_alias(tmp_path):
-    path = tmp_path / "phase.yaml"
-    path.write_text("train: [all]\nnum_train_epochs: 0\n")
-    document: Document = read_yaml(path)
-    with pytest.raises(UserError, match=f"{path}:2: num_train_epochs: "):
-        validate(PhaseConfig, document.content, document)

@@ -244,16 +244,6 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
     assert flops(1) < 0.4 * flops(3)
 
 
-def test_a_set_of_heads_takes_one_by_the_type_of_the_task():
-    tasks = ["acceptability", "paraphrase", "entities"]
-    changes = {"heads": ["wang", "linear"], "strategies": ["frozen_sgd", "full"], "seeds": [1], "tasks": tasks}
-    plan = plan_of(**changes | {"baselines": []})
-    spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
-    assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
-    rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
-    assert {(row["task"], row["head"]) for row in rows} == {(task, head) for task in tasks for head in changes["heads"]}
-
-
 def test_tasks_for_which_a_set_has_no_head_are_left_to_other_heads(tmp_path):
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
     changes = {"heads": ["mine", "linear"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}

@@ -7,7 +7,7 @@ import paper_plans
 from thaw.core.errors import UserError
 from thaw.outputs.tables import protocol_notes
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.papers import printed_tables, protocols
+from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
 from thaw.schema.reference import Reference
 
@@ -16,7 +16,7 @@ PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_setting_of_a_protocol_is_in_the_catalogues(paper, catalogue):
-    lines = protocols.protocol_for_spec(paper, catalogue)
+    lines = printed_tables.protocol_for_spec(paper, catalogue)
     assert len(lines) > 5 and all(len(line) == 5 and line[1] and line[2] for line in lines)
     assert any(line[2] == "the same" for line in lines) and (any(line[3] for line in lines) or paper == "kovaleva2019")
 
@@ -31,7 +31,7 @@ def checked(tmp_path, catalogue, home, monkeypatch):
         (tmp_path / "reference").mkdir(exist_ok=True)
         (tmp_path / "reference/nobody.yaml").write_text(yaml.safe_dump(paper))
         monkeypatch.setattr(catalogue, "folders", [*shipped(home), tmp_path])
-        return protocols.protocol_for_spec("nobody", catalogue)
+        return printed_tables.protocol_for_spec("nobody", catalogue)
 
     return read
 

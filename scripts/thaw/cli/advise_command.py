@@ -272,7 +272,8 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswe
     from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
 
     try:
-        rows = collection.rows(plan.status.collect_what_is_there(), plan.results, logs)
+        of_what_is_there = {"missing": True, "stale": plan.status.stale()}
+        rows = collection.rows(plan.status.spec("collect", plan.name) | of_what_is_there, plan.results, logs)
     except UserError:  # no run has a result yet
         return []
     table = io.StringIO(pandas.DataFrame(rows, columns=COLUMNS).to_csv(index=False))

@@ -132,7 +132,7 @@ def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, c
     """Return the line of one card. Args: its name, bytes and compute capability; torch's version and architectures."""
     if not devices.supported(capability, code):
         return PROBLEM, "gpu", devices.unsupported(name, capability, version, code)
-    bf16 = "native" if devices.native_bf16(capability) else "emulated, so that phases are computed in fp32"
+    bf16 = "native" if capability >= (8, 0) else "emulated, so that phases are computed in fp32"
     said = f"{name}, {readable(memory)}, compute capability {capability[0]}.{capability[1]}, bf16 {bf16}"
     if " MIG " in name:
         return NOTE, "gpu", f"{said}; a MIG instance: a job sees one of them, and Thaw was never tried on any"

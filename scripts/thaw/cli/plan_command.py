@@ -19,7 +19,7 @@ from thaw.data import sources
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
-from thaw.planning.paths import corpus_of
+from thaw.planning.jobs import corpus_of
 from thaw.planning.plan import Plan
 from thaw.planning.prepared_checks import refuse_shortfalls, shortfalls
 from thaw.planning.run_jobs import reported_seeds
@@ -126,13 +126,14 @@ def _waits(plan: Plan, step: str, key: str) -> bool:
 def print_runs(plan: Plan) -> None:
     """Print every run with what each phase trains and where it resumes."""
     for run in plan.runs:
+        name = run.folder.partition("/")[2]
         words = ((NEEDS[need.role].word, need.of) for need in run.needs)
         needs = "".join(f" {word} {of.names.get('strategy', of.key)}" for word, of in words if word)
         for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
             for stage in phase.get("stages", [phase]):
                 start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
                 start = stage.get("vectors", start)
-                print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
+                print(f"  {name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
 
 
 def check_files(plan: Plan) -> None:

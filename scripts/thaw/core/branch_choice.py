@@ -6,8 +6,6 @@ Scores are x 100, on validation, means over seeds.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thaw.core.errors import UserError
-
 
 @dataclass(frozen=True)
 class BranchSize:
@@ -74,14 +72,10 @@ Offers = Mapping[str, Sequence[Offer]]
 
 
 def choose(offers: Offers, rule: str, margin: float = 0.0) -> dict[str, Offer]:
-    """Return the offer that each task takes under a rule of `RULES`. Args: margin, in points, where the rule has one.
+    """Return the offer that each task takes under a rule of `RULES`; each task has one or more.
 
-    Raises UserError for a task without an offer.
+    Args: margin, in points, where the rule has one.
     """
-    if missing := [task for task, some in offers.items() if not some]:
-        raise UserError(
-            f"{missing[0]}: no run offers a branch for it; name a strategy under strategies: that is run on it"
-        )
     return RULES[rule](offers, margin)
 
 
@@ -97,16 +91,19 @@ def cheapest(offers: Offers, margin: float) -> dict[str, Offer]:
     For each F every task takes the fewest own layers that begin no higher: exact, and linear in L and the offers. Of
     choices with equally many layers that with the higher sum of scores is taken, then the shorter trunk.
     """
-    near = {task: _admissible(some, margin) for task, some in offers.items()}
+    near: dict[str, list[Offer]] = {}
+    for task, some in offers.items():
+        least = max(offer.score for offer in some) - margin - ROUNDING
+        near[task] = [offer for offer in some if offer.score >= least]
     chosen: dict[str, Offer] = {}
-    least: tuple | None = None
+    lowest: tuple | None = None
     for trunk in sorted({offer.size.frozen for some in near.values() for offer in some}):
         below = {task: [offer for offer in some if offer.size.frozen <= trunk] for task, some in near.items()}
         if all(below.values()):
-            choice = {task: _fewest(some) for task, some in below.items()}
+            choice = {task: min(some, key=lambda offer: (offer.size.own, -offer.score)) for task, some in below.items()}
             rank = (executed(offer.size for offer in choice.values()), -sum(offer.score for offer in choice.values()))
-            if least is None or rank < least:
-                chosen, least = choice, rank
+            if lowest is None or rank < lowest:
+                chosen, lowest = choice, rank
     return chosen
 
 
@@ -143,15 +140,6 @@ def _while_it_gains(some: Sequence[Offer], margin: float) -> Offer:
 
 def _gains(offer: Offer, smaller: Offer, margin: float) -> bool:
     return offer.score - smaller.score >= margin - ROUNDING
-
-
-def _admissible(some: Sequence[Offer], margin: float) -> list[Offer]:
-    top = max(offer.score for offer in some)
-    return [offer for offer in some if offer.score >= top - margin - ROUNDING]
-
-
-def _fewest(some: Sequence[Offer]) -> Offer:
-    return min(some, key=lambda offer: (offer.size.own, -offer.score))
 
 
 RULE_VERSIONS = {"mixed": 2}  # raised where a rule chooses otherwise than before; of all others 1

@@ -108,11 +108,6 @@ def unsupported(name: str, capability: tuple[int, int], version: str, architectu
     )
 
 
-def native_bf16(capability: tuple[int, int]) -> bool:
-    """Return whether an NVIDIA card computes in bf16; older ones emulate it, slower than fp32."""
-    return capability >= (8, 0)
-
-
 @functools.cache
 def processor_has_bf16() -> bool:
     """Return whether the processor computes in bf16; others emulate it, many times slower than fp32."""

@@ -145,10 +145,10 @@ def locked(folder: Path):
         yield
 
 
-def try_lock(file, shared: bool = False) -> bool:
-    """Lock an open file until it is closed, for this process alone or shared; return whether it was free."""
+def try_lock(file) -> bool:
+    """Lock an open file until it is closed, for this process alone; return whether it was free."""
     try:
-        _flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

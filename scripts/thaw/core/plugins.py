@@ -35,6 +35,7 @@ SIGNATURES = {
 
 _folders: list[str] = []
 _modules: dict[str, ModuleType] = {}
+_tree = functools.cache(ast.parse)
 
 
 @dataclass(frozen=True)
@@ -179,11 +180,6 @@ def _parsed(path: Path) -> ast.Module:
         return _tree(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:
         raise UserError(f"{path}:{getattr(error, 'lineno', 1)}: not valid Python ({error})") from error
-
-
-@functools.cache
-def _tree(text: str) -> ast.Module:
-    return ast.parse(text)
 
 
 def _module(name: str) -> ModuleType:

@@ -213,8 +213,3 @@ def plugin_kind(part: plugins.Plugin) -> ProbeKind:
 def draws(output: str, kind: str) -> bool:
     """Return whether a kind of figure or table shows a kind of probe; plugins are drawn as curves by layer."""
     return output in (PROBES[kind].shown_in if kind in PROBES else CURVES)
-
-
-def drawn_by(figure: str) -> list[str]:
-    """Return the kinds of probes that a kind of figure draws; none where it draws no probes."""
-    return [kind for kind in PROBES if draws(figure, kind)]

@@ -21,8 +21,7 @@ from thaw.core.steps import STEPS
 from thaw.data.sources import count_texts
 from thaw.declarations.objective_kinds import objectives_of
 from thaw.declarations.task_types import WORD_TYPES
-from thaw.planning.jobs import Job
-from thaw.planning.paths import corpus_of, encoder_of
+from thaw.planning.jobs import Job, corpus_of, encoder_of
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import planned_rows, share_of_train
 from thaw.schema.corpora import SizeConfig
@@ -153,12 +152,8 @@ def machine_rate() -> float:
 def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
     """Return how long some jobs of a step take with all cores busy: their operations, and the rest side by side."""
     together = max(1, (os.cpu_count() or 1) // threads)
-    return operations / (rate * EFFICIENCY) + job_seconds(step) * jobs / together
-
-
-def job_seconds(step: str) -> float:
-    """Return the seconds of a step's job that do not grow with its texts."""
-    return JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
+    each = JOB_SECONDS.get(step, OTHER_SECONDS) if STEPS[step].computes else SHOWN_SECONDS
+    return operations / (rate * EFFICIENCY) + each * jobs / together
 
 
 def seconds_on_gpu(plan: Plan, step: str, key: str) -> float:

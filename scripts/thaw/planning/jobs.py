@@ -6,14 +6,39 @@ A job is stored under its step and a key, which is made of the names in its path
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 from typing import NamedTuple
 
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core import layout
-from thaw.core.digests import canonical, digest
+from thaw.core.digests import digest
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
-from thaw.planning.paths import result_folder, store_of
+
+
+def store_of(tokens: str) -> str:
+    """Return the key of the store whose tokens a card lists; its results folder may be a copy."""
+    names = layout.names_in_folder("features", PurePath(*PurePath(tokens).parts[-5:-1]))
+    return layout.key("features", names)
+
+
+def corpus_of(store: str) -> str:
+    return layout.names_in_key("features", store)["corpus"]
+
+
+def encoder_of(store: str) -> str:
+    """Return the catalogue's encoder behind a store, by its key."""
+    return layout.encoder_of(layout.names_in_key("features", store)["weights"])
+
+
+def adapted_key(run: str, task: str) -> str:
+    """Return the key of the hidden states that a run's encoder gives on a task. Args: the folder of the run."""
+    return layout.key("features_adapted", layout.names_in_folder("train", run) | {"probed": task})
+
+
+def result_folder(step: str, key: str) -> str:
+    """Return the folder of a job's results below the results folder."""
+    return layout.folder(step, layout.names_in_key(step, key))
 
 
 class Result(NamedTuple):
@@ -43,10 +68,6 @@ class Job:
 
     spec: dict
     inputs: dict[str, list[str]]
-
-    @property
-    def canonical(self) -> str:
-        return canonical(self.spec)
 
     @property
     def store(self) -> str:

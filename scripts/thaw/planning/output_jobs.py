@@ -189,6 +189,7 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
 
 
 FILE = "references.bib"
+# of a BibTeX file whose entries begin at the start of a line
 ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -203,13 +204,9 @@ def bibliography(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[l
     known: dict = {}
     for folder in catalogue.folders:
         path = Path(folder, FILE)
-        known |= _bibtex(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        known |= {match[1]: match[0].strip() for match in ENTRY.finditer(text)}
     return {key: known[key] for key in dict.fromkeys(keys) if key in known}
-
-
-def _bibtex(text: str) -> dict[str, str]:
-    """Return {key: entry} of a BibTeX file whose entries begin at the start of a line."""
-    return {match[1]: match[0].strip() for match in ENTRY.finditer(text)}
 
 
 BARE = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}

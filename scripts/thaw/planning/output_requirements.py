@@ -8,17 +8,18 @@ from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition, Requirement
 from thaw.declarations.output_options import DrawsOptions, PrintedOptions, ReferenceOptions
 from thaw.declarations.outputs import OUTPUTS
-from thaw.declarations.probes import drawn_by, draws
+from thaw.declarations.probes import PROBES, draws
 from thaw.declarations.splits import RESERVED
 from thaw.planning.jobs import Job
-from thaw.planning.papers import claim_runs, printed_tables, protocols
+from thaw.planning.papers import printed_tables
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import RunPlan, named_points
+from thaw.planning.run_plan import RunPlan, named_points, variant_at
 from thaw.schema.by_kind import OutputConfig
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import SubsetConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.reference import FindingConfig, TermConfig
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,6 @@ class OutputContext:
         """The runs that tables and figures show, and none that only others need."""
         return [run for runs in self.cells.values() for run in runs]
 
-    def is_frozen(self, run: RunPlan) -> bool:
-        return self.planner.thawed(run) == (0, False)
-
     def students(self, run: RunPlan) -> tuple[int | None, str]:
         """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
         strategy, shape = self.planner.strategy(run), self.planner.shape(run)
@@ -71,16 +69,13 @@ class OutputContext:
         others = {*several.of_run(run.task)} - {run.task} if several and several.own != "left_out" else set()
         return {"source": others.pop(), "way": "together"} if len(others) == 1 else None
 
-    @property
-    def strategies(self) -> list[str]:
-        return [named_points(item)[0] for item in self.experiment.strategies]
-
 
 def missing(entry: OutputConfig, context: OutputContext) -> str:
     """Return what an experiment lacks for an output; empty where it can be drawn."""
     if lacking := next((need for need in OUTPUTS[entry.kind].needs if not HOLDS[need](entry, context)), None):
         named = dict.fromkeys(filter(None, (getattr(entry, key, None) for key in ("reference", "start"))))
-        words = {"{named}": " and ".join(named), "{probes}": ", ".join(drawn_by(entry.kind))}
+        drawn = [kind for kind in PROBES if draws(entry.kind, kind)]
+        words = {"{named}": " and ".join(named), "{probes}": ", ".join(drawn)}
         said = str(lacking.value)
         for word, text in words.items():
             said = said.replace(word, text)
@@ -104,7 +99,7 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
 
     def holds(entry: ReferenceOptions, context: OutputContext) -> bool:
         start, whole = getattr(entry, "start", None), (entry.reference, "base")
-        if start and start not in context.strategies:
+        if start and start not in [named_points(item)[0] for item in context.experiment.strategies]:
             return False
         cells = [
             [run for run in runs if (run.strategy, run.variant) != whole and run.strategy != start]
@@ -116,6 +111,53 @@ def _full_and(other: Callable[[RunPlan, OutputContext], bool]) -> Callable[[Refe
     return holds
 
 
+CLAIMS = "findings"
+
+
+def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
+    """Return what the spec of a table of findings says: for each claim and encoder the tests, or why there is none.
+
+    Encoders with random weights are left out, and a claim none of whose strategies the experiment has. A test is {task,
+    metric, split, terms}, a term [times, head, strategy, variant].
+    """
+    present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
+    strategies = {key[3] for key in present}
+    entries = {name: catalogue.get("encoders", name, CLAIMS) for name in experiment.encoders}
+    claims, trained = [], [name for name, entry in entries.items() if entry.weights != "random"]
+    for name in catalogue.ids(CLAIMS):
+        finding = catalogue.get(CLAIMS, name, CLAIMS)
+        if {term.strategy for term in finding.contrast} <= strategies:
+            claims += [_claim(name, finding, encoder, experiment, catalogue, present) for encoder in trained]
+    return claims
+
+
+def _claim(
+    name: str, finding: FindingConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue, present
+) -> dict:
+    entry = {"id": name, "encoder": encoder, **finding.model_dump(include={"claim", "paper"})}
+    entry |= {"above": finding.above} if finding.within is None else {"within": finding.within}
+    if reason := finding.encoder.unlike(catalogue.get("encoders", encoder, CLAIMS)):
+        return entry | {"reason": reason}
+    tests = []
+    for task in (task for task in experiment.tasks if task in finding.tasks):
+        chosen = catalogue.get("tasks", task, "tasks")
+        metric = finding.metrics.get(task, chosen.metrics[0])
+        terms = [_term(term, encoder, experiment, catalogue) for term in finding.contrast]
+        if all((task, encoder, *term[1:]) in present for term in terms):
+            subsets = [catalogue.get("subsets", subset, "subsets") for subset in experiment.subsets]
+            splits = dict.fromkeys(split for subset in subsets for split in subset.of_runs(chosen).test)
+            tests += [{"task": task, "metric": metric, "split": split, "terms": terms} for split in splits]
+    return entry | ({"tests": tests} if tests else {"reason": "its runs are not here"})
+
+
+def _term(term: TermConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue) -> list:
+    """Return [times, head, strategy, variant] of a term."""
+    strategy = catalogue.get("strategies", term.strategy, CLAIMS)
+    layers = catalogue.get("encoders", encoder, CLAIMS).layers
+    name = term.variant if term.depth is None else variant_at(strategy, layers, term.depth)
+    return [term.times, term.head or experiment.heads[0], term.strategy, name]
+
+
 HOLDS: dict[Requirement, Callable[..., bool]] = {
     Requirement.MERGES: lambda entry, of: bool(of.merged),
     Requirement.SIZES: lambda entry, of: len({(one.rows, one.per_label) for one in _subsets(of).values()}) > 1,
@@ -125,9 +167,9 @@ HOLDS: dict[Requirement, Callable[..., bool]] = {
     ),
     Requirement.TRANSFER: lambda entry, of: any(task.also for task in _named("tasks", of)),
     Requirement.ONE_ANSWER: lambda entry, of: sum(other.kind == entry.kind for other in _named("outputs", of)) == 1,
-    Requirement.CLAIMS: lambda entry, of: bool(claim_runs.claims_for_spec(of.experiment, of.catalogue, of.runs)),
+    Requirement.CLAIMS: lambda entry, of: bool(claims_for_spec(of.experiment, of.catalogue, of.runs)),
     Requirement.FULL: _full_and(lambda run, context: True),
-    Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.is_frozen(run)),
+    Requirement.FULL_AND_FROZEN: _full_and(lambda run, context: context.planner.thawed(run) == (0, False)),
     Requirement.FULL_AND_STUDENT: _full_and(lambda run, context: context.students(run)[0] is not None),
     Requirement.TASK_PAIRS: _full_and(lambda run, context: context.partner(run) is not None),
 }
@@ -206,8 +248,8 @@ ADDITIONS: dict[Addition, Callable[..., dict]] = {
     Addition.MERGES: _merges,
     Addition.PROBES: _shown_probes,
     Addition.PRINTED: _printed,
-    Addition.PROTOCOL: lambda entry, of: {"protocol": protocols.protocol_for_spec(entry.paper, of.catalogue)},
-    Addition.CLAIMS: lambda entry, of: {"findings": claim_runs.claims_for_spec(of.experiment, of.catalogue, of.runs)},
+    Addition.PROTOCOL: lambda entry, of: {"protocol": printed_tables.protocol_for_spec(entry.paper, of.catalogue)},
+    Addition.CLAIMS: lambda entry, of: {"findings": claims_for_spec(of.experiment, of.catalogue, of.runs)},
     Addition.STUDENTS: _students,
     Addition.TASK_PAIRS: _task_pairs,
     Addition.DRAWS: _draws,

@@ -17,10 +17,9 @@ from thaw.core.steps import STEPS
 from thaw.declarations.task_types import PROBE_ONLY_TYPES
 from thaw.planning import ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.compatibility import check_labels, check_splits
-from thaw.planning.jobs import JobTable, Result
+from thaw.planning.jobs import JobTable, Result, adapted_key, result_folder
 from thaw.planning.merge_plan import MergePlan
 from thaw.planning.output_requirements import OutputContext
-from thaw.planning.paths import adapted_key, result_folder
 from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_jobs import RunJobs

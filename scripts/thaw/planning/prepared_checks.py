@@ -13,7 +13,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.task_types import no_f1
 from thaw.encoders.weight_sources import locate
-from thaw.planning.paths import encoder_of
+from thaw.planning.jobs import encoder_of
 from thaw.schema.corpora import SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
 

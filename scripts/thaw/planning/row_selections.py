@@ -5,8 +5,7 @@ The plan knows no row: it knows the task and the subset of each reader, and the 
 
 from thaw.core.digests import canonical
 from thaw.declarations.objective_kinds import texts_read
-from thaw.planning.jobs import JobTable
-from thaw.planning.paths import corpus_of
+from thaw.planning.jobs import JobTable, corpus_of
 
 READERS = ("train", "fit_heads", "search_heads", "probe")  # steps whose rows follow from task, subset and rows
 UNKNOWN_LABELS = 10  # of a target whose entry lists none

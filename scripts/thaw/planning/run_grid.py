@@ -9,7 +9,7 @@ from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
-from thaw.declarations.task_types import EXTRACTION_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES
 from thaw.planning import compatibility, student_checks, trained_tasks
 from thaw.planning.initial_weights import initial_weights
 from thaw.planning.run_plan import (
@@ -20,7 +20,6 @@ from thaw.planning.run_plan import (
     RunPlan,
     SearchPlan,
     TeachPlan,
-    is_pair,
     named_point,
     named_points,
     pair_views,
@@ -81,7 +80,7 @@ class RunPlanner:
         earlier = entry.start and not entry.start.task and self.catalogue.get("strategies", entry.start.strategy, place)
         if any(one and one.multi_task and task not in one.multi_task.of_run(task) for one in (entry, earlier)):
             return False
-        return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
+        return entry.pairs in ("task", "best") or self.catalogue.get("tasks", task, "tasks").type in PAIR_TYPES
 
     def baseline_runs(self) -> list[tuple[str, RunPlan]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
@@ -301,10 +300,6 @@ class RunPlanner:
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self.searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         return Need("settings", self.searches[point], {"grid": list(self.searches[point].grid)})
-
-    def members(self, run: RunPlan) -> list[RunPlan]:
-        """Return the other tasks that a run's job trains, each as a run."""
-        return trained_tasks.members(self.catalogue, self.strategy(run), run)
 
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""

@@ -1,21 +1,26 @@
-"""The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
+"""The jobs of runs and of the searches that choose their settings, each after what it needs. No torch.
 
-from collections.abc import Mapping
+Corpora, encoders and stores of features, which all jobs read, are made once for all of them.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os.path import normpath
 
 from thaw.core import layout
 from thaw.core.boundaries import stored_parts_read, taught_parts
 from thaw.core.errors import UserError
 from thaw.core.steps import STEPS
+from thaw.data.sources import find_source
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.objective_kinds import texts_read
+from thaw.encoders.weight_sources import local_files
+from thaw.planning import compatibility, trained_tasks
 from thaw.planning.initial_weights import InitialWeights
-from thaw.planning.jobs import Job, JobTable
-from thaw.planning.paths import corpus_of
+from thaw.planning.jobs import Job, JobTable, corpus_of
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import Planned, RunPlan, SearchPlan, TeachPlan, named_points, pair_views
 from thaw.planning.run_specs import run_spec, spec_of_cell
-from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -23,13 +28,91 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.multi_task import OF_A_TASK
 
 
-class RunJobs(UpstreamJobs):
+class RunJobs:
     """Adds runs to a table of jobs, with all that they need."""
 
     def __init__(self, table: JobTable, planner: RunPlanner):
-        super().__init__(table, planner.catalogue, planner.experiment)
-        self.planner = planner
+        self.table, self.planner = table, planner
+        self.catalogue, self.experiment = planner.catalogue, planner.experiment
         self._specs_of_cells: dict[str, dict] = {}
+
+    def task(self, name: str, wanted_by: str) -> TaskConfig:
+        task = self.catalogue.get("tasks", name, wanted_by)
+        corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
+        compatibility.check_task(self.catalogue, name, task, corpus)
+        if task.corpus not in self.table.jobs["prepare"]:
+            data_dir = self.experiment.data_dir
+            source, files = find_source(task.corpus, corpus, self.experiment.sources, data_dir)
+            kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
+            spec = {"version": STEPS["prepare"].version, "corpus": task.corpus, "entry": kept, "source": source}
+            spec["files"] = files
+            inputs = {"files": [normpath(f"{data_dir}/{relative}") for relative in sorted(files)]}
+            self.table.add("prepare", task.corpus, spec, inputs)
+        return task
+
+    def data(self, corpus: str) -> tuple[str, list[str]]:
+        """Return the digest of a corpus, and the card that says it is prepared."""
+        return self.table.job("prepare", corpus).digest, self.table.files("prepare", corpus)
+
+    def encoder(self, weights: InitialWeights) -> tuple[Job, list[str]]:
+        """Return the job that fetches an encoder, or trains it further, and the card that it writes."""
+        step, key = weights.step, weights.key
+        if key not in self.table.jobs[step]:
+            if weights.further:
+                self._pretrain(weights)
+            else:
+                entry = self.catalogue.get("encoders", weights.encoder, "encoders")
+                spec = {"version": STEPS["fetch"].version, "encoder": weights.encoder, "entry": spec_of(entry)}
+                if files := local_files(entry, f"encoders.{weights.encoder}"):
+                    spec["files"] = files
+                self.table.add("fetch", key, spec, {})
+        return self.table.job(step, key), self.table.files(step, key)
+
+    def _pretrain(self, weights: InitialWeights) -> None:
+        """Add the further pretraining of an encoder: it reads the tokens of the corpus, and no hidden states."""
+        fetched, card = self.encoder(InitialWeights(weights.encoder))
+        entry = self.catalogue.get("further_pretraining", weights.further, "from")
+        store = self.store(InitialWeights(weights.encoder), weights.corpus, entry.view)
+        spec = {"version": STEPS["pretrain"].version, "settings": spec_of(entry, frozenset({"view"}))}
+        spec |= {"encoder": fetched.digest, "features": self.table.job("features", store).digest}
+        spec["compute"] = spec_of(self.experiment.compute)
+        inputs = {"encoder": card, "tokens": [self.table.file("features", store)]}
+        self.table.add("pretrain", weights.key, spec, inputs)
+
+    def store(self, weights: InitialWeights, corpus: str, view: str) -> str:
+        key = layout.key("features", {"weights": weights.key, "corpus": corpus, "view": view})
+        if key not in self.table.jobs["features"]:
+            entry, (encoder, card) = self.catalogue.get("views", view, "view"), self.encoder(weights)
+            data, cards = self.data(corpus)
+            spec = {"version": STEPS["features"].version, "view": spec_of(entry), **self.experiment.store.states}
+            spec |= {"data": data, "encoder": encoder.digest, "compute": spec_of(self.experiment.compute)}
+            self.table.add("features", key, spec, {"data": cards, "encoder": card})
+            self.table.boundaries[key], self.table.vectors[key] = [], []
+        return key
+
+    def states(self, stores: list[str], read: Sequence[int | str]) -> dict[str, list[str]]:
+        """Return the cards of some stores that a run reads, and see to it that they hold the parts that it reads."""
+        for key in stores:
+            wanted = {*self.table.boundaries[key], *self.table.vectors[key], *read}
+            self.table.boundaries[key] = sorted(part for part in wanted if isinstance(part, int))
+            self.table.vectors[key] = sorted(part for part in wanted if isinstance(part, str))
+        return {
+            "tokens": [self.table.file("features", key) for key in stores],
+            "boundaries": [card for key in stores for card in self.table.parts(key, read)],
+        }
+
+    def based(
+        self, weights: InitialWeights, corpus: str, views: tuple[str, ...], read: Sequence[int | str]
+    ) -> tuple[dict, dict]:
+        """Return what a spec says of corpus, encoder and the store of each view, and the files of these by name.
+
+        Args: read, the parts of the stores that are read.
+        """
+        stores = [self.store(weights, corpus, view) for view in views]
+        digests = [self.table.job("features", key).digest for key in stores]
+        (encoder, card), (data, cards) = self.encoder(weights), self.data(corpus)
+        spec = {"data": data, "encoder": encoder.digest, "features": digests if len(digests) > 1 else digests[0]}
+        return spec, {"data": cards, "encoder": card} | self.states(stores, read)
 
     def add(self, plan: Planned) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
@@ -57,7 +140,8 @@ class RunJobs(UpstreamJobs):
         spec, inputs = self._based(run, self._spec(run))
         of_tasks = {"": spec}
         if (several := self.planner.strategy(run).multi_task) and not run.trained_by:
-            of_tasks |= {member.task: self._entry(run, member, spec, inputs) for member in self.planner.members(run)}
+            members = trained_tasks.members(self.catalogue, self.planner.strategy(run), run)
+            of_tasks |= {member.task: self._entry(run, member, spec, inputs) for member in members}
             spec["multi_task"] = spec_of(several, frozenset({"tasks"}))
             spec["auxiliary"] = list(of_tasks.values())[1:]
         for need in run.needs:

@@ -93,10 +93,6 @@ class RunPlan:
         return "joint" if self.pairs == "task" else self.pairs
 
     @property
-    def name(self) -> str:
-        return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
-
-    @property
     def result(self) -> Result:
         return Result(self.step, self.key, self.seed if self.step == "fit_heads" else None)
 
@@ -233,12 +229,8 @@ def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     return variant(strategy, min(points(strategy, layers), key=lambda point: abs((point or 0) - nearest)))
 
 
-def is_pair(task: TaskConfig) -> bool:
-    return task.type in PAIR_TYPES
-
-
 def pair_views(task: TaskConfig, pairs: str) -> tuple[str, ...]:
     """Return the views that a strategy reads a task in: its own, that of a bi-encoder, or both."""
-    if not is_pair(task):
+    if task.type not in PAIR_TYPES:
         return (task.view,)
     return {"separate": (task.separate,), "best": (task.view, task.separate)}.get(pairs, (task.view,))

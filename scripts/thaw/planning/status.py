@@ -65,9 +65,9 @@ class Status:
 
     def _also_kept(self, key: str, spec: dict) -> bool:
         """Return whether the finished run of a spec kept its tensors, which that does not ask for."""
-        record = self._record(self.plan.file("train", key))
-        made = record.get("spec", {})
-        return bool(made.get("keep")) and not spec.get("keep") and _identity(made) == _identity(spec)
+        made = self._record(self.plan.file("train", key)).get("spec", {})
+        more = bool(made.get("keep")) and not spec.get("keep")
+        return more and digest(made | {"keep": False}) == digest(spec | {"keep": False})
 
     def _record(self, file: str) -> dict:
         try:
@@ -115,10 +115,6 @@ class Status:
         wanted = {run.folder: run.result for run in self.plan.runs}
         return wanted | {folder: Result(step, key) for folder, (step, key) in self.plan.extra_results.items()}
 
-    def collect_what_is_there(self) -> dict:
-        """Return the spec with which the results that are there are collected."""
-        return self.spec("collect", self.plan.name) | {"missing": True, "stale": self.stale()}
-
     def stale(self) -> list[str]:
         """Return which results that are there were made under other settings."""
         there = {folder: result for folder, result in self.wanted().items() if Path(self.plan.result(folder)).exists()}
@@ -161,8 +157,3 @@ class Status:
         there = [file for file in first.parent.glob("[!.]*.json") if file.stem not in NO_PARTS]
         current = [file for file in there if self._carry([str(file)], Result(step, key))]
         return sorted({file.stem for file in [*planned, *current]})
-
-
-def _identity(spec: dict) -> str:
-    """Return a digest of all that a run's numbers depend on."""
-    return digest({name: value for name, value in spec.items() if name != "keep"})

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning import compatibility
-from thaw.planning.run_plan import RunPlan, is_pair, pair_views
+from thaw.planning.run_plan import RunPlan, pair_views
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.strategy import StartConfig, StrategyConfig
 
@@ -52,7 +53,7 @@ def _check_datasets(catalogue: Catalogue, tasks: list[str], subset: str, place: 
 def _views(catalogue: Catalogue, strategy: StrategyConfig, run: RunPlan, name: str, place: str) -> tuple[str, ...]:
     """Return the views that another task of a training is read in; raise UserError for one that it cannot train."""
     task = catalogue.get("tasks", name, place)
-    if strategy.pairs in ("joint", "separate") and not is_pair(task):
+    if strategy.pairs in ("joint", "separate") and task.type not in PAIR_TYPES:
         raise UserError(f"{place}: {name} has single texts, and pairs: {strategy.pairs} is for pairs; leave {name} out")
     views = pair_views(task, run.pairs)
     compatibility.check_head(catalogue, run.head, name, strategy, views, place)

@@ -32,7 +32,7 @@ class Tested:
 
 
 def build(data, spec: dict) -> Table:
-    """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
+    """Return the answers. Args: spec with `findings` of `thaw.planning.output_requirements.claims_for_spec`."""
     names, entries, on_reserved = spec["labels"], spec["findings"], spec.get("by_task") == RESERVED
     subsets = dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
     results = shown = tested(data, entries, subsets)
