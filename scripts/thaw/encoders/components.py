@@ -78,13 +78,6 @@ class Rows(nn.Module):
         return whole.index_copy(self.dimension, self.places, self.values)
 
 
-def open_rows(module: nn.Module, tensor: str, dimension: int, places: list[int]) -> nn.Parameter:
-    """Let some places of a module's tensor train, and return their values."""
-    rows = Rows(getattr(module, tensor), dimension, places)
-    parametrize.register_parametrization(module, tensor, rows)
-    return rows.values
-
-
 ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
 INSERTED = {"lora": ".lora_", "ia3": ".ia3_", "adapters": ".adapter."}  # what the names of inserted parameters hold
 
@@ -144,8 +137,9 @@ class Components:
             for path, piece in self._slices(component):
                 module = self.model.get_submodule(path)
                 if id(getattr(module, piece.tensor)) not in entire:
-                    values = open_rows(module, piece.tensor, piece.dimension, piece.places)
-                    entry = (f"{path}.{piece.tensor}", module, piece.tensor, values)
+                    rows = Rows(getattr(module, piece.tensor), piece.dimension, piece.places)
+                    parametrize.register_parametrization(module, piece.tensor, rows)
+                    entry = (f"{path}.{piece.tensor}", module, piece.tensor, rows.values)
                     self.opened.setdefault(component, []).append(entry)
         selected = self.of(names)
         for part in {component.partition(":")[2] for component in names} - {""}:

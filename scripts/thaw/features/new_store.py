@@ -5,6 +5,7 @@ from pathlib import Path
 from thaw.compute_cost.stopwatch import Stopwatch, claimed
 from thaw.core.devices import deterministic_is_required
 from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
 from thaw.core.files import locked, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
@@ -23,7 +24,11 @@ from thaw.schema.corpora import ViewConfig
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
     """Tokenise the corpus and write the card that says what the folder holds."""
     view = ViewConfig.model_validate(spec["view"])
-    tokens.check_length(view, encoder["max_length"], encoder["encoder"])
+    if view.max_length > encoder["max_length"]:
+        raise UserError(
+            f"the view's max_length is {view.max_length}, but {encoder['encoder']} reads at most "
+            f"{encoder['max_length']} tokens; lower max_length in tasks.yaml"
+        )
     pairs = len(corpus.get("texts") or []) == 2 and view.pairs == "joint"
     tokenizer = load_tokenizer(folder, bool(corpus.get("words")), pairs)
     path = out / "tokens.parquet"
