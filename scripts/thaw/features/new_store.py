@@ -3,18 +3,17 @@
 from pathlib import Path
 
 from thaw.compute_cost.stopwatch import Stopwatch, claimed
-from thaw.core.devices import deterministic_is_required
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import locked, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
-from thaw.core.runtime import hardware, log
+from thaw.core.runtime import log
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.spelling import SpellingTokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features import tokens
-from thaw.features.extract import StatesFormat, extract, pass_seconds, write_cards
+from thaw.features.extract import StatesFormat, extract, made_on, pass_seconds, write_cards
 from thaw.features.row_sets import masks_of
 from thaw.features.sequences import write_spellings
 from thaw.features.store import FeatureStore
@@ -59,8 +58,6 @@ def write_parts(
         with watch("extract"):
             facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
         seconds = watch.seconds()["total"] + processes.spared
-        one = pass_seconds(seconds, watch.processor + processes.worked, watch.device)
-        shared = {"seconds": one[0], "passes": [one], "device": hardware(watch.device)["device"]}
-        shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
-        write_cards(store, encoder, form, facts, shared)
+        spent = pass_seconds(seconds, watch.processor + processes.worked, watch.device)
+        write_cards(store, encoder, form, facts, made_on(watch.device, spent))
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
