@@ -93,3 +93,16 @@ def test_the_loss_at_masked_tokens_is_that_of_transformers_before_and_after_fine
         assert scores == pytest.approx({"before": before, "masked_loss": after}, abs=1e-5)
         assert table[seed - 1] == {"layer": 3, "seed": seed} | scores
         assert abs(after - before) > 1e-2, "fine-tuning moves it"
+
+
+def test_15_percent_of_each_texts_tokens_are_chosen_and_80_percent_of_these_hidden(adaptation):
+    texts = hidden(adaptation, 1) + hidden(adaptation, 2)
+    tokenizer = AutoTokenizer.from_pretrained(adaptation.bench.encoder)
+    for plain, given, chosen in texts:
+        assert int(chosen.sum()) == max(1, round(0.15 * (len(plain) - 2))), "without [CLS] and [SEP]"
+        assert not chosen[[0, -1]].any() and torch.equal(plain[~chosen], given[~chosen])
+    plain, given = (torch.cat([text[n][text[2]] for text in texts]) for n in (0, 1))
+    masked, kept = given == tokenizer.mask_token_id, given == plain
+    assert len(plain) > 1400
+    shares = [share.float().mean().item() for share in (masked, kept, ~masked & ~kept)]
+    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.03)
