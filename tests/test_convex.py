@@ -132,6 +132,28 @@ def test_many_features_of_more_vectors_are_fitted_less_closely(rows, exact, monk
     assert right == pytest.approx(of_close, abs=1e-2)
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_more_features_than_vectors_agree_with_scikit_learn(classes, monkeypatch):
+    monkeypatch.setattr(convex, "WIDE", 64)
+    vectors, targets = problem(classes, rows=90, width=200)
+    new, _ = problem(classes, rows=500, width=200)
+    for solution in fit_classes(vectors, targets, classes, STRENGTHS):
+        weight, bias, scaled = standardised(solution, vectors)
+        halved = 2 if classes == 2 else 1
+        reference = LogisticRegression(C=halved / (len(vectors) * solution.l2), tol=1e-10, max_iter=20_000)
+        reference.fit(scaled.numpy(), targets.numpy())
+        theirs = torch.tensor(reference.decision_function(Scale.of(vectors).apply(new, torch.float64).numpy()))
+        ours = solution.logits(new).double()
+        ours = ours[:, 1] - ours[:, 0] if classes == 2 else ours - ours.mean(1, keepdim=True)
+        theirs = theirs if classes == 2 else theirs - theirs.mean(1, keepdim=True)
+        assert solution.converged and ours.numpy() == pytest.approx(
+            theirs.numpy(), abs=2e-2 * theirs.abs().max().item()
+        )
+        assert solution.objective == pytest.approx(
+            objective(weight, bias, scaled, targets, solution.l2).item(), rel=1e-4
+        )
+
+
 def both_ways(fit, monkeypatch):
     """Return what a fit gives by way of the Gram matrix, and by way of the covariance."""
     monkeypatch.setattr(convex, "WIDE", 64)

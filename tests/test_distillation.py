@@ -38,6 +38,15 @@ def logits(seed: int, classes: int = 3) -> torch.Tensor:
     return torch.randn(7, classes, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_soft_targets_are_what_torch_computes(temperature):
+    student, teacher = logits(1), logits(2)
+    loss = torch.nn.KLDivLoss(reduction="batchmean")
+    expected = loss((student / temperature).log_softmax(-1), (teacher / temperature).softmax(-1)) * temperature**2
+    assert soft_targets(student, teacher, temperature).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert soft_targets(teacher, teacher, temperature).item() == pytest.approx(0, abs=1e-7)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
 def test_the_gradient_of_soft_targets_has_a_closed_form(temperature):
     """It is t times the difference of the probabilities, by the number of examples (Hinton et al. 2015, section 2)."""
