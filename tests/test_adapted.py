@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +12,10 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, try_lock
 from thaw.data.corpus import rows_outside, subset_rows
-from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
 from thaw.features import extract
 from thaw.features.store import FeatureStore
 from thaw.papers.attention_similarity import cosines
-from thaw.probes.encoder_comparison import EncoderComparison
-from thaw.probes.masked_losses import masked_loss
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.run_inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -193,23 +189,6 @@ def test_attention_maps_are_compared_without_padding():
 def test_an_encoder_without_a_predictor_has_no_loss_to_compare(adaptation, tmp_path, capsys):
     assert adaptation.probe(tmp_path / "out", "masked_loss")["layers"] == []
     assert "left out: " in capsys.readouterr().err
-
-
-def test_what_training_overwrote_is_missing_in_the_loss_at_masked_tokens(adaptation, tmp_path):
-    bench, folder = adaptation.bench, tmp_path / "encoder"
-    shutil.copytree(bench.encoder, folder)
-    MaskedModel(bench.encoder, seed=1).write(bench.encoder, folder)
-    spec = bench.spec() | {"of": {"probe": "masked_loss"}, "probe": {"kind": "masked_loss"}, "read": [0, 1, 2, 3]}
-    base = replace(bench.inputs(), encoder=folder)
-    trained = AdaptedEncoder.of(bench.encoder, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
-    sides = {1: AdaptedEncoder(folder, {}, None), 2: replace(trained, folder=folder)}
-    _, ends = masked_loss(
-        EncoderComparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()})
-    )
-    same, other = (end["scores"]["validation"] for end in ends)
-    assert same["masked_loss"] == pytest.approx(same["before"], abs=1e-6)
-    assert abs(other["masked_loss"] - other["before"]) > 1e-3
-    assert [(end["layer"], end["seed"]) for end in ends] == [(3, 1), (3, 2)]
 
 
 @pytest.mark.parametrize("step", ["features", "features_adapted", "teach"])

@@ -8,7 +8,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional
 
 from thaw.features.batch import Batch
-from thaw.heads import convex, descent, principal
+from thaw.heads import convex, descent
 from thaw.heads.base import balanced_weights
 from thaw.heads.convex import Scale
 from thaw.heads.linear import LinearHead
@@ -119,8 +119,7 @@ def test_a_wider_gap_is_kept_and_takes_fewer_steps():
 def test_many_features_of_more_vectors_are_fitted_less_closely(rows, exact, monkeypatch):
     vectors, targets = problem(4, rows=rows, width=120)
     close = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3])
-    for limit in (convex, principal):
-        monkeypatch.setattr(limit, "WIDE", 119)
+    monkeypatch.setattr(convex, "WIDE", 119)
     fitted = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3])
     assert all(one.converged for one in fitted)
     assert [one.objective for one in fitted] == pytest.approx([one.objective for one in close], rel=5e-3)
@@ -135,7 +134,7 @@ def test_many_features_of_more_vectors_are_fitted_less_closely(rows, exact, monk
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_more_features_than_vectors_agree_with_scikit_learn(classes, monkeypatch):
-    monkeypatch.setattr(principal, "WIDE", 64)
+    monkeypatch.setattr(convex, "WIDE", 64)
     vectors, targets = problem(classes, rows=90, width=200)
     new, _ = problem(classes, rows=500, width=200)
     for solution in fit_classes(vectors, targets, classes, STRENGTHS):
@@ -157,9 +156,9 @@ def test_more_features_than_vectors_agree_with_scikit_learn(classes, monkeypatch
 
 def both_ways(fit, monkeypatch):
     """Return what a fit gives by way of the Gram matrix, and by way of the covariance."""
-    monkeypatch.setattr(principal, "WIDE", 64)
+    monkeypatch.setattr(convex, "WIDE", 64)
     wide = fit()
-    monkeypatch.setattr(principal, "WIDE", 10**6)
+    monkeypatch.setattr(convex, "WIDE", 10**6)
     return zip(wide, fit(), strict=True)
 
 

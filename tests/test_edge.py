@@ -11,8 +11,7 @@ from torch import nn
 from thaw.core.errors import UserError
 from thaw.encoders.registry import load_tokenizer
 from thaw.probes.edge import Linear, Prober, scores, train
-from thaw.probes.edge_reading import EdgeReading, Tokens
-from thaw.probes.layer_states import LayerStates, pieces
+from thaw.probes.edge_reading import EdgeReading, LayerStates, Tokens, pieces
 from thaw.schema.by_kind import PROBE_CONFIGS
 from tiny_trees import TreeBench, tree_corpus
 

@@ -16,8 +16,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.probes.edge import Prober, scores
-from thaw.probes.edge_reading import EdgeReading
-from thaw.probes.layer_states import LayerStates, WordEmbeddings
+from thaw.probes.edge_reading import EdgeReading, LayerStates, WordEmbeddings
 from thaw.training.adapted import AdaptedEncoder
 from tiny import tiny_encoder
 from tiny_trees import TreeBench, tree_corpus

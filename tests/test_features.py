@@ -1,7 +1,6 @@
 """Features: one pass of the encoder per split serves all, and what is stored is what the encoder computes."""
 
 import json
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -155,31 +154,6 @@ def test_states_in_bf16_are_those_of_autocast(encoder, corpus, tmp_path):
     payload.unlink()
     store.require([3], lambda missing, rows: remake(store, encoder, missing, CPU, rows))
     assert payload.read_bytes() == whole
-
-
-def test_a_freed_payload_is_made_again(encoder, corpus, tmp_path, capsys):
-    """Equal bytes, one pass although two ask at once, and only what is missing."""
-    out = tmp_path / "joint"
-    store = run_features(encoder, corpus, out, [1, 2, 3])
-    whole = {n: store.payload_path(n).read_bytes() for n in (1, 2, 3)}
-    store.payload_path(1).unlink()
-    store.payload_path(2).unlink()
-    stamp = store.payload_path(3).stat().st_mtime_ns
-    capsys.readouterr()
-
-    def ask():
-        mine = FeatureStore(out)
-        mine.require([1, 2, 3], lambda missing, rows: remake(mine, encoder, missing, CPU, rows))
-
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {n: store.payload_path(n).read_bytes() for n in (1, 2, 3)} == whole
-    assert store.payload_path(3).stat().st_mtime_ns == stamp
-    log = capsys.readouterr().err
-    assert log.count("encoder pass") == len(ROWS) and "making freed payloads again: boundaries 1, 2" in log
 
 
 def test_a_payload_that_comes_out_differently_is_refused(encoder, corpus, tmp_path):

@@ -12,7 +12,6 @@ import torch
 from plans import plan_of
 from pretended import pretended
 from test_contract_head import batch_of, trained_on
-from test_training import OnTheFly
 from thaw.encoders.parity import MARKER
 from thaw.heads.combination import combination
 from thaw.heads.registry import build
@@ -20,7 +19,7 @@ from thaw.outputs.frame.collection import selected
 from thaw.schema.head import HeadConfig
 from thaw.training.seeds_together import prepare
 from tiny_corpus import small_berts
-from trained import check_training, equal, tensors
+from trained import check_training
 
 MIX = {"layers": {"combine": "mix"}}
 ATTENTION = {"layers": {"combine": "attention", "norm": True}, "pooling": "attention", "separate_pooling": "attention"}
@@ -252,16 +251,6 @@ def test_tasks_for_which_a_set_has_no_head_are_left_to_other_heads(tmp_path):
     assert {(run.task, run.head) for run in plan.runs} == due
     rows = [result.row for result in selected(plan.job("collect", "demo").spec)]
     assert {(row["task"], row["head"]) for row in rows} == due
-
-
-@pytest.mark.parametrize("task_type", ["classification", "spans"])
-def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, benches):
-    bench = benches(task_type)
-    spec = bench.spec(FROZEN | {"epochs": 2}, head=ATTENTION)
-    stored, computed = (
-        bench.train(spec, **given)[1] for given in ({}, {"store": OnTheFly(bench.features, bench.encoder)})
-    )
-    assert equal(tensors(stored), tensors(computed)) and stored.history == computed.history
 
 
 @pytest.mark.parametrize(

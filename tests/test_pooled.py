@@ -10,10 +10,8 @@ from plans import plan_of
 from test_pairs_plan import job
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
-from thaw.features.parts import POOLED
 from thaw.features.payload import floats
 from thaw.features.store import FeatureStore
-from thaw.heads.pooling import POOLINGS
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
 from thaw.planning.questions import Questions
@@ -42,21 +40,6 @@ def spec_of(bench: Bench, head: dict, vectors: str | None, top: int = LAYERS) ->
     stated = {"vectors": vectors} if vectors else {"reads": list(range(top))}
     phase = {"optimizer": "lbfgs", "l2": [1e-2, 1.0], "boundary": top} | stated
     return {key: value for key, value in bench.spec(phase, head=head).items() if key != "seed"}
-
-
-@pytest.mark.parametrize("split", ["train", "test"])
-@pytest.mark.parametrize("view", ["joint", "separate"])
-def test_pooled_states_are_those_of_the_tokens_bit_for_bit(benches, view, split):
-    """Both are made of the extraction's batches, so that in fp32 no bit differs."""
-    bench = benches["pair_classification", view]
-    stored, dtype = bench.store.vectors("pooled", split, np.arange(8))
-    pooled = floats(stored, dtype)
-    assert pooled.shape == (16 if view == "separate" else 8, LAYERS + 1, len(POOLED), 32)
-    batch = bench.store.batch(split, np.arange(8))
-    for n in range(LAYERS + 1):
-        states = bench.store.states(n, split).gather(np.arange(8), batch)
-        for place, name in enumerate(POOLED):
-            assert torch.equal(pooled[:, n, place], POOLINGS[name](32)(states, batch.mask)), (n, name)
 
 
 def test_word_states_are_those_of_first_pieces_bit_for_bit(benches):

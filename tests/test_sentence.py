@@ -10,7 +10,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_model, load_tokenizer
 from thaw.encoders.registry import load_tokenizer as load_own
-from thaw.encoders.sentence_files import assemble
+from thaw.encoders.sentence import assemble
 from thaw.encoders.transformers import Encoder
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig

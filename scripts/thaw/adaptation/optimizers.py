@@ -58,7 +58,11 @@ class AdamW(torch.optim.AdamW):
 
 def optimizer(name: str, groups: list[dict], betas: tuple[float, float] = BETAS) -> torch.optim.Optimizer:
     """Return the optimizer of a name, "adamw" or "bert_adam", over some parameter groups."""
-    _uncompiled()
+    # torch's compiler, whose import takes as long as that of torch, is loaded to mark some methods as never to be
+    # compiled: here they are marked so without it
+    for method in vars(torch.optim.Optimizer).values():
+        if hasattr(method, "__wrapped__"):
+            setattr(method.__wrapped__, "__dynamo_disable", method.__wrapped__)  # noqa: B010
     return BertAdam(groups, betas) if name == "bert_adam" else AdamW(groups, betas=betas, fused=True)
 
 
@@ -72,16 +76,6 @@ def together(tensors: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
         yield from ([tensor] for tensor in tensors)
     elif tensors:
         yield tensors
-
-
-def _uncompiled() -> None:
-    """Let optimizers be made without torch's compiler, whose import takes as long as that of torch itself.
-
-    torch loads it to mark some of their methods as never to be compiled; here they are marked so without it.
-    """
-    for method in vars(torch.optim.Optimizer).values():
-        if hasattr(method, "__wrapped__"):
-            setattr(method.__wrapped__, "__dynamo_disable", method.__wrapped__)  # noqa: B010
 
 
 PROJECTION = "projection"  # the component of learned projections towards a teacher, which have the head's rate

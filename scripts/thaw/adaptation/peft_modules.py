@@ -55,11 +55,6 @@ def add_inserts(before: Inserts | None, phase: PhaseConfig, components: list[str
     return Inserts(make, tuple(sorted(layers | set(before.layers if before else ()))), seed)
 
 
-def import_peft() -> None:
-    """Import the library that puts inserts in."""
-    import peft  # noqa: F401
-
-
 def read_insert_metadata(path: Path) -> Inserts | None:
     """Return the inserts whose tensors a run kept in a file, None where it holds none."""
     from safetensors import safe_open

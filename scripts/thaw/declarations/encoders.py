@@ -27,7 +27,7 @@ class EncoderKind(LazyImport):
 ENCODER_KINDS = {
     "transformers": EncoderKind("", ("hub", "folder", "package"), "config.json, weights and tokenizer files"),
     "sentence": EncoderKind(
-        "thaw.encoders.sentence_files:CODE",
+        "thaw.encoders.sentence:CODE",
         ("hub", "folder", "package", "file"),
         "modules.json and what it names, as sentence-transformers writes them",
         model_types=("sentence", "sentence_vectors"),

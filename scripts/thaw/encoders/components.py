@@ -78,25 +78,20 @@ class Rows(nn.Module):
         return whole.index_copy(self.dimension, self.places, self.values)
 
 
-def open_rows(module: nn.Module, tensor: str, dimension: int, places: list[int]) -> nn.Parameter:
-    """Let some places of a module's tensor train, and return their values."""
-    rows = Rows(getattr(module, tensor), dimension, places)
-    parametrize.register_parametrization(module, tensor, rows)
-    return rows.values
-
-
 ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
 INSERTED = {"lora": ".lora_", "ia3": ".ia3_", "adapters": ".adapter."}  # what the names of inserted parameters hold
 
 Named = list[tuple[str, nn.Parameter]]
 
 
-class Components:
-    """Finds the parameters of components in a model, and lets them train."""
+class Components(nn.Module):
+    """A model whose parameters are found by component, and train or stay."""
 
     def __init__(self, model: Any, anatomy: Anatomy):
-        """Look at a model as it was pretrained."""
-        self.model, self.anatomy = model, anatomy
+        """Look at a model as it was pretrained; `sublayers` say what each of its layers is made of."""
+        super().__init__()
+        self.model: Any = model  # torch types what hangs on a module as a tensor or a module
+        self.anatomy = anatomy
         layers: Any = model.get_submodule(anatomy.layers)
         self.sublayers = [Sublayers(layer) for layer in layers]
         self.parts = {name: self._parts(name) for name, _ in model.named_parameters()}
@@ -144,8 +139,9 @@ class Components:
             for path, piece in self._slices(component):
                 module = self.model.get_submodule(path)
                 if id(getattr(module, piece.tensor)) not in entire:
-                    values = open_rows(module, piece.tensor, piece.dimension, piece.places)
-                    entry = (f"{path}.{piece.tensor}", module, piece.tensor, values)
+                    rows = Rows(getattr(module, piece.tensor), piece.dimension, piece.places)
+                    parametrize.register_parametrization(module, piece.tensor, rows)
+                    entry = (f"{path}.{piece.tensor}", module, piece.tensor, rows.values)
                     self.opened.setdefault(component, []).append(entry)
         selected = self.of(names)
         for part in {component.partition(":")[2] for component in names} - {""}:
@@ -158,7 +154,7 @@ class Components:
                 parameter.requires_grad_(True)
 
     def tensors(self, names) -> dict:
-        """Return the tensors that training some components has changed, whole, on the CPU, by name."""
+        """Return the tensors, whole and on the CPU, that training some components has changed, by name."""
         tensors: dict[str, torch.Tensor] = {name: value for named in self.of(names).values() for name, value in named}
         opened = [entry for component in names for entry in self.opened.get(component, [])]
         tensors |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
@@ -167,7 +163,10 @@ class Components:
         return {name: value.detach().cpu() for name, value in tensors.items()}
 
     def put(self, tensors: dict) -> None:
-        """Give parameters of these names other values; a name or shape that the encoder lacks is a UserError."""
+        """Give parameters of these names the values that they were trained to; see `tensors`.
+
+        A name or shape that the encoder lacks is a UserError.
+        """
         parameters = {name: parameter for named in self.whole().values() for name, parameter in named}
         for name, tensor in tensors.items():
             if name not in parameters or parameters[name].shape != tensor.shape:

@@ -22,8 +22,10 @@ def assemble(source: Path, target: Path, expected: str | None) -> None:
     for name in (*SETTINGS, *TOKENIZER):
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
-    for name in (*SETTINGS, "tokenizer_config.json"):
-        _forget_code(target / name)
+    for path in (target / name for name in (*SETTINGS, "tokenizer_config.json")):
+        if path.is_file() and isinstance(content := read_json(path), dict) and "auto_map" in content:
+            del content["auto_map"]
+            path.write_text(json.dumps(content, indent=2), encoding="utf-8")
     check_tokenizer(source)
     weights = published_weights(source)
     check_sum(weights, expected)
@@ -122,10 +124,3 @@ def _save(tensors: dict[str, torch.Tensor], path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, path, {"format": "pt"})
-
-
-def _forget_code(path: Path) -> None:
-    """Strike from a JSON file the key by which a model would ask for code of its own to be run."""
-    if path.is_file() and isinstance(content := read_json(path), dict) and "auto_map" in content:
-        del content["auto_map"]
-        path.write_text(json.dumps(content, indent=2), encoding="utf-8")

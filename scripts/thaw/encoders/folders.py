@@ -79,19 +79,13 @@ def assemble(source: Path, target: Path, entry: Entry) -> None:
         conversion.assemble(source, target, entry.sha256)
     else:
         ENCODER_KINDS[entry.kind].load().assemble(source, target, entry)
-    if entry.weights == "random":
-        randomise(target)
+    if entry.weights == "random" and (kind := builtin_kind(target)):
+        with seeded(0, "random weights"):
+            write_builtin(kind.model(builtin_config(**read_json(target / "config.json"))), target)
+    elif entry.weights == "random":
+        conversion.randomise(target)
     if entry.truncated:
         truncate(target, entry.layers)
-
-
-def randomise(folder: Path) -> None:
-    """Put in the place of an assembled model's weights the random ones that its architecture begins with."""
-    if kind := builtin_kind(folder):
-        with seeded(0, "random weights"):
-            write_builtin(kind.model(builtin_config(**read_json(folder / "config.json"))), folder)
-    else:
-        conversion.randomise(folder)
 
 
 def truncate(folder: Path, layers: int) -> None:

@@ -4,12 +4,12 @@ The names of tensors say what they belong to. `Encoder.components`, which watche
 compares them for every family of models.
 """
 
-import json
 import re
-import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
 
 from thaw.core.errors import UserError
 from thaw.encoders.names import WEIGHTS
@@ -70,14 +70,9 @@ def _owner(sizes: dict[str, int], path: str) -> str:
 
 def _sizes(path: Path) -> dict[str, int]:
     try:
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-    except (OSError, struct.error, ValueError) as error:
+        with safe_open(path, "np") as file:
+            tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: its header cannot be read; delete the folder so that it is fetched again") from error
-    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
-    return {
-        name: prod(entry["shape"])
-        for name, entry in tensors.items()
-        if entry["dtype"].startswith(("F", "BF")) and len(entry["shape"]) < 4
-    }
+    shapes = {name: one.get_shape() for name, one in tensors.items() if one.get_dtype().startswith(("F", "BF"))}
+    return {name: prod(shape) for name, shape in shapes.items() if len(shape) < 4}

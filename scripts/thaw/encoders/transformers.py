@@ -16,27 +16,23 @@ from thaw.encoders.anatomy import inspect_architecture
 from thaw.encoders.components import Components, UsedRows, keep_rows
 from thaw.encoders.registry import load_model
 from thaw.encoders.resume import StateInjector, drop_layers, truncate_below
-from thaw.encoders.sublayers import Sublayers
 
 
 class StopForward(Exception):
     """Ends a forward pass at the highest boundary that anybody reads."""
 
 
-class Encoder(nn.Module):
+class Encoder(Components):
     """An encoder in fp32 with its layers laid open. It comes frozen: in eval mode, without gradients.
 
     `states` are computed in its `states_precision`: "fp32", or "bf16" under autocast.
     """
 
     def __init__(self, model: Any):
-        super().__init__()
-        self.states_precision = "fp32"
         dropout.replace(model)
         fast_attention.replace(model)
-        self.model = model  # torch types what hangs on a module as a tensor or a module
-        self.anatomy = inspect_architecture(model)
-        self._components = Components(model, self.anatomy)
+        super().__init__(model, inspect_architecture(model))
+        self.states_precision = "fp32"
         self.layers: int = model.config.num_hidden_layers
         self.width: int = model.config.hidden_size
         self.start: int | None = None
@@ -55,7 +51,7 @@ class Encoder(nn.Module):
     def shorten(self, kept: list[int]) -> "Encoder":
         """Keep some layers, counted from 1, permanently; the others pass their input on, and boundaries stay."""
         drop_layers(self.model, self.anatomy, kept)
-        self._components.highest = kept[-1]
+        self.highest = kept[-1]
         return self
 
     def resume_at(self, start: int | None) -> "Encoder":
@@ -153,12 +149,12 @@ class Encoder(nn.Module):
         that the encoder was resumed at are gone. Relative position embeddings that all layers share (MPNet, DeBERTa)
         belong to `embeddings`: where they move, no boundary can be cached.
         """
-        return self._components.whole() if names is None else self._components.of(names)
+        return self.whole() if names is None else self.of(names)
 
-    def thaw(self, components, frozen_dropout: bool = False) -> None:
+    def thaw(self, names, frozen_dropout: bool = False) -> None:
         """Let exactly these components train; the others keep their values, and eval mode unless frozen_dropout."""
-        self._components.thaw(sorted(components))
-        self._thawed = {component.partition(":")[0] for component in components}
+        super().thaw(sorted(names))
+        self._thawed = {component.partition(":")[0] for component in names}
         self._frozen_dropout = frozen_dropout
         self.train(self.training)
 
@@ -183,22 +179,6 @@ class Encoder(nn.Module):
             for name, parameter in blocks[f"layer.{layer}"]:
                 if name in fresh:  # what was inserted has a beginning of its own
                     parameter.copy_(fresh[name])
-
-    @property
-    def sublayers(self) -> list[Sublayers]:
-        """Return what each layer is made of, as it was pretrained."""
-        return self._components.sublayers
-
-    def put(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Give parameters of these names the values that they were trained to; see `tensors`."""
-        self._components.put(tensors)
-
-    def inserted(self) -> list[tuple[str, nn.Parameter]]:
-        return self._components.inserted()
-
-    def tensors(self, components) -> dict[str, torch.Tensor]:
-        """Return the tensors, whole and on the CPU, that training some components has changed, by name."""
-        return self._components.tensors(components)
 
     def train(self, mode: bool = True) -> "Encoder":
         """Put the thawed components in training mode; frozen ones stay in eval mode, without dropout.

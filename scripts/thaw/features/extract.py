@@ -126,6 +126,13 @@ def pass_seconds(seconds: float, worked: float, device) -> list[float]:
     return [round(seconds, 3), round(worked if device.type == "cpu" else seconds, 3)]
 
 
+def made_on(device, spent: list[float]) -> dict:
+    """Return what all cards of a first pass say of it. Args: the device; its seconds, as `pass_seconds` gives them."""
+    repeats = device.type != "cuda" or deterministic_is_required()
+    facts = {"seconds": spent[0], "passes": [spent], "device": hardware(device)["device"]}
+    return facts if repeats else facts | {"deterministic": False}
+
+
 @dataclass(frozen=True)
 class Written:
     """A part of a store that is being written."""
@@ -330,13 +337,12 @@ def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, 
 
 
 def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None) -> None:
-    encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
+    encoder = Encoder.load(encoder_folder)
     if new := [n for n in names if not store.card_path(n).is_file()]:
         _make(store, encoder, new, device, wanted)
         names = [n for n in names if n not in new]
     if not names:
         return
-    begin = time.monotonic(), time.process_time()
     cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
     held = {n: store.held(n) for n in names}
     kept = {n: held[n] for n in names if store.payload_path(n).is_file()}
@@ -344,18 +350,12 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
     missing += [row_sets.without(wanted or held[n], held[n]) for n in kept]
     what = "adding rows that are read for the first time" if kept else "making freed payloads again"
     log(f"{what}: boundaries {', '.join(map(str, names))} of {store.folder}")
-    try:
-        if device.type == "cpu":  # on a GPU they change nothing
-            set_threads(store.card["threads"])
-        # a device of the card's kind, with kernels that repeat, gives the bits that the card describes
-        alike = {n for n, c in cards.items() if c.get("device", here) == here and c.get("deterministic", True)}
-        expected = {n: card for n, card in cards.items() if n not in kept and n in alike}
-        card, rows = next(iter(cards.values())), row_sets.union(*missing)
-        form = StatesFormat.of(card)
-        facts = extract(store, encoder, names, form, device, expected=expected, rows=rows, kept=kept)
-    finally:
-        set_threads(threads)
-    spent = pass_seconds(time.monotonic() - begin[0], time.process_time() - begin[1], device)
+    # a device of the card's kind, with kernels that repeat, gives the bits that the card describes
+    alike = {n for n, c in cards.items() if c.get("device", here) == here and c.get("deterministic", True)}
+    expected = {n: card for n, card in cards.items() if n not in kept and n in alike}
+    form = StatesFormat.of(next(iter(cards.values())))
+    which = {"expected": expected, "rows": row_sets.union(*missing), "kept": kept}
+    facts, spent = _extracted(store, encoder, names, form, device, **which)
     for n, card in cards.items():
         if facts[n].get("rows") != card.get("rows"):
             passes = [*card.get("passes", [card["seconds"]] if "seconds" in card else []), spent]
@@ -374,18 +374,19 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
 
 def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device, rows: RowMasks | None) -> None:
     """Make parts that have no card: as the step `features` does, in the form that the card of the tokens states."""
-    if "dtype" not in store.card:
-        store.part_card(names[0])  # of a version that did not state it: an error that says what to run
     log(f"storing {', '.join(map(str, names))} of {store.folder}")
-    threads, form = torch.get_num_threads(), StatesFormat.of(store.card)
-    begin = time.monotonic(), time.process_time()
+    form = StatesFormat.of(store.card)
+    facts, spent = _extracted(store, encoder, names, form, device, rows=rows)
+    write_cards(store, encoder, form, facts, made_on(device, spent))
+
+
+def _extracted(store: FeatureStore, encoder: Encoder, names, form: StatesFormat, device, **which) -> tuple[dict, list]:
+    """Extract with the thread count of the store's card; return what `extract` does, and the seconds of the pass."""
+    threads, begin = torch.get_num_threads(), (time.monotonic(), time.process_time())
     try:
-        if device.type == "cpu":
+        if device.type == "cpu":  # on a GPU they change nothing
             set_threads(store.card["threads"])
-        facts = extract(store, encoder, names, form, device, rows=rows)
+        facts = extract(store, encoder, names, form, device, **which)
     finally:
         set_threads(threads)
-    spent = pass_seconds(time.monotonic() - begin[0], time.process_time() - begin[1], device)
-    shared = {"seconds": spent[0], "passes": [spent], "device": hardware(device)["device"]}
-    shared |= {"deterministic": False} if device.type == "cuda" and not deterministic_is_required() else {}
-    write_cards(store, encoder, form, facts, shared)
+    return facts, pass_seconds(time.monotonic() - begin[0], time.process_time() - begin[1], device)

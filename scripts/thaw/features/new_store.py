@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from thaw.compute_cost.stopwatch import Stopwatch, claimed
-from thaw.core.devices import deterministic_is_required
 from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
 from thaw.core.files import locked, write_json
 from thaw.core.phrases import plural
 from thaw.core.processes import Processes
-from thaw.core.runtime import hardware, log
+from thaw.core.runtime import log
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.spelling import SpellingTokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features import tokens
-from thaw.features.extract import StatesFormat, extract, pass_seconds, write_cards
+from thaw.features.extract import StatesFormat, extract, made_on, pass_seconds, write_cards
 from thaw.features.row_sets import masks_of
 from thaw.features.sequences import write_spellings
 from thaw.features.store import FeatureStore
@@ -23,7 +23,11 @@ from thaw.schema.corpora import ViewConfig
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
     """Tokenise the corpus and write the card that says what the folder holds."""
     view = ViewConfig.model_validate(spec["view"])
-    tokens.check_length(view, encoder["max_length"], encoder["encoder"])
+    if view.max_length > encoder["max_length"]:
+        raise UserError(
+            f"the view's max_length is {view.max_length}, but {encoder['encoder']} reads at most "
+            f"{encoder['max_length']} tokens; lower max_length in tasks.yaml"
+        )
     pairs = len(corpus.get("texts") or []) == 2 and view.pairs == "joint"
     tokenizer = load_tokenizer(folder, bool(corpus.get("words")), pairs)
     path = out / "tokens.parquet"
@@ -54,8 +58,6 @@ def write_parts(
         with watch("extract"):
             facts = extract(store, encoder, parts, form, claimed(watch), rows=masks, processes=processes)
         seconds = watch.seconds()["total"] + processes.spared
-        one = pass_seconds(seconds, watch.processor + processes.worked, watch.device)
-        shared = {"seconds": one[0], "passes": [one], "device": hardware(watch.device)["device"]}
-        shared |= {"deterministic": False} if watch.device.type == "cuda" and not deterministic_is_required() else {}
-        write_cards(store, encoder, form, facts, shared)
+        spent = pass_seconds(seconds, watch.processor + processes.worked, watch.device)
+        write_cards(store, encoder, form, facts, made_on(watch.device, spent))
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")

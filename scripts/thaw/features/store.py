@@ -29,6 +29,7 @@ from thaw.features.parts import part_of
 from thaw.features.payload import Payload, checksum, floats
 from thaw.features.row_sets import RowMasks, masks_of, of_card, without
 from thaw.features.sequences import Ragged, Sequences, read_spellings, read_tokens
+from thaw.features.tokens import ROWS_AT_ONCE
 
 
 class Boundary:
@@ -305,9 +306,6 @@ class FeatureStore:
                 f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "
                 "and run again the workflow makes both again"
             )
-
-
-ROWS_AT_ONCE = 1000
 
 
 def write_excerpt(source: FeatureStore, out: Path, wanted: dict[str, np.ndarray], changes: dict) -> FeatureStore:

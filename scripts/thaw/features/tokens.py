@@ -202,15 +202,6 @@ def has_types(tokenizer) -> bool:
     return "token_type_ids" in tokenizer.model_input_names
 
 
-def check_length(view: ViewConfig, longest: int, encoder: str) -> None:
-    """Refuse a view that asks for more tokens than the encoder has positions."""
-    if view.max_length > longest:
-        raise UserError(
-            f"the view's max_length is {view.max_length}, but {encoder} reads at most {longest} tokens; "
-            "lower max_length in tasks.yaml"
-        )
-
-
 def _first_pieces(word_ids: list, count: int) -> list[int]:
     first = [-1] * count
     for position, word in enumerate(word_ids):

@@ -82,7 +82,8 @@ def best_answers(logits: torch.Tensor, batch: Batch, longest: int, count: int) -
     scores, best = (start.unsqueeze(-1) + ends).flatten(1).topk(min(count, tokens * reach), 1)
     first, length = best // reach, best % reach
     last = (first + length).clamp(max=tokens - 1)
-    ends_of = torch.stack([_at(batch.characters[..., 0], first), _at(batch.characters[..., 1], last)], -1).double()
+    begins, beyond = batch.characters.unbind(-1)
+    ends_of = torch.stack([begins.gather(1, first), beyond.gather(1, last)], -1).double()
     answers = torch.zeros(len(batch), count, 3, dtype=torch.float64, device="cpu")
     answers[..., 2] = torch.inf
     nothing = logits[:, 0].double().sum(-1).cpu()
@@ -94,10 +95,6 @@ def best_answers(logits: torch.Tensor, batch: Batch, longest: int, count: int) -
             answers[row, number] = answer
         begin += each
     return answers
-
-
-def _at(characters: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    return characters.gather(1, tokens)
 
 
 def _distinct(answers: torch.Tensor, count: int) -> list[torch.Tensor]:

@@ -39,10 +39,10 @@ CLUSTERS = (8, 16, 32, 64)  # of k-means
 def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer, split and partition, and for each layer what both estimators and the bound say."""
     fitted, held = reading.divided(seed)
-    solutions = [
-        of_layer[int(np.argmin([code_length(held, layer, solution, len(fitted.rows)) for solution in of_layer]))]
-        for layer, of_layer in enumerate(reading.fit(fitted))
-    ]
+    targets, solutions = held.targets(), []
+    for vectors, of_layer in zip(held.layers, reading.fit(fitted), strict=True):
+        bits = [surprisal(vectors.values, targets, one, len(fitted.rows)).sum().item() for one in of_layer]
+        solutions.append(of_layer[int(np.argmin(bits))])
     samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
     estimates = {name: _measured(sample, seed) for name, sample in samples.items()}
     rows, layer_scores = [], []
@@ -153,8 +153,3 @@ def surprisal(vectors: torch.Tensor, targets: np.ndarray, solution: Solution, fi
     shares = solution.logits(vectors).double().softmax(1)
     mixed = (shares * fitted_rows + 1 / shares.shape[1]) / (fitted_rows + 1)
     return -mixed.gather(1, torch.as_tensor(targets, device=shares.device).unsqueeze(1)).log2().squeeze(1)
-
-
-def code_length(split, layer: int, solution: Solution, fitted_rows: int) -> float:
-    """Return the bits that all targets of a split (thaw.probes.reading.Split) take, by its layer's position."""
-    return surprisal(split.layers[layer].values, split.targets(), solution, fitted_rows).sum().item()

@@ -73,9 +73,9 @@ class Split:
         layers = [vectors.of(positions) for vectors in self.layers]
         return Split(self.rows[positions], select_rows(self.gold, positions), layers)
 
-    def targets(self, gold=None) -> np.ndarray:
-        """Return the target [N] of each vector; those of other encoded targets of the rows, if given."""
-        return self.layers[0].gold(self.gold if gold is None else gold)
+    def targets(self) -> np.ndarray:
+        """Return the target [N] of each vector."""
+        return self.layers[0].gold(self.gold)
 
 
 class Reading(ProbeContext):
@@ -91,17 +91,15 @@ class Reading(ProbeContext):
         self._check(gold["train"])
         layers: dict[str, list[Vectors]] = {split: [] for split in self.rows}
         for number, phase in zip(self.numbers, self.phases, strict=True):
-            read = self._reader(number, phase)
+            encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
+            read = VectorReader(encoder, self._head(number), cached_layers_read([phase]), self.device)
             for split, rows in self.rows.items():
                 layers[split].append(read(self.store, split, rows, self.word_counts(split, rows)))
         self.splits = {split: Split(rows, gold[split], layers[split]) for split, rows in self.rows.items()}
 
-    def fit(self, split: Split, gold=None) -> list[list[Solution]]:
-        """Return the solutions of each layer and strength on some rows.
-
-        Args: gold, other encoded targets of these rows than the task's. Raises UserError for fewer vectors than labels.
-        """
-        targets = torch.as_tensor(split.targets(gold), device=self.device)
+    def fit(self, split: Split) -> list[list[Solution]]:
+        """Return the solutions of each layer and strength on some rows; fewer vectors than labels are a UserError."""
+        targets = torch.as_tensor(split.targets(), device=self.device)
         if len(targets) < len(self.labels):
             raise UserError(
                 f"task {self.task['id']}: {len(targets)} examples to fit for {len(self.labels)} labels; a probe needs "
@@ -115,13 +113,13 @@ class Reading(ProbeContext):
         classes, strengths = len(self.labels), self.entry.l2
         return [solutions for group in groups for solutions in fit_classes(group, targets, classes, strengths, GAP)]
 
-    def scores(self, split: Split, layer: int, solution: Solution, gold=None) -> dict[str, float | None]:
-        """Return the task's metrics of a solution, by its layer's position; against other targets, if given."""
+    def scores(self, split: Split, layer: int, solution: Solution) -> dict[str, float | None]:
+        """Return the task's metrics of a solution, by its layer's position."""
         vectors = split.layers[layer]
         logits = solution.logits(vectors.values)
         target = TARGET_OF_TYPE[self.task["type"]]
         predictions = vectors.to_predictions(split.rows, logits if self.labels else logits.squeeze(1), target)
-        return score(self.task, split.gold if gold is None else gold, predictions.values, self.labels)
+        return score(self.task, split.gold, predictions.values, self.labels)
 
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
         """Return the task's main metric of a solution."""
@@ -146,10 +144,6 @@ class Reading(ProbeContext):
         encoder = self.inputs.whole_encoder()
         encoder.thaw(set())
         return VectorReader(encoder, self._head(self.layers), [], self.device)
-
-    def _reader(self, number: int, phase: dict) -> VectorReader:
-        encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
-        return VectorReader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 
     def _head(self, number: int) -> LinearHead:
         """Return the head whose pooling makes one vector of the states of a layer."""

@@ -5,7 +5,7 @@ import torch
 
 from thaw.core.runtime import derive_seed
 from thaw.probes import similarity_indices
-from thaw.probes.encoder_comparison import BATCH, EncoderComparison
+from thaw.probes.encoder_comparison import BATCH, PRETRAINED, EncoderComparison
 
 
 def cka(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
@@ -22,7 +22,7 @@ def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     positions = comparison.token_positions()
 
     def measure(layer: int) -> dict:
-        states = {side: comparison.states(side, layer, positions).to(_device(comparison)) for side in comparison.sides}
+        states = {side: _states(comparison, side, layer, positions) for side in comparison.sides}
         return {
             (one, other): {"rsa": similarity_indices.rsa(states[one], states[other])}
             for _, _, (one, other) in comparison.pairs
@@ -56,8 +56,4 @@ def _from_products(comparison: EncoderComparison, layer: int, measure, chance: s
 
 
 def _states(comparison: EncoderComparison, side, layer: int, positions: np.ndarray) -> torch.Tensor:
-    return comparison.states(side, layer, positions).to(_device(comparison))
-
-
-def _device(comparison: EncoderComparison) -> torch.device:
-    return comparison.sides[None].device
+    return comparison.states(side, layer, positions).to(comparison.sides[PRETRAINED].device)

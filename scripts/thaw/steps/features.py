@@ -28,6 +28,8 @@ def main() -> None:
         GPU_MB,
         out="folder of the store",
     )
+    from thaw.data.corpus import Corpus
+    from thaw.evaluation.result_files import rows_of_all
     from thaw.features import new_store
 
     spec, out = arguments.spec, arguments.out
@@ -55,16 +57,8 @@ def main() -> None:
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
-        wanted = rows(arguments.rows, arguments.data)
+        wanted = rows_of_all(arguments.rows, Corpus(arguments.data)) if arguments.rows else None
         run_again_if_needed(lambda: new_store.write_parts(out, arguments.encoder, parts, spec, wanted, processes))
-
-
-def rows(selections: list[dict] | None, data: Path) -> dict | None:
-    """Return by split the rows that some selections of a corpus read, None where all are stored."""
-    from thaw.data.corpus import Corpus
-    from thaw.evaluation.result_files import rows_of_all
-
-    return rows_of_all(selections, Corpus(data)) if selections else None
 
 
 def drop_others(out: Path, ours: str, layers: int) -> None:

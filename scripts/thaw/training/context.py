@@ -5,7 +5,6 @@ L layers of the encoder, d width of its states, C outputs of a head.
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,7 +14,6 @@ from thaw.compute_cost.flops import Shape, encoder_flops
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
-from thaw.encoders.loading import load_pooler
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, decided, joined, read_rows, scored_splits, select_rows, whole_task
@@ -24,7 +22,6 @@ from thaw.features.batch import pieces
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.heads.linear import LinearHead
-from thaw.heads.pooling import Pooler
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
 from thaw.schema.student import kept_layers
@@ -137,13 +134,6 @@ class TaskContext:
             (other, {split: predict(other.corpus, store, split, rows, other.words(split)) for split, rows in rows_of})
             for other, store, rows_of in ((other, store, other.rows().items()) for other, store in sets)
         ]
-
-
-def give_poolers(head: Head, encoder_folder: Path) -> None:
-    """Give the poolers of a new head the tensors that came with the encoder."""
-    for module in head.modules():
-        if isinstance(module, Pooler):
-            module.dense.load_state_dict(load_pooler(encoder_folder))
 
 
 def inference_cost(context: TaskContext, head: Head, inserted: int = 0) -> dict:

@@ -27,11 +27,6 @@ def yes_or_no(logits: torch.Tensor) -> torch.Tensor:
     return torch.stack([logits, torch.zeros_like(logits)], -1)
 
 
-def squared_error(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the mean squared error of logits [n, C] or scores [n], over all their numbers."""
-    return functional.mse_loss(student.float(), teacher.float())
-
-
 def relation_distance(
     student: tuple[torch.Tensor, torch.Tensor],
     teacher: tuple[torch.Tensor, torch.Tensor],

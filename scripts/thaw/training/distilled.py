@@ -7,19 +7,14 @@ from collections.abc import Iterator
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from thaw.adaptation.selectors import boundary
 from thaw.core.boundaries import that_train
 from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
 from thaw.schema.distillation import SHARED, AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig
-from thaw.training.distillation_losses import (
-    relation_distance,
-    soft_targets,
-    squared_error,
-    state_distance,
-    yes_or_no,
-)
+from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
 from thaw.training.taught import Taught
@@ -111,7 +106,7 @@ class Distilled(Supervised):
             seen = batch.first_pieces >= 0
             logits, teacher = logits[seen], teacher[seen]
         if head.scores or entry.loss == "mse":
-            return squared_error(logits, teacher)
+            return functional.mse_loss(logits.float(), teacher.float())
         if head.label_sets:
             logits, teacher = yes_or_no(logits), yes_or_no(teacher)
         return soft_targets(logits, teacher, entry.temperature)

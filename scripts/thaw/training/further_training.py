@@ -68,20 +68,16 @@ class Pretraining:
             self.teacher = Encoder.load(folder)
             self.objective = MaskedAndTaught(precision, self.teacher, entry.cosine)
         if shape := entry.kept(self.shape.layers):
-            self._shorten(folder, *shape)
+            self.kept, start = shape
+            student = {"layers": self.kept, "start": {str(layer): source for layer, source in start.items()}}
+            self.model.encoder.put(starting_tensors(folder, student, {}, entry.seed))
+            self.model.shorten(self.kept)
         total = store.card["splits"]["train"]["examples"]
         order = np.random.default_rng(derive_seed(entry.seed, "held out")).permutation(total)
         held = max(1, total // HELD_OUT)
         self.held_out, self.rows = np.sort(order[:held]), np.sort(order[held:])
         if not len(self.rows):
             raise UserError(f"{store.card['corpus']} has {total} training row; further pretraining needs two or more")
-
-    def _shorten(self, folder: Path, kept: list[int], start: dict[int, int | str]) -> None:
-        """Keep some layers, with the weights that they start from. Args: as of `FurtherPretrainingConfig.kept`."""
-        shape = {"layers": kept, "start": {str(layer): source for layer, source in start.items()}}
-        self.model.encoder.put(starting_tensors(folder, shape, {}, self.entry.seed))
-        self.model.shorten(kept)
-        self.kept = kept
 
     def on(self, device: torch.device) -> "Pretraining":
         """Let the encoder train on a device; return the same further pretraining."""

@@ -97,8 +97,7 @@ class ModelTrainer:
         batch, stored = self.loader("train", rows)
         self.spent.head_flops += self.model.head_flops(batch.host)
         self.spent.lengths[batch.mask.shape[1]] += len(batch.mask)
-        loss = self.objective.loss(self.model, rows, batch, stored).view(1)
-        return loss
+        return self.objective.loss(self.model, rows, batch, stored).view(1)
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give all that trains the gradients of the loss; it has none where a batch read frozen modules alone."""

@@ -25,9 +25,16 @@ Stream = tuple[int, str]  # seed and name of a stream of random numbers
 
 
 class Trainable(Protocol):
-    """One model, or the heads of several runs: it makes the batches of an epoch, and of each losses and gradients."""
+    """One model, or the heads of several runs: it makes the batches of an epoch, and of each losses and gradients.
+
+    It gives the predictions of its runs too.
+    """
 
     spent: EpochCost  # of the current round, for one run
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder, None where all that the head reads is stored."""
 
     def thaw(self, names: list[str]) -> None:
         """Let some components train and no others."""
@@ -55,17 +62,6 @@ class Trainable(Protocol):
 
     def clip(self, largest: float) -> None:
         """Clip gradients by their norm over all that trains of a run."""
-
-
-class Evaluator(Protocol):
-    """What gives the predictions of a run; every trainable of a run is one."""
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """The encoder, None where all that the head reads is stored."""
-
-    def components(self, names: list[str]) -> list[dict[str, list[tuple[str, torch.nn.Parameter]]]]:
-        """Return the named parameters of some components, for each run."""
 
     def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None

@@ -61,9 +61,6 @@ class Progress:
         """The number of the phase in which the run was stopped; 1 without a file."""
         return self.state.get("phase", 1)
 
-    def is_within(self, number: int) -> bool:
-        return bool(self.state) and self.phase == number
-
     def restore(self, run) -> None:
         """Restore what a run trained before its phase, its logs and its head."""
         if not self.state:
@@ -147,9 +144,6 @@ class Progress:
 
 
 def phase_log_of(values: dict) -> PhaseLog:
-    """Return the log of a phase of what a file has of it, where the keys of `lengths` are strings.
-
-    Earlier files have a list there, with an entry for each sequence.
-    """
-    lengths = Counter({int(tokens): count for tokens, count in Counter(values["lengths"]).items()})
+    """Return the log of a phase of what a file has of it, where the keys of `lengths` are strings."""
+    lengths = Counter({int(tokens): count for tokens, count in values["lengths"].items()})
     return PhaseLog(**values | {"lengths": lengths})

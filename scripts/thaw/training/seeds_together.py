@@ -8,7 +8,6 @@ from typing import TypeVar
 import torch
 from safetensors.torch import load, save
 
-from thaw.adaptation.peft_modules import import_peft
 from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
 from thaw.core.boundaries import computes_layers, resumes
 from thaw.core.processes import Processes
@@ -32,7 +31,7 @@ def prepare(run: TrainingRun | HeadFit) -> None:
     if any(resumes(stage["boundary"], run.highest) for stages in run.stages for stage in stages):
         check_once(run.context.encoder_folder)
     if any(phase.insert for phase in run.phases):
-        import_peft()
+        import peft  # noqa: F401
     import_for(run.context.task["metrics"])
 
 

@@ -17,6 +17,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.declarations.objective_kinds import objectives_of
+from thaw.encoders.loading import load_pooler
 from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.answers import of_contexts
@@ -24,16 +25,17 @@ from thaw.evaluation.result_files import Predictions, decided, epoch_line, evalu
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
 from thaw.heads.linear import LinearHead
+from thaw.heads.pooling import Pooler
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
-from thaw.training.context import TaskContext, give_poolers, inference_cost
+from thaw.training.context import TaskContext, inference_cost
 from thaw.training.distilled import Distilled
 from thaw.training.head_vectors import VectorReader
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.objectives import Objective, Supervised
-from thaw.training.phase_loop import Evaluator, PhaseTraining
+from thaw.training.phase_loop import PhaseTraining, Trainable
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
@@ -49,7 +51,7 @@ class TrainingRun:
     """
 
     others: list["TrainingRun"] = []  # those of other tasks that train its encoder too
-    evaluator: Evaluator  # what gives its predictions: what trains in the stage, and after the last one what trained
+    evaluator: Trainable  # what gives its predictions: what trains in the stage, and after the last one what trained
     index: int  # of the run among those that it trains
 
     def __init__(
@@ -88,7 +90,8 @@ class TrainingRun:
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
         else:
-            give_poolers(self.head, self.context.encoder_folder)
+            for pooler in (module for module in self.head.modules() if isinstance(module, Pooler)):
+                pooler.dense.load_state_dict(load_pooler(self.context.encoder_folder))
         self.head.to(self.device)
         self.phase_logs: list[PhaseLog] = []
         self.flops, self.added, self.matrices = 0.0, 0, 0
@@ -130,14 +133,12 @@ class TrainingRun:
         for name, kind in objectives_of(phase).items():
             return kind.load()(self, getattr(phase, name), stage, number)
         if number not in self.objectives:
-            self.objectives[number] = self._new_objective(phase, number)
+            self.objectives[number] = Supervised(self.gold)
+            if phase.distil and self.taught:
+                entry, width = self.spec["phases"][number - 1], self.context.shape.width
+                distilled = Distilled(self.gold, phase.distil, self.taught, entry, width, self.seed, number)
+                self.objectives[number] = distilled
         return self.objectives[number].in_stage(stage, self.context.layers)
-
-    def _new_objective(self, phase: PhaseConfig, number: int) -> Objective:
-        seed, entry = self.seed, self.spec["phases"][number - 1]
-        if phase.distil and self.taught:
-            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, seed, number)
-        return Supervised(self.gold)
 
     def finish_all(self, watch: Stopwatch) -> list[Trained]:
         """Finish the run, and those of other tasks that it has trained."""
@@ -308,7 +309,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     stages = first.stages[place]
     states = [RunState(number, run.phases[place], run.seed, run.score) for run in runs]
     training = PhaseTraining(states, stages, first.examples(first.phases[place]))
-    resumed_from = progress if progress is not None and progress.is_within(number) else None
+    resumed_from = progress if progress and progress.state and progress.phase == number else None
     if resumed_from:
         states[0].phase_log, training.stage = first.phase_logs[-1], resumed_from.state["stage"] - 1
     else:
@@ -321,7 +322,10 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
             if resumed_from:
                 resumed_from.resume(training)
                 resumed_from = None
-        log_stage(runs, number, stage)
+        origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
+        batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
+        rows = sum(len(run.rows) for run in (first, *first.others))
+        log(f"phase {number}: trains {', '.join(stage['components'])}; starts from {origin}; {rows} rows{batch}")
         for index, run in enumerate(runs):
             run.evaluator, run.index = trainable, index
         continues = training.run(watch, functools.partial(after_epoch, first, training, progress))
@@ -331,15 +335,6 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
             break
     for run in runs:
         run.end_phase()
-
-
-def log_stage(runs: list, number: int, stage: dict) -> None:
-    """Log what a stage of some runs trains, and from where. Args: the runs; the phase's number; the stage."""
-    origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
-    batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
-    components = ", ".join(stage["components"])
-    rows = sum(len(run.rows) for run in (runs[0], *runs[0].others))
-    log(f"phase {number}: trains {components}; starts from {origin}; {rows} rows{batch}")
 
 
 def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None:
