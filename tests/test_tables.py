@@ -262,10 +262,6 @@ def test_synthetic_is_said_in_every_format(table):
     assert [column.title for column in table.columns] == ["Entities (SYNTHETIC)", "R&D_50%"]
 
 
-def test_html_escapes_labels(table):
-    assert "R&amp;D_50%" in table_formats.to_html(table)
-
-
 def test_a_split_that_nothing_was_scored_on_is_an_error(invented_frame):
     frame = invented_frame[invented_frame["role"] != "validation"]
     with pytest.raises(UserError, match="no run has a score on split validation"):
