@@ -28,7 +28,6 @@ from record_names import HOME, catalogue, task_label
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
 from thaw.decision.arms import Arm
-from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.record import TaskAnswer
 from thaw.decision.stops import gain_of_unseen, has_to_gain
@@ -275,8 +274,7 @@ def answer(record: Record, task: str, draw: str) -> TaskAnswer:
     line = record.lines[task, draw, decision.taken, "test"]
     rows = np.arange(len(line.group))
     drawn = 100 * PartDraws(line.group).scores([scorer_of(line, rows)])[0]
-    ci = interval(100 * line.value, drawn)
-    tested = {"test": Difference(ci.value, ci.low, ci.high)}
+    tested = {"test": interval(100 * line.value, drawn)}
     metric = wording.metric_name(labels, entry.metrics[0])
     return TaskAnswer(task, draw, "minilm", "linear_mean", entry.label, metric, decision, titles, points, tested)
 

@@ -6,13 +6,15 @@ import numpy as np
 import pandas
 
 from thaw.core.files import write_json, write_parquet
-from thaw.outputs.frame.runs_frame import COLUMNS, LATER
+from thaw.outputs.frame.runs_frame import COLUMNS
 
 SEEDS = [1, 2, 3, 4, 5, 6]
 ROWS = 200
 TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 NAMES = np.array(["no", "yes"])
 COSTS = COLUMNS[COLUMNS.index("train_seconds") : COLUMNS.index("inference_layers")]  # 0 where no test says more
+UNKNOWN = ["also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds"]
+UNKNOWN += ["extraction_price_seconds", "truncated"]
 
 
 SPLITS = ("test", "validation")  # of equal rows, on which a run predicts the same
@@ -64,5 +66,5 @@ def _write_run(results: Path, cell: str, seed: int, right: np.ndarray, gold: np.
     row = {"kind": "run", "task": task, "subset": subset, "encoder": encoder, "head": head, "seed": seed}
     row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
     row |= {"role": "test", "main": True, "optimizer": "adamw", "synthetic": False, "thawed": 0, "embeddings": False}
-    row |= dict.fromkeys(COSTS, 0.0) | dict.fromkeys([*LATER, "truncated"], float("nan"))
+    row |= dict.fromkeys(COSTS, 0.0) | dict.fromkeys(UNKNOWN, float("nan"))
     return {**dict.fromkeys(COLUMNS, ""), **row, "folder": folder, "value": right.mean()}

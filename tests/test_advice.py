@@ -14,6 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.decision import record
 from thaw.decision.arms import BELOW_BASELINE, COLLAPSED, UNDERTRAINED
+from thaw.decision.contrasts import Difference
 from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.render import table_formats
@@ -67,7 +68,7 @@ def test_each_arm_has_its_score_its_difference_its_loss_and_its_price_from_cheap
     best, probe = decision.arms[-1], decision.arms[2]
     assert (decision.taken, best.difference, decision.rows, decision.seeds) == (
         "full",
-        record.Difference(0, 0, 0),
+        Difference(0, 0, 0),
         200,
         6,
     )

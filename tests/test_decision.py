@@ -283,22 +283,6 @@ def test_few_rows_make_losses_large_and_what_is_expected_decides():
     assert decide(ahead).taken == "probe" and decide(ahead).arms[1].loss == pytest.approx(3, abs=0.5)
 
 
-def test_further_seeds_narrow_what_they_tell_and_rows_stay():
-    """Rows that differ by seed are counted once: the interval of a mean of seeds has the error of that mean."""
-    rng, inside, seeds = np.random.default_rng(10), 0, 4
-    for _ in range(200):
-        by_seed = 1.5 * rng.standard_normal((2, seeds))
-        own = 2.5 * rng.standard_normal((2, seeds))  # other rows for each seed
-        noise = 2.5 * rng.standard_normal((2, seeds, DRAWS))
-        arms = [
-            Arm(name, by_seed[k] + own[k], (by_seed[k] + own[k])[:, None] + noise[k], ROWS, 1.0 + k, False)
-            for k, name in enumerate("ab")
-        ]
-        other = next(one for one in decide(arms).arms if one.name != decide(arms).taken)
-        inside += other.difference.low <= 0 <= other.difference.high
-    assert 0.9 <= inside / 200 <= 0.995
-
-
 def test_training_layers_is_expected_to_gain_where_that_was_measured():
     words = GAINS["minilm"]["words"]
     assert expected("minilm", "spans", "full", True) == words["full"] > words["lora"] > 0

@@ -67,14 +67,6 @@ def test_the_figure_of_task_pairs_is_drawn_of_its_record(tmp_path):
     assert len(rows) == 24
 
 
-def test_scores_of_the_grid_follow_from_the_answers_of_its_rows():
-    """Answers and scores are one record: a difference of a table is that of the means of another."""
-    shown = record_tables.grid_differences()["sst2_sentences", "test", "linear_probe"]
-    scores = {line[0]: line[1:] for line in record_tables.by_layout(record_tables.LAYOUTS["grid"])}
-    means = [float(scores[name][2].split()[0]) for name in ("Linear probe", "Full fine-tuning")]
-    assert shown.value == pytest.approx(means[0] - means[1], abs=0.11)
-
-
 def test_what_could_not_be_drawn_is_not_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "HOME", tmp_path)
     monkeypatch.setattr(record, "RECORDS", tmp_path / "records")

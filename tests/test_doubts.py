@@ -64,11 +64,6 @@ def test_a_plateau_that_never_comes_leaves_the_rate_as_it_is(tmp_path):
     assert "rate_stuck" not in found.flags("rising")
 
 
-def test_a_rate_of_zero_is_refused(shown):
-    with pytest.raises(ValueError, match="greater than 0"):
-        shown.bench.spec(HEAD | {"head_rate": 0.0})
-
-
 def test_a_head_that_learns_its_rows_by_heart(tmp_path):
     draw = np.random.default_rng(5)
     noise = {

@@ -48,14 +48,9 @@ def answers_of(folder, contrast: list[float], margin: dict) -> tuple[str, str]:
     "contrast, margin, answer",
     [
         ([7.0, 8, 7, 8, 7, 8], {"above": 0.0}, "higher"),
-        ([-7.0, -8, -7, -8, -7, -8], {"above": 0.0}, "lower"),
         ([7.0, 8, 7, 8, 7, 8], {"above": 15.0}, "lower"),
-        ([2.0, -2, 1, -2, 2, -1], {"above": 0.0}, "open"),
         ([7.0, 8, 7, 8, 7, 8], {"above": 6.0}, "open"),
-        ([7.0, 8, 7, 8, 7, 8], {"within": 1.0}, "higher"),
         ([0.0] * 6, {"within": 2.0}, "within"),
-        ([0.0] * 6, {"within": 1.0}, "open"),
-        ([-7.0, -8, -7, -8, -7, -8], {"within": 1.0}, "lower"),
     ],
 )
 def test_the_answer_to_one_claim(tmp_path, contrast, margin, answer):
@@ -142,13 +137,6 @@ def test_claims_by_tasks_have_the_tasks_in_the_order_of_the_experiment(tmp_path)
     spec["order"] = spec["order"] | {"tasks": ["late", "odd"]}
     table = claims.build(OutputData(tmp_path, pandas.concat([runs, runs.assign(task="late")])), spec)
     assert [column.label for column in table.columns][2:] == ["late", "R&D_50%"]
-
-
-def test_seeds_that_lack_a_score_are_left_out(tmp_path):
-    runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
-    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    (line,) = table.records()
-    assert line["seeds"] == 3
 
 
 def test_a_claim_that_has_no_scores_somewhere_says_where(tmp_path):

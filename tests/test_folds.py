@@ -376,8 +376,6 @@ def test_a_run_that_was_not_cross_validated_says_so(benches):
     files, frame = read(bench, "plain")
     assert files.cross_validated(frame["folder"][0]) is None
     assert files.cross_validated(read(bench, "folds")[1]["folder"][0])["rows"] == 80
-    with pytest.raises(UserError, match="plain/base/seed1 was not cross-validated"):
-        files.by_row_folds(frame, "accuracy")
 
 
 # --- the last fit

@@ -164,13 +164,6 @@ def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):
     assert reproduced[1].text == f"{rate:.3f}" and reproduced[1].interval.startswith("[0.8")
 
 
-def test_all_formats_are_written_and_escaped(made):
-    table = drawn(made)
-    tex = table_formats.to_tex(table)
-    assert r"$^a$$^b$" in tex and r"\emph{Frozen}" in tex and tex.count("{") == tex.count("}")
-    assert "[" in table_formats.to_html(table) and "| **Gain** |" in table_formats.to_markdown(table)
-
-
 def test_a_run_whose_predictions_are_gone_is_an_error(made):
     predictions = PredictionFiles(made[0])
     write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": scored_runs.TASK}})

@@ -11,7 +11,7 @@ from thaw.compute_cost.flops import Shape, encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json, write_json
 from thaw.features.extract import pass_seconds
-from thaw.outputs.frame import aggregate, price
+from thaw.outputs.frame import price
 from thaw.outputs.frame.collection import rows
 from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
 
@@ -102,10 +102,3 @@ def test_the_extraction_of_rows_that_train_and_choose_is_counted_by_formula(pric
     found = frame().set_index(["strategy", "variant", "seed"])["extraction_flops"]
     whole = encoder_flops(Shape.of(config), [9] * 300)
     assert found["top_k", "k03", 1] == pytest.approx(whole / 6) and found["full", "base", 1] == 0
-
-
-def test_the_summary_has_the_median_price(invented_frame):
-    frame = invented_frame.copy()
-    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "price_seconds"] = 30.0
-    summary = aggregate.summarise(frame, "test", {}).set_index(["task", "strategy"])
-    assert summary.loc[("entities", "full"), "price"] == 60

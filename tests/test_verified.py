@@ -29,18 +29,6 @@ def test_what_an_entry_names_exists(entry):
     assert verified.holds(entry) or entry.get("lacks"), "an entry that does not hold says what it lacks"
 
 
-@pytest.mark.parametrize(
-    ("entry", "held"),
-    [
-        ({"oracle": ["a"]}, True),
-        ({"oracle": ["a"], "lacks": "c"}, False),
-        ({"experiment": "a"}, False),
-    ],
-)
-def test_what_holds(entry, held):
-    assert verified.holds(entry) == held
-
-
 @pytest.mark.parametrize("entry", [one for one in verified.entries() if "record" in one], ids=lambda one: one["what"])
 def test_what_is_kept_of_a_method_shows_that_it_works(entry):
     record = pandas.read_parquet(HOME / f"docs/results/{entry['record']}.parquet")

@@ -7,19 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.statistics.bootstrap import LEVEL, unseen_share
+from thaw.statistics.bootstrap import LEVEL, Interval, unseen_share
 
 HIGHER, LOWER, OPEN, WITHIN = "higher", "lower", "open", "within"
 TIE = 1e-9  # points: equal scores may differ by rounding
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A difference with the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
+class Difference(Interval):
+    """A difference with the ends of its 95 % interval, and what is read off it."""
 
     @property
     def answer(self) -> str:

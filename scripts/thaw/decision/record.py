@@ -4,13 +4,15 @@ import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from thaw.compute_cost.deployment import Deployment
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.decision.contrasts import Difference
-from thaw.decision.decide import Decision, Judged
+from thaw.decision.decide import Decision
 from thaw.evaluation.calibration import Calibration
+from thaw.statistics.bootstrap import Interval
 
 # why an arm is left out
 NOT_TRAINED, NO_PREDICTIONS, UNDEFINED, OTHER_ROWS = "not_trained", "no_predictions", "undefined", "other_rows"
@@ -50,7 +52,7 @@ class TaskAnswer:
     decision: Decision
     names: dict[str, str]
     points: dict[str, tuple[str, str]]
-    test: dict[str, Difference | None]
+    test: dict[str, Interval | None]
     left_out: tuple[tuple[str, str], ...] = ()
     single_class: bool = False
     curve: CurvePoints | None = None
@@ -111,23 +113,4 @@ def read_file(file: Path) -> list[TaskAnswer]:
     content = read_json(file)
     if content.get("version") != VERSION:
         raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")
-    return [_answer(entry) for entry in content["answers"]]
-
-
-def _answer(entry: dict) -> TaskAnswer:
-    arms = [
-        Judged(**arm | {"difference": Difference(**arm["difference"]), "flags": tuple(arm["flags"])})
-        for arm in entry["decision"]["arms"]
-    ]
-    return TaskAnswer(
-        **entry
-        | {
-            "decision": Decision(**entry["decision"] | {"arms": tuple(arms)}),
-            "points": {name: tuple(point) for name, point in entry["points"].items()},
-            "test": {split: made and Difference(**made) for split, made in entry["test"].items()},
-            "left_out": tuple(map(tuple, entry["left_out"])),
-            "curve": entry["curve"] and CurvePoints(**entry["curve"]),
-            "calibration": {name: Calibration(**made) for name, made in entry["calibration"].items()},
-            "deployment": {name: Deployment(**made) for name, made in entry["deployment"].items()},
-        }
-    )
+    return TypeAdapter(list[TaskAnswer]).validate_python(content["answers"])

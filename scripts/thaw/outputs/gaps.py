@@ -21,7 +21,10 @@ def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefi
     try:
         draw()
     except Exception as error:  # whatever it is: one output must not take the report with it
-        why = str(error) if isinstance(error, UserError) else explain_error(error) or _named(error)
+        why = str(error) if isinstance(error, UserError) else explain_error(error)
+        if not why:
+            traceback.print_exception(error)
+            why = f"{type(error).__name__}: {error}; its log says where"
         log(f"FAILED, a placeholder is drawn instead: {prefix}: {why}")
         draw_gap(why)
         note_failure(prefix, why)
@@ -48,9 +51,3 @@ def figure(spec: dict, why: str) -> panels.Figure:
     drawn = panels.compose([panels.Panel("", draw)], pandas.DataFrame([{"failed": why}]), wide=1, size=size)
     drawn.failed = why
     return drawn
-
-
-def _named(error: Exception) -> str:
-    """Return an unexpected error in one line, and print its traceback."""
-    traceback.print_exception(error)
-    return f"{type(error).__name__}: {error}; its log says where"

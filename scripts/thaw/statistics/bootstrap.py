@@ -22,12 +22,11 @@ TINY = 1e-9  # a point at 0 would be at an infinite quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with the interval that holds it; undefined: the share of draws in which it is not defined."""
+    """A number with the ends of the interval that holds it."""
 
     value: float
     low: float
     high: float
-    undefined: float = 0.0
 
 
 class RowDraws:
@@ -143,7 +142,7 @@ class Resampled:
             return ci
         away = 100 * unseen_share(self.spread.rows, (1 + LEVEL) / 2)
         low, high = max(-100.0, ci.low - away), min(100.0, ci.high + away)  # R2 may be below -100
-        return Interval(ci.value, min(ci.low, low), max(ci.high, high), ci.undefined)
+        return Interval(ci.value, min(ci.low, low), max(ci.high, high))
 
 
 def unseen_share(rows: int, level: float) -> float:
@@ -202,13 +201,13 @@ def _multipliers(seeds: int, number: int) -> np.ndarray:
     return rng.permutation((within * lengths[:, None]) @ helmert(seeds))
 
 
-def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
-    """Return the percentile interval around a value; draws that are NaN are left out and counted."""
+def interval(value: float, draws: np.ndarray) -> Interval:
+    """Return the 95 % percentile interval around a value; draws that are NaN are left out."""
     defined = draws[~np.isnan(draws)]
     if not len(defined):
-        return Interval(value, np.nan, np.nan, 1.0)
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(value, float(low), float(high), 1 - len(defined) / len(draws))
+        return Interval(value, np.nan, np.nan)
+    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(value, float(low), float(high))
 
 
 def least_interval(by_k: dict[int, np.ndarray], full: np.ndarray, share: float) -> tuple[int | None, int | None]:

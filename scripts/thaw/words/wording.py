@@ -33,12 +33,6 @@ WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of t
 NOT_RUN = "not run"
 
 
-def baseline(name: str) -> str:
-    """Return what a baseline is called within a sentence: the bag of words."""
-    label = BASELINE_LABELS[name].partition(" (")[0]
-    return f"the {label[0].lower()}{label[1:]}"
-
-
 def warning_marks(flags) -> dict[str, str]:
     """Return the mark of each kind of warning in a table, in their order. Args: flags, some more than once."""
     kinds = enumerate(dict.fromkeys(flags))
@@ -85,10 +79,10 @@ def metric_name(labels: dict, metric: str) -> str:
     return METRIC_LABELS.get(metric) or label(labels, "metrics", metric)
 
 
-def few_seeds(fewest: int, more: str = "") -> list[str]:
-    """Return the note of a table with so few seeds that its intervals say nothing of seeds. Args: what follows it."""
+def few_seeds(fewest: int) -> list[str]:
+    """Return the note of a table with so few seeds that its intervals say nothing of seeds."""
     note = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
-    return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
+    return [note] * (fewest < FEWEST_OF_INTERVAL)
 
 
 def joint_ci(count: int) -> str:

@@ -10,7 +10,6 @@ from math import nan
 from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
-from thaw.outputs.frame.runs_frame import CELL
 from thaw.words import wording
 
 FREE = "bag_of_words"
@@ -72,8 +71,8 @@ def _interval(row, contrasts: Contrasts | None) -> tuple[float, float]:
     """Return the ends of the 95 % CI of a row of the summary; NaN where it has none."""
     if contrasts is None or not row.fitted or row.mean != row.mean:
         return nan, nan
-    (made,) = contrasts.sides([tuple(getattr(row, name) for name in CELL)], row.split)
-    return made.ci.low, made.ci.high
+    ci = contrasts.interval(row._asdict(), row.split)
+    return ci.low, ci.high
 
 
 def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str], baseline) -> list[tuple]:
@@ -101,16 +100,12 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str],
 
 def front_of(rows, cost: str) -> list:
     """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
-    rows = rows[rows["mean"].notna()].sort_values(cost)
-    return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
-
-
-def pareto(costs: list[dict[str, float]]) -> list[bool]:
-    """Return for each whether no other one is as good in everything and better in something; less is better."""
-    values = [tuple(cost.values()) for cost in costs]
+    points = dict(zip(rows.index, zip(rows[cost], rows["mean"], strict=True), strict=True))
+    points = {place: one for place, one in points.items() if one[1] == one[1]}
     return [
-        not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one for other in values)
-        for one in values
+        place
+        for place, one in points.items()
+        if not any(other[0] <= one[0] and other[1] >= one[1] and other != one for other in points.values())
     ]
 
 

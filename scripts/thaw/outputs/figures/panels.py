@@ -40,15 +40,10 @@ class Figure:
         """Write JSON, CSV, PDF, PNG and SVG under a path prefix; equal content gives equal bytes."""
         write_output(f"{prefix}.json", {"records": self.records, "points": self.points, "failed": self.failed})
         write_text(f"{prefix}.csv", self.csv)
-        write_pictures(self.drawn, prefix)
-
-
-def write_pictures(figure, prefix) -> None:
-    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix; it is laid out once for all of them."""
-    with figure_style.style():
-        figure_style.freeze_layout(figure)
-        for kind in METADATA:
-            write_picture(figure, f"{prefix}.{kind}")
+        with figure_style.style():
+            figure_style.freeze_layout(self.drawn)  # once for all forms
+            for kind in METADATA:
+                write_picture(self.drawn, f"{prefix}.{kind}")
 
 
 def write_picture(figure, path) -> None:

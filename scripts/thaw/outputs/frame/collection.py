@@ -13,7 +13,6 @@ from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.outputs.frame import sanity_flags
 from thaw.outputs.frame.price import drawn_rows, extraction_costs, of_training, search_costs, searches_of
 from thaw.outputs.frame.runs_frame import COLUMNS, value
-from thaw.outputs.frame.sanity_flags import underfit_runs
 from thaw.words import wording
 
 OTHERWISE = "made under other settings"  # why a result that is there is missing
@@ -89,7 +88,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     searches = Counter(folder for result in present for folder in searches_of(result.needs))
     trained = [(Path(results, result.folder), result.row) for result in present if result.stores]
     repeated = sanity_flags.identical_runs([folder for folder, _ in trained])
-    compared = {"same_seeds": repeated, "underfit": underfit_runs(trained)}
+    compared = {"same_seeds": repeated, "underfit": sanity_flags.underfit_runs(trained)}
     for result in everything:
         subset = spec.get("own_splits", {}).get(result.row["subset"], {})
         task = splits_of(spec["tasks"][result.row["task"]], subset)
@@ -125,10 +124,6 @@ class Cards:
         carved = held == "train" or value(card, path, "splits", held, "carved_from") is not None
         total = value(card, path, "splits", "train", "rows")
         return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
-
-    def warnings(self, record: dict, folder: Path) -> list[str]:
-        """Return the warnings about a run from its own records."""
-        return sanity_flags.sanity_flags(record, folder, self.results, self.read)
 
     def truncated(self, store: str) -> dict[str, int]:
         """Return the number of truncated texts of each split of a store."""
@@ -194,7 +189,7 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
     }
     cut, flags = {}, value(record, path, "flags") + compared
     if result.stores:
-        flags += cards.warnings(record, path.parent)
+        flags += sanity_flags.sanity_flags(record, path.parent, cards.results, cards.read)
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     common["flags"] = ";".join(flags)

@@ -45,6 +45,11 @@ class Contrasts:
             return []
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
 
+    def interval(self, row, split: str) -> Interval:
+        """Return the mean of one cell with its 95 % CI. Args: a mapping that has what CELL names; a split."""
+        (made,) = self.sides([tuple(row[name] for name in CELL)], split)
+        return made.ci
+
     def flags(self, cells: list[tuple], split: str) -> list[str]:
         return flags_of([self._rows(cell, split) for cell in cells])
 
@@ -95,11 +100,6 @@ def _of_shared_seeds(sides: list) -> list:
     return [side[side["seed"].isin(shared)].sort_values("seed") for side in sides]
 
 
-def plain(ci: Interval | Difference) -> list[str]:
-    """Return a number with both ends of its interval as CSV fields."""
-    return [f"{value:.4f}" for value in (ci.value, ci.low, ci.high)]
-
-
-def printed(ci: Interval | Difference) -> str:
+def printed(ci: Interval) -> str:
     """Return a number with its interval in print: −1.2 [−2.0, −0.4]."""
     return f"{wording.number(ci.value)} {wording.interval(ci.low, ci.high)}"

@@ -128,9 +128,6 @@ class PredictionFiles:
         Each row counts by the prediction of the fit that did not see it. The same group of rows is drawn as often in
         all runs on a corpus, and by `by_row` of the validation split with `joint`.
         """
-        for folder in rows["folder"]:
-            if not self.cross_validated(folder):
-                raise UserError(f"{folder} was not cross-validated: validation chose its settings")
         return self.by_row(rows, metric, TOGETHER, joint=True)
 
     def cross_validated(self, folder: str) -> dict | None:

@@ -50,11 +50,6 @@ COLUMNS = (
     "price_seconds flops after_flops search_flops extraction_flops trained_parameters peak_memory_mb "
     "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
 ).split()
-# columns that a table of runs from before them lacks
-LATER = (
-    *("also_validation", "inference_layers", "inference_flops", "search_seconds", "updates", "processor_seconds"),
-    "extraction_price_seconds",
-)
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 
@@ -68,7 +63,6 @@ def read_runs(path):
         raise UserError(f"{path} is missing: run step collect") from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, ValueError) as error:
         raise UserError(f"{path}: not a table of runs ({error}); delete it so that it is made again") from error
-    frame = frame.assign(**{column: float("nan") for column in LATER if column not in frame})
     missing = [column for column in COLUMNS if column not in frame]
     if missing:
         raise UserError(f"{path}: column {missing[0]} is missing; delete the file so that it is made again")

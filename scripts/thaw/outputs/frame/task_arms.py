@@ -7,7 +7,6 @@ import numpy as np
 from thaw.compute_cost.deployment import Deployment
 from thaw.core.errors import UserError
 from thaw.decision.arms import BELOW_BASELINE, Arm, FoldScores, arm_name, placed
-from thaw.decision.contrasts import Difference
 from thaw.decision.decide import decide
 from thaw.decision.prior import expected
 from thaw.decision.record import (
@@ -25,6 +24,7 @@ from thaw.outputs.frame.paired_differences import usual_flags
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.price import FITTED, extraction_rate
 from thaw.outputs.frame.runs_frame import CELL, in_role, of_cell
+from thaw.statistics.bootstrap import Interval
 from thaw.words import wording
 
 BASELINES = ("majority", "bag_of_words", "cosine")
@@ -115,14 +115,13 @@ class TaskArms:
         kept = {arm.name for arm in self.arms}
         self.curve = max((one for one in self._curves if one.arm in kept), key=lambda one: one.score, default=None)
 
-    def tested(self, name: str, split: str) -> Difference | None:
+    def tested(self, name: str, split: str) -> Interval | None:
         """Return the score of an arm on a test split with its 95 % CI; None where the score of a seed is undefined."""
         rows = self._of_baseline(name) if name in BASELINES else self._of(self.rows[name], self.runs)
         rows = rows[rows["split"] == split].sort_values("seed")
         if rows.empty or rows["value"].isna().any():
             return None
-        ci = self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
-        return Difference(ci.value, ci.low, ci.high)
+        return self.predictions.resampled([(100.0, rows)], rows["metric"].iloc[0], split).ci
 
     def calibration(self, split: str) -> dict[str, Calibration]:
         """Return by arm how far its probabilities are true, of those that have some. Args: a test split."""

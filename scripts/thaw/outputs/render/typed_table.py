@@ -7,6 +7,8 @@ import json
 import math
 from dataclasses import dataclass, field
 
+from pydantic import TypeAdapter
+
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_text
 from thaw.decision import record
@@ -51,7 +53,7 @@ class Cell:
     below: str = ""
     link: str = ""
     behind: list[tuple[str, str]] = field(default_factory=list)
-    aside: dict[str, float] = field(default_factory=dict)
+    aside: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def signs(self) -> str:
@@ -158,16 +160,7 @@ class Table:
     @classmethod
     def read(cls, path) -> "Table":
         """Return the table of a JSON file, without its answers."""
-        content = read_output(path)
-        names = ("id", "caption", "notes", "short_notes", "of", "sentences", "failed")
-        fields = {name: content[name] for name in names}
-        columns = [Column(**column) for column in content["columns"]]
-        groups = [
-            Group(group["name"], [_row(row) for row in group["rows"]], [_row(row) for row in group["baselines"]])
-            for group in content["groups"]
-        ]
-        baselines, ensembles = ([_row(row) for row in content[part]] for part in ("baselines", "ensembles"))
-        return cls(columns=columns, groups=groups, baselines=baselines, ensembles=ensembles, **fields)
+        return TypeAdapter(cls).validate_python(read_output(path) | {"answers": []})
 
     @property
     def content(self) -> dict:
@@ -220,10 +213,6 @@ def _rows(rows: list[Row]) -> list[dict]:
         }
         for row in rows
     ]
-
-
-def _row(entry: dict) -> Row:
-    return Row(**entry | {"cells": [None if cell is None else Cell(**cell) for cell in entry["cells"]]})
 
 
 def plain(value):

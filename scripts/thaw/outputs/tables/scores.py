@@ -8,7 +8,6 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.frame.result_links import row_anchor
-from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.frame.task_arms import answers
 from thaw.outputs.render.typed_table import ALIKE, Cell, Group, Row, Table, said
 from thaw.outputs.tables import footnotes
@@ -74,7 +73,8 @@ def _of_role(data, spec: dict, role: str) -> Table:
     fitted = {id(row) for row in every}
     for row in table.rows:
         row.cells += _costs(row, costs, summarised) if id(row) in fitted else [None] * len(costs)
-    aside = [_names_aside(table.rows, index) for index in range(len(shown))]
+    cells = [[cell for row in table.rows if (cell := row.cells[index])] for index in range(len(shown))]
+    aside = [list(dict.fromkeys(name for cell in column for name in cell.aside)) for column in cells]
     for row in table.rows:
         row.records = [_record(row, shown, aside)]
     return table
@@ -118,8 +118,8 @@ def _add_intervals(rows: list[Row], columns, contrasts: Contrasts) -> None:
     """Give each cell of a run its 95 % CI. Args: rows of one group; its scores."""
     for index, column in enumerate(columns):
         for row, cell in _scored(rows, index):
-            (made,) = contrasts.sides([tuple((row.key | {"task": column.task})[name] for name in CELL)], column.split)
-            cell.low, cell.high = made.ci.low, made.ci.high
+            ci = contrasts.interval(row.key | {"task": column.task}, column.split)
+            cell.low, cell.high = ci.low, ci.high
 
 
 def _mark_answers(rows: list[Row], columns, known: dict[str, TaskAnswer]) -> None:
@@ -165,11 +165,6 @@ def _costs(row: Row, names: list[str], summarised: aggregate.SummaryRows) -> lis
         values = [value for run in by_task.values() if (value := getattr(run, column)) == value]
         cells.append(Cell(float(np.mean(values)), unit) if values else said(""))
     return cells
-
-
-def _names_aside(rows: list[Row], index: int) -> list[str]:
-    """Return what the cells of a column say aside."""
-    return list(dict.fromkeys(name for row in rows if (cell := row.cells[index]) for name in cell.aside))
 
 
 def _record(row: Row, columns, aside: list[list[str]]) -> dict:
