@@ -374,6 +374,8 @@ def _remake(store: FeatureStore, encoder_folder, names: list[int | str], device,
 
 def _make(store: FeatureStore, encoder: Encoder, names: list[int | str], device, rows: RowMasks | None) -> None:
     """Make parts that have no card: as the step `features` does, in the form that the card of the tokens states."""
+    if "dtype" not in store.card:
+        store.part_card(names[0])  # of a version that did not state it: an error that says what to run
     log(f"storing {', '.join(map(str, names))} of {store.folder}")
     form = StatesFormat.of(store.card)
     facts, spent = _extracted(store, encoder, names, form, device, rows=rows)
