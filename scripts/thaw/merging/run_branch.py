@@ -13,14 +13,13 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.adaptation.selectors import trains_embeddings
-from thaw.core import layout
 from thaw.core.branch_choice import BranchSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import whole_task
-from thaw.exporting.finished_run import FinishedRun, open_run
+from thaw.exporting.finished_run import FinishedRun, finished, open_run
 from thaw.exporting.formats import facts, trained_encoder
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
@@ -132,9 +131,7 @@ def check_may_be_branch(run: Path) -> None:
 
     This comes before the tensors are asked for: nobody should train a run again to keep what is refused then.
     """
-    if layout.results_folder(run.absolute(), ("train",)) is None or not (run / "metrics.json").is_file():
-        return  # open_run says so
-    metrics = read_json(run / "metrics.json")
+    metrics = finished(run)[2]
     spec = metrics["spec"]
     entry = HeadConfig.of_run(spec, metrics["chosen"]).layers
     if not isinstance(entry, OneLayerConfig):
