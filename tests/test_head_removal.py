@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from transformers import BertModel
 
 from test_adapted import SUBSET, Adaptation
+from test_adapted import adaptation as adaptation
 from test_probes import spec_of
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -24,12 +25,6 @@ from thaw.papers.head_pruning import build, points
 from thaw.probes.reading import Reading
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
-
-
-@pytest.fixture(scope="module")
-def adaptation(tmp_path_factory) -> Adaptation:
-    torch.set_num_threads(1)
-    return Adaptation(tmp_path_factory.mktemp("adapted"))
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
