@@ -18,12 +18,11 @@ bench = pytest.fixture(scope="module")(small_bert)
 def test_the_loss_by_hand():
     vectors = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])  # cosines 1, 0 and 0
     labels = torch.tensor([0, 0, 1])
-    assert pair_loss(vectors, labels, True).item() == 0.0
+    assert pair_loss(vectors, labels).item() == 0.0
     crossed = torch.tensor([0, 1, 0])  # 1 and 2: (1 - 0)^2; 1 and 3: (0 - 1)^2; 2 and 3: 0
-    assert pair_loss(vectors, crossed, False).item() == pytest.approx(2 / 3)
-    assert pair_loss(vectors, crossed, True).item() == pytest.approx((1 + (1 + 0) / 2) / 2)
-    assert pair_loss(vectors, torch.tensor([1, 1, 1]), True).item() == pytest.approx(2 / 3)  # of one kind alone
-    assert pair_loss(vectors[:1], labels[:1], True).item() == 0.0
+    assert pair_loss(vectors, crossed).item() == pytest.approx((1 + (1 + 0) / 2) / 2)
+    assert pair_loss(vectors, torch.tensor([1, 1, 1])).item() == pytest.approx(2 / 3)  # of one kind alone
+    assert pair_loss(vectors[:1], labels[:1]).item() == 0.0
 
 
 def gap(encoder: Encoder, run: TrainingRun) -> float:

@@ -70,16 +70,6 @@ def test_texts_run_as_many_layers_as_hooks_count(bench, threshold):
     assert len(set(ran.tolist())) > 1 or threshold in (0.0, NEVER), "texts leave at several layers"
 
 
-def test_the_lowest_and_the_highest_threshold_are_the_first_and_the_last_layer(bench):
-    reading = reading_of(bench, kind="early_exit", pooling="mean")
-    probes = fitted_probes(reading, 1)
-    exits, vectors = exits_of(reading, "test", probes), reading.splits["test"].layers
-    for threshold, layer in ((0.0, 0), (NEVER, bench.layers)):
-        ran, answers = exits.leave(threshold)
-        assert (ran == layer).all()
-        assert answers.tolist() == probes[layer].logits(vectors[layer].values).argmax(1).tolist()
-
-
 def test_the_record_and_its_table(bench, tmp_path):
     reading = reading_of(bench, kind="early_exit", pooling="mean")
     curve, ends = early_exit(reading, 1)

@@ -1,8 +1,7 @@
-"""The two texts of a pair: in the store, taken out of either view, aligned, matched; and what heads cost."""
+"""The two texts of a pair: in the store, taken out of either view; and what heads cost."""
 
 import pytest
 import torch
-from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from corpora import PAIRS, pair, prepared
@@ -12,14 +11,11 @@ from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.heads.registry import build
-from thaw.papers.bimpm import PerspectiveMatching
-from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
+from thaw.papers.pairs import sizes, two_texts
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
 from tiny import FAMILIES, tiny_encoder
 from tiny_corpus import Bench
-
-WIDTH = 8
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -67,47 +63,6 @@ def test_a_text_without_a_token_reads_the_first():
         states, Batch(ids, ids > 0, None, None, ids[0], torch.tensor([[0, 1, 0]])), separate_encoding=False
     )
     assert (pair.u.tolist(), pair.v.tolist()) == ([[[2, 3]]], [[[0, 1]]])
-
-
-def random_pair(lengths=((3, 2), (1, 4)), seed: int = 0) -> Pair:
-    """Return a batch of pairs of random states."""
-    torch.manual_seed(seed)
-    found = []
-    for sides in zip(*lengths, strict=True):
-        mask = torch.arange(max(sides)) < torch.tensor(sides)[:, None]
-        found += [torch.randn(len(sides), max(sides), WIDTH) * mask.unsqueeze(2), mask]
-    return Pair(*found)
-
-
-def test_alignment_and_pooling_by_hand():
-    pair = random_pair()
-    to_u, to_v = aligned(pair)
-    for row, (n, m) in enumerate(((3, 2), (1, 4))):
-        u, v = pair.u[row, :n], pair.v[row, :m]
-        torch.testing.assert_close(to_u[row, :n], (u @ v.T).softmax(1) @ v)
-        torch.testing.assert_close(to_v[row, :m], (v @ u.T).softmax(1) @ u)
-        torch.testing.assert_close(mean(pair.u, pair.u_mask)[row], u.mean(0))
-        torch.testing.assert_close(largest(pair.v, pair.v_mask)[row], v.amax(0))
-
-
-def test_matching_by_hand():
-    pair = random_pair(seed=1)
-    match = PerspectiveMatching(WIDTH, 3)
-    whole = torch.randn(2, WIDTH)
-    found = match(pair.u, pair.v, whole, pair.v_mask)
-    for row, (n, m) in enumerate(((3, 2), (1, 4))):
-        for i in range(n):
-            u, v = pair.u[row, i], pair.v[row, :m]
-            cosines = functional.cosine_similarity(u, v, dim=-1)
-            mean = (cosines.unsqueeze(1) * v).sum(0) / cosines.sum()
-            others = [whole[row], None, mean, v[cosines.argmax()]]
-            for k in range(3):
-                weights = [match.full[k], match.maxpooling[k], match.attentive[k], match.max_attentive[k]]
-                due = [
-                    functional.cosine_similarity(w * u, w * (v if other is None else other), dim=-1).max()
-                    for w, other in zip(weights, others, strict=True)
-                ]
-                torch.testing.assert_close(found[row, i, k::3], torch.stack(due))
 
 
 def unpadded(task_type: str) -> Batch:

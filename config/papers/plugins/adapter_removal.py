@@ -24,7 +24,6 @@ import contextlib
 from collections.abc import Iterator
 
 from thaw.adaptation.peft_modules import BottleneckAdapter
-from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.probes.reading import Reading, finished, validation_score
 
@@ -32,12 +31,10 @@ from thaw.probes.reading import Reading, finished, validation_score
 def adapter_removal(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each span of layers, and for each layer the spans that begin with it; the first has the whole.
 
-    Scores are of the run's own head on validation. Raises UserError for a run without adapters.
+    Scores are of the run's own head on validation.
     """
     model = finished(reading)
     layers = len(model.encoder.sublayers)
-    if not any(isinstance(module, BottleneckAdapter) for module in model.encoder.modules()):
-        raise UserError("adapter_removal: the run has no adapters; name strategies that insert them under adapted:")
     split, metric = reading.task["validation"], reading.task["metrics"][0]
     rows, by_layer = [], []
     for first in range(1, layers + 1):

@@ -4,8 +4,6 @@ SetFit draws pairs of texts and compares the cosine with 1 or 0. Here all pairs 
 more than the batch. B examples of a batch, d width of their vectors.
 """
 
-from pydantic import Field
-
 from thaw.declarations.objective_kinds import ObjectiveKind
 from thaw.declarations.task_types import TARGET_OF_TYPE, TEXT_TYPES
 from thaw.schema.keys import ConfigModel
@@ -13,8 +11,6 @@ from thaw.schema.keys import ConfigModel
 
 class ContrastiveConfig(ConfigModel):
     """All pairs of a batch: the cosine of their vectors is 1 for one label and 0 for two."""
-
-    balance: bool = Field(True, description="pairs of one label count as much together as those of two")
 
 
 def _in_strategy(phase, strategy) -> str:
@@ -51,15 +47,15 @@ from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel, read_states
 
 
-def pair_loss(vectors: torch.Tensor, labels: torch.Tensor, balance: bool) -> torch.Tensor:
+def pair_loss(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Return the mean over pairs of the squared error of their cosine, a scalar: 1 for one label, 0 for two.
 
-    Args: vectors [B, d]; labels [B]; balance, whether both kinds of pairs weigh the same, where there are both.
+    Both kinds of pairs weigh the same, where there are both. Args: vectors [B, d]; labels [B].
     """
     first, second = torch.triu_indices(len(vectors), len(vectors), offset=1, device=vectors.device)
     same = labels[first] == labels[second]
     errors = (functional.cosine_similarity(vectors[first], vectors[second]) - same.to(vectors.dtype)).square()
-    if balance and same.any() and not same.all():
+    if same.any() and not same.all():
         return (errors[same].mean() + errors[~same].mean()) / 2
     return errors.mean() if len(errors) else vectors.sum() * 0.0
 
@@ -69,19 +65,14 @@ class Contrastive(Supervised):
 
     on_vectors = False
 
-    def __init__(self, gold, balance: bool):
-        """Keep targets of the task; see `pair_loss`."""
-        super().__init__(gold)
-        self.balance = balance
-
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=model.precision == "bf16"):
             vectors = model.head.vectors(read_states(model.encoder, model.head, batch, stored), batch)
-        return pair_loss(vectors.float(), self.targets(model.head, rows, batch), self.balance)
+        return pair_loss(vectors.float(), self.targets(model.head, rows, batch))
 
 
 def make(run, settings: ContrastiveConfig, stage: dict, number: int) -> Contrastive:
     """Return the objective of a stage. Raises UserError for a head that does not end in one matrix."""
     if run.head.words or not isinstance(run.head, VectorHead):
         raise UserError(f"contrastive compares texts by a head that ends in one matrix, not by {run.head.entry.kind}")
-    return Contrastive(run.gold, settings.balance)
+    return Contrastive(run.gold)

@@ -111,8 +111,10 @@ def build_storage(data, spec: dict) -> panels.Figure:
             if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
                 label = wording.strategy_name(spec["labels"], strategy, variant)
                 size, heads = _size(record), [_parameters_of_heads(record)]
-                branches = _candidates(record, strategy, variant)
-                stored = branch_choice.stored_merged(branches, size, heads) if branches else _stored(runs, size)
+                whole = size.embeddings + size.layers * size.layer
+                stored = runs["parameters"].sum() + whole * (not runs["embeddings"].all())
+                if branches := _candidates(record, strategy, variant):
+                    stored = branch_choice.stored_merged(branches, size, heads)
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), stored])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
     titles = _titles(list(data.merges), spec)
@@ -156,12 +158,6 @@ def _candidates(record: dict, strategy: str, variant: str) -> list[BranchSize]:
         if (point["strategy"], point["variant"]) == (strategy, variant)
     ]
     return sizes if len(sizes) == len(record["spec"]["tasks"]) else []  # a task offers a strategy's point once
-
-
-def _stored(runs, size: EncoderSize) -> float:
-    """Return what the runs of a strategy store that are not merged. Args: a row for each task."""
-    whole = size.embeddings + size.layers * size.layer
-    return runs["parameters"].sum() + whole * (not runs["embeddings"].all())
 
 
 def _lines(axis, x: list[int], lines: dict[str, list[float]], name: str) -> None:

@@ -67,7 +67,13 @@ def build(data, spec: dict) -> Table:
         raise UserError("a student_table needs results of the full model and of a student")
     titles = [*(column.title for column in columns), "Taught", "Layers", "Price", "MB", "MFLOPs"]
     whole = wording.label(labels, "strategies", spec["reference"])
-    return Table.of_spec(spec, titles, groups, _notes(whole))
+    notes = [
+        f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
+        "Price: medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
+        "weights in fp32, without the head; a layer counts with the mean of all. MFLOPs: operations of one prediction, "
+        "the mean over test examples. Prices and MFLOPs are means over tasks.",
+    ]
+    return Table.of_spec(spec, titles, groups, notes)
 
 
 def _record(row, point: dict, size: float, whole: float | None) -> dict:
@@ -104,15 +110,6 @@ def _cells(rows, columns, full: dict, size: float, point: dict) -> list[Cell | N
 def _kept(score: float, full: float | None) -> float | None:
     """Return a score in % of the full model's, None where that is not above 0."""
     return 100 * score / full if full is not None and full > 0 else None
-
-
-def _notes(whole: str) -> list[str]:
-    return [
-        f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
-        "Price: medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
-        "weights in fp32, without the head; a layer counts with the mean of all. MFLOPs: operations of one prediction, "
-        "the mean over test examples. Prices and MFLOPs are means over tasks.",
-    ]
 
 
 def build_curve(data, spec: dict) -> panels.Figure:

@@ -87,7 +87,7 @@ def main(words: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     begin, pace, scores = time.monotonic(), None, Scores(plan, name)
     tried: set = set()
-    targets = _first(plan, name)
+    targets = _first(plan)
     print(f"{log} says what is done", flush=True)
     ready_for_jobs(threads_of_jobs_here({"compute": {"threads": plan.threads}}, further), ("outputs", "models"))
     code = 0
@@ -108,7 +108,8 @@ def main(words: list[str]) -> None:
         pace = pace or Pace(plan)  # it times this machine, for half a second
         turns = [turn for turn in pending_runs.pending_runs(plan) if turn.run.folder not in tried]
         left = None if own.limit is None else own.limit - (time.monotonic() - begin)
-        waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
+        timed = [(turn, pace.seconds(turn.operations)) for turn in turns]
+        waiting = [Waiting(turn, gain_of(plan, turn.run, made), has_to_gain(weight, s), s) for turn, s in timed]
         chosen = next_turns(waiting, left)
         rest = [one.seconds for one in waiting if one.gain >= one.least]
         if chosen:
@@ -212,12 +213,6 @@ class Waiting:
     seconds: float
 
 
-def waiting_run(plan: Plan, turn: PendingRun, made: list[TaskAnswer], pace: Pace, weight: float) -> Waiting:
-    """Return what a run may gain and has to gain. Args: see `gain_of`; seconds of a run; the key `price_weight`."""
-    seconds = pace.seconds(turn.operations)
-    return Waiting(turn, gain_of(plan, turn.run, made), has_to_gain(weight, seconds), seconds)
-
-
 def next_turns(waiting: list[Waiting], left: float | None) -> list[PendingRun]:
     """Return what is trained next: of each group the run that may gain most, of those that have a reason and fit.
 
@@ -252,7 +247,7 @@ def _stops(waiting: list[Waiting], made: list[TaskAnswer], labels: dict, command
     return lines
 
 
-def _first(plan: Plan, name: str) -> list[str]:
+def _first(plan: Plan) -> list[str]:
     """Return what is made first: baselines that train no encoder, and the runs that fit a head to convergence."""
     baselines = [key for step, key in plan.extra_results.values() if step == "baseline"]
     files = [file for key in baselines for file in plan.files("baseline", key)]
@@ -260,10 +255,10 @@ def _first(plan: Plan, name: str) -> list[str]:
     return files + [plan.result(run.folder) for run in fitted or plan.shown[:1]]
 
 
-def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswer]:
+def current_answers(plan: Plan, name: str) -> list[TaskAnswer]:
     """Return the answers of an experiment by what is there, as its table of recommendations would have them.
 
-    None where no run is there. Args: the experiment; the folder of logs, which says why a result is missing.
+    None where no run is there.
     """
     import pandas
 
@@ -273,7 +268,7 @@ def current_answers(plan: Plan, name: str, logs: str = "logs") -> list[TaskAnswe
 
     try:
         of_what_is_there = {"missing": True, "stale": plan.status.stale()}
-        rows = collection.rows(plan.status.spec("collect", plan.name) | of_what_is_there, plan.results, logs)
+        rows = collection.rows(plan.status.spec("collect", plan.name) | of_what_is_there, plan.results, "logs")
     except UserError:  # no run has a result yet
         return []
     table = io.StringIO(pandas.DataFrame(rows, columns=COLUMNS).to_csv(index=False))

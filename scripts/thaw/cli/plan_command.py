@@ -59,12 +59,6 @@ def print_jobs(plan: Plan) -> None:
         print("  not seen here: outputs whose label, title or caption was edited; they are drawn again")
 
 
-def print_downloads(plan: Plan) -> None:
-    """Print what the run will download: the datasets and encoders of the Hub that are not here as results yet."""
-    if names := [f"{key} ({id})" for _, key, id in plan.status.to_download]:
-        print(f"from the Hub, unless its cache has them: {', '.join(names)}")
-
-
 def print_store(plan: Plan) -> None:
     stores = cost_estimate.stores(plan)
     print("store of frozen features")
@@ -164,7 +158,8 @@ def main(words: list[str]) -> None:
     print_jobs(plan)
     for sentence in shortfalls(plan):
         print(f"  will fail: {sentence}")
-    print_downloads(plan)
+    if names := [f"{key} ({id})" for _, key, id in plan.status.to_download]:
+        print(f"from the Hub, unless its cache has them: {', '.join(names)}")
     print_store(plan)
     print_time(plan)
     refuse_shortfalls(plan)

@@ -91,10 +91,8 @@ def carve(
     (zeros: none to keep); shares {split: share of all rows}; seed of the draw. Groups are taken in
     one fixed random order, first while every class stays within its share, then to fill up. A group larger than the
     wanted share stays in train.
-    Raises UserError where the shares leave no train, or where no group is small enough.
+    Raises UserError where no group is small enough.
     """
-    if sum(shares.values()) >= 1:
-        raise UserError(f"{location}: carve: the shares add up to {sum(shares.values()):g}; expected less than 1")
     counts = np.zeros((groups.max() + 1, classes.max() + 1), dtype=np.int64)
     np.add.at(counts, (groups, classes), 1)
     free, carved = np.ones(len(counts), dtype=bool), {}

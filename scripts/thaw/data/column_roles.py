@@ -254,7 +254,7 @@ def _of_targets(
     refuse_written_lists(target, column, path)
     if spans := _of_offsets(columns, texts, target):
         return spans
-    kind, full = _stated_kind(column, target, wishes.type) or kind_of(column, target), stated(column)
+    kind, full = _stated_kind(column, wishes.type) or kind_of(column, target), stated(column)
     one_label = kind != "label" or None in column or wishes.type == "classification"
     separator = None if one_label else separator_of(column)
     dropped = wishes.drop_empty and kind == "label" and not separator
@@ -274,7 +274,7 @@ def _of_targets(
     return roles
 
 
-def _stated_kind(values: list, name: Name, wanted: str | None) -> str | None:
+def _stated_kind(values: list, wanted: str | None) -> str | None:
     full = stated(values)
     plain = not any(isinstance(value, (list, dict)) for value in full) and len(set(map(str, full))) > 1
     if wanted == "classification" and plain and len(set(map(str, full))) < len(full):

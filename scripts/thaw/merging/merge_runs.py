@@ -1,6 +1,6 @@
 """A merge from first to last: a folder is written next to its target, proved, and moved there whole."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from thaw.core import branch_choice
@@ -13,20 +13,25 @@ from thaw.exporting.finished_run import replaced, require_new
 from thaw.merging import merged_folder
 from thaw.merging.merged_folder import branches_of, layers_by_input, sizes_of, stored_bytes
 from thaw.merging.proof import proof_summary, prove
-from thaw.merging.run_branch import Pretrained, RunBranch, open_branches, recorded_score
+from thaw.merging.run_branch import Pretrained, open_branches, recorded_score
 
 
-def merge(runs: list[Path], target: Path, record: dict | None = None, counted=None) -> dict:
+def merge(runs: list[Path], target: Path, record: dict | None = None) -> dict:
     """Write some runs, one a task, as one folder that is new or empty, and return its check.
 
-    Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
-    folder that predicts otherwise than its runs did is a UserError, and leaves nothing behind.
+    Args: record, what merge.json is to say beside what is counted; None for no such file. A folder that predicts
+    otherwise than its runs did is a UserError, and leaves nothing behind.
     """
     require_new(target)
     pretrained, branches = open_branches(runs)
     with replaced(target) as folder:
         merged_folder.write(pretrained, branches, folder)
-        report = _proved(pretrained, branches, folder, target)
+        log(f"wrote {plural(len(branches), 'branch', 'branches')} on {plural(merged_folder.depth(folder), 'layer')}")
+        report = prove(pretrained, branches, folder)
+        if not report["passed"]:
+            said = proof_summary(report)
+            raise UserError(f"{target} would not predict what its runs did, so it was not written\n{said}")
+        write_json(folder / "check.json", report)
         if record is not None:
             write_json(folder / "merge.json", record | counted(folder, pretrained))
     return report
@@ -46,17 +51,6 @@ def merge_summary(folder: Path, report: dict) -> str:
 def _share(layers: int, of: int) -> str:
     """Return how many layers are left of those of a full model for each task."""
     return f"{layers} of {of} layers ({layers / of:.1%})"
-
-
-def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, target: Path) -> dict:
-    """Return the check of a folder, which is written into it; one that failed is a UserError."""
-    written = plural(len(merged_folder.branches_of(folder)), "branch", "branches")
-    log(f"wrote {written} on {plural(merged_folder.depth(folder), 'layer')}")
-    report = prove(pretrained, branches, folder)
-    if not report["passed"]:
-        raise UserError(f"{target} would not predict what its runs did, so it was not written\n{proof_summary(report)}")
-    write_json(folder / "check.json", report)
-    return report
 
 
 @dataclass(frozen=True)
@@ -117,40 +111,33 @@ def _served_run(point: dict, files: list[Path], spec: dict) -> ServedRun | None:
 
 
 def counted(folder: Path, pretrained: Pretrained) -> dict:
-    """Return what a merged folder executes and stores, by closed form, next to other ways to serve its tasks."""
-    abouts, sizes, size = branches_of(folder), sizes_of(folder), encoder_size(pretrained)
+    """Return what a merged folder executes and stores, by closed form, next to other ways to serve its tasks.
+
+    A layer counts with the mean of all.
+    """
+    abouts, sizes = branches_of(folder), sizes_of(folder)
+    embeddings = sum(value.numel() for value in pretrained.up_to(0).values())
+    every = sum(value.numel() for value in pretrained.tensors.values())
+    size = EncoderSize(embeddings, round((every - embeddings) / pretrained.layers), pretrained.layers)
     heads = [about["head_parameters"] for about in abouts.values()]
     layers, of = branch_choice.executed(sizes.values()), len(sizes) * size.layers
-    facts = {"embeddings": size.embeddings, "layer": size.layer, "layers": size.layers}
     return {
         "layers": {"executed": layers, "of": of, "by_input": layers_by_input(folder, size.layers)},
         "parameters": {
             "merged": branch_choice.stored_merged(sizes.values(), size, heads),
             "separate": branch_choice.stored_separate(size, heads),
         },
-        "encoder": facts | {"width": pretrained.config.hidden_size},
+        "encoder": asdict(size) | {"width": pretrained.config.hidden_size},
         "bytes": stored_bytes(folder),
     }
-
-
-def encoder_size(pretrained: Pretrained) -> EncoderSize:
-    """Return the numbers of parameters of an encoder; those of a layer are the mean over layers."""
-    embeddings = sum(value.numel() for value in pretrained.up_to(0).values())
-    every = sum(value.numel() for value in pretrained.tensors.values())
-    return EncoderSize(embeddings, round((every - embeddings) / pretrained.layers), pretrained.layers)
 
 
 def record(spec: dict, digest: str, served: dict[str, ServedRun], results: Path) -> dict:
     tasks = {
         task: {
             "run": run.folder.resolve().relative_to(results.resolve()).as_posix(),
-            "strategy": run.strategy,
-            "variant": run.variant,
-            "frozen": run.size.frozen,
-            "own": run.size.own,
-            "validation": run.validation,
-            "test": run.test,
-            "flags": run.flags,
+            **asdict(run.size),
+            **{name: getattr(run, name) for name in ("strategy", "variant", "validation", "test", "flags")},
         }
         for task, run in served.items()
     }

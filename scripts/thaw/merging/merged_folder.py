@@ -24,38 +24,24 @@ LONGEST = 10**6  # tokens: the branches say how long their texts may be
 
 
 def write(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> None:
-    """Write the branches of some runs, and the trunk that they need, into an empty folder."""
+    """Write the branches of some runs into an empty folder, the trunk that they need, code, card and thaw.json."""
     for branch in branches:
-        write_branch(branch, folder / "branches" / branch.task)
-    write_trunk(pretrained, folder)
-    finish(pretrained, folder)
-
-
-def write_branch(branch: RunBranch, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    save_tensors(folder / "layers.safetensors", branch.tensors)
-    save_tensors(folder / "head.safetensors", branch.head)
-    write_json(folder / "branch.json", branch.about)
-
-
-def write_trunk(pretrained: Pretrained, folder: Path) -> None:
-    """Write the trunk that the branches of a folder need, with tokenizer and code."""
-    abouts = branches_of(folder).values()
+        place = folder / "branches" / branch.task
+        place.mkdir(parents=True)
+        save_tensors(place / "layers.safetensors", branch.tensors)
+        save_tensors(place / "head.safetensors", branch.head)
+        write_json(place / "branch.json", branch.about)
     save_tensors(folder / "trunk.safetensors", pretrained.up_to(depth(folder)))
     pretrained.config.save_pretrained(folder)
     write_tokenizer(pretrained.folder, False, LONGEST, folder)
-    if any(about["reads"] == "words" for about in abouts):
+    if any(branch.about["reads"] == "words" for branch in branches):
         write_tokenizer(pretrained.folder, True, LONGEST, folder / "words")
-
-
-def finish(pretrained: Pretrained, folder: Path) -> None:
-    """Write the code that loads a folder, its model card, and thaw.json."""
     code = Path(merged_model.__file__).read_text(encoding="utf-8")
     for ours, own in OWN_IMPORTS.items():
         code = code.replace(ours, own)
-    place = "sys.path.insert(0, str(Path(__file__).parent))  # for the two modules of this folder\n"
+    found = "sys.path.insert(0, str(Path(__file__).parent))  # for the two modules of this folder\n"
     first = next(iter(OWN_IMPORTS.values()))
-    write_text(folder / "model.py", code.replace(f"\n{first}\n", f"\n{place}{first}\n"))
+    write_text(folder / "model.py", code.replace(f"\n{first}\n", f"\n{found}{first}\n"))
     for module in (resume, standalone_model):
         file = inspect.getfile(module)
         shutil.copyfile(file, folder / Path(file).name)

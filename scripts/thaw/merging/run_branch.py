@@ -13,23 +13,18 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.adaptation.selectors import trains_embeddings
-from thaw.core import layout
 from thaw.core.branch_choice import BranchSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import whole_task
-from thaw.exporting.finished_run import FinishedRun, open_run
+from thaw.exporting.finished_run import FinishedRun, finished, open_run
 from thaw.exporting.formats import facts, trained_encoder
 from thaw.schema.head import HeadConfig
 from thaw.schema.layers import OneLayerConfig
 
 JOINT = "multi_task"  # key of the spec of a run that several tasks have trained
-OTHER_TRUNK = (
-    "{run}: its embeddings are not those that several tasks have trained together, so it shares no layer with their "
-    "trunk; merge it by itself"
-)
 EMBEDDINGS_TRAINED = (
     "{run}: its embeddings were trained, so it shares no layer with other tasks; merge a run that leaves them "
     "frozen, as top-k fine-tuning does"
@@ -119,7 +114,10 @@ def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
     changed = {component(name) for name in pretrained.tensors.keys() - same}
     if 0 in changed:
         if "training" in pretrained.about:
-            raise UserError(OTHER_TRUNK.format(run=source.run))
+            raise UserError(
+                f"{source.run}: its embeddings are not those that several tasks have trained together, so it shares no "
+                "layer with their trunk; merge it by itself"
+            )
         raise UserError(EMBEDDINGS_TRAINED.format(run=source.run))
     frozen = min([top, *(layer - 1 for layer in changed)])
     kept = {component(name) for name in trained if name.startswith(pretrained.anatomy.layers + ".")}
@@ -133,9 +131,7 @@ def check_may_be_branch(run: Path) -> None:
 
     This comes before the tensors are asked for: nobody should train a run again to keep what is refused then.
     """
-    if layout.results_folder(run.absolute(), ("train",)) is None or not (run / "metrics.json").is_file():
-        return  # open_run says so
-    metrics = read_json(run / "metrics.json")
+    metrics = finished(run)[2]
     spec = metrics["spec"]
     entry = HeadConfig.of_run(spec, metrics["chosen"]).layers
     if not isinstance(entry, OneLayerConfig):
@@ -158,19 +154,14 @@ def open_branches(runs: list[Path]) -> tuple[Pretrained, list[RunBranch]]:
     if twice := [task for task in tasks if tasks.count(task) > 1]:
         raise UserError(f"{twice[0]} is the task of two of the runs; a merge has one branch for each task")
     pretrained = Pretrained.load(sources[0].encoder)
-    for source in sources[1:]:
-        check_encoder(pretrained.about, source.encoder, f"{sources[0].run}")
+    for encoder in [source.encoder for source in sources[1:]]:
+        card = read_json(encoder / "card.json")
+        for key, what in (("sha256", "weights"), ("tokenizer_sha256", "tokens")):
+            if card[key] != pretrained.about[key]:
+                raise UserError(
+                    f"{encoder.name} has other {what} than {pretrained.about['name']}, the encoder of "
+                    f"{sources[0].run}; only runs of one encoder share a trunk"
+                )
     if joint := next((source for source in sources if JOINT in source.spec), None):
         pretrained = pretrained.trained_by(joint)
     return pretrained, [branch_of(source, pretrained) for source in sources]
-
-
-def check_encoder(about: dict, encoder: Path, of: str) -> None:
-    """Raise UserError where an encoder has other weights or another tokenizer. Args: what the others have; of which."""
-    card = read_json(encoder / "card.json")
-    for key, what in (("sha256", "weights"), ("tokenizer_sha256", "tokens")):
-        if card[key] != about[key]:
-            raise UserError(
-                f"{encoder.name} has other {what} than {about['name']}, the encoder of {of}; only runs of one "
-                "encoder share a trunk"
-            )

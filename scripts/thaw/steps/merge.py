@@ -29,7 +29,7 @@ def main() -> None:
     results = layout.results_folder(arguments.runs[0].absolute(), ("train",))
     assert results
     record = merge_runs.record(spec, digest(spec), served, results)
-    report = merge([run.folder for run in served.values()], out, record, merge_runs.counted)
+    report = merge([run.folder for run in served.values()], out, record)
     log(merge_summary(out, report))
 
 
