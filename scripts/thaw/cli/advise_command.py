@@ -108,8 +108,7 @@ def main(words: list[str]) -> None:
         pace = pace or Pace(plan)  # it times this machine, for half a second
         turns = [turn for turn in pending_runs.pending_runs(plan) if turn.run.folder not in tried]
         left = None if own.limit is None else own.limit - (time.monotonic() - begin)
-        timed = [(turn, pace.seconds(turn.operations)) for turn in turns]
-        waiting = [Waiting(turn, gain_of(plan, turn.run, made), has_to_gain(weight, s), s) for turn, s in timed]
+        waiting = [waiting_run(plan, turn, made, pace, weight) for turn in turns]
         chosen = next_turns(waiting, left)
         rest = [one.seconds for one in waiting if one.gain >= one.least]
         if chosen:
@@ -211,6 +210,12 @@ class Waiting:
     gain: float
     least: float
     seconds: float
+
+
+def waiting_run(plan: Plan, turn: PendingRun, made: list[TaskAnswer], pace: Pace, weight: float) -> Waiting:
+    """Return what a run may gain and has to gain. Args: see `gain_of`; seconds of a run; the key `price_weight`."""
+    seconds = pace.seconds(turn.operations)
+    return Waiting(turn, gain_of(plan, turn.run, made), has_to_gain(weight, seconds), seconds)
 
 
 def next_turns(waiting: list[Waiting], left: float | None) -> list[PendingRun]:

@@ -26,6 +26,7 @@ and figures, and figures' svg.
 
 import itertools
 import shlex
+from functools import partial
 from pathlib import Path
 
 from thaw.core import layout
@@ -63,10 +64,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     outputs with tables/ and figures/.
     """
     first, labels_of_runs, each_run = spec.get("first_draws", {}), spec["labels"], runs
-    # all draws are shown as the first, which has the name of all
-    labels = labels_of_runs | {"subsets": labels_of_runs["subsets"] | spec.get("draw_labels", {})}
-    spec, runs = spec | {"labels": labels}, output_data.together(runs, first)
-    summary = aggregate.summarise(runs, "test", spec["order"])
+    spec, runs = _with_draws_named(spec), output_data.together(runs, first)
+    labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns = aggregate.columns(summary, labels)
     fitted = each_run[each_run["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
@@ -74,7 +73,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     metrics = dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values())
     tables = itertools.count(1)
     synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
-    answers = _answers(spec, folder)
+    linked, answers = partial(_linked, results, folder), _answers(spec, folder)
     return {
         "spec": spec,
         "words": wording,
@@ -108,9 +107,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "cost": {"table": page_tables.costs(summary, columns, labels), "number": next(tables)},
         "tasks_number": next(tables),
         "extraction": _extraction(present),
-        "flagged": provenance.flagged(
-            present, labels_of_runs, lambda run: relative(Path(results, run, "metrics.json"), folder)
-        ),
+        "flagged": provenance.flagged(present, labels_of_runs, linked),
         "values": provenance.values(made_with),
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
@@ -118,6 +115,16 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "cost_rule": " ".join([wording.COST_RULE, *price.note(present)]),
         "days": sorted(run["date"] for run in made_with),
     }
+
+
+def _with_draws_named(spec: dict) -> dict:
+    """Return the spec whose label of the first of several draws, as which all are shown, is that of all."""
+    labels = spec["labels"]
+    return spec | {"labels": labels | {"subsets": labels["subsets"] | spec.get("draw_labels", {})}}
+
+
+def _linked(results, folder: Path, run: str) -> str:
+    return relative(Path(results, run, "metrics.json"), folder)
 
 
 def _answers(spec: dict, folder: Path) -> list[record.TaskAnswer]:

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.runtime import log
 from thaw.declarations.output_kind import FORMATS, Requirement
@@ -46,7 +47,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
             item |= {"table": table, "long": table.sentences, "copies": copies}
         else:
             content = read_output(path.with_suffix(".json"))
-            item |= picture(path.read_bytes()) | {"points": points(content, labels)}
+            item |= picture(_bytes(path)) | {"points": points(content, labels)}
         shown.append(item)
     return shown
 
@@ -86,3 +87,11 @@ def _text(row: dict, labels: dict) -> str:
     costs = f"{wording.seconds(row['price'])}, {wording.short(row['flops'])} FLOPs"
     front = "; on the Pareto front" * bool(row.get("pareto"))
     return f"{name}, {wording.task_name(labels, row['task'])}: {score}; {costs}{front}"
+
+
+def _bytes(path: Path) -> bytes:
+    """Read a file; a missing one is a UserError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run the step that makes it") from error
