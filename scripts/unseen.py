@@ -88,7 +88,7 @@ class Unseen(Record):
 @cache
 def read() -> Unseen:
     """Return the committed record of the draws with all rates."""
-    return Unseen(with_all_rates(recorded("unseen")))
+    return Unseen(with_all_tasks(with_all_rates(recorded("unseen"))))
 
 
 def with_all_rates(frame: pd.DataFrame) -> pd.DataFrame:

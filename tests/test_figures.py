@@ -67,6 +67,16 @@ def test_cost_may_be_that_of_a_prediction_and_results_without_it_are_not_drawn(i
     assert rows["odd", "frozen", "base"]["pareto"] == "True", "nothing is cheaper"
 
 
+def test_cost_may_be_the_number_of_trained_parameters(invented_frame):
+    frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
+    frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))
+    made = cost_front.build(OutputData("", frame), spec)
+    rows = [row for row in csv.DictReader(io.StringIO(made.csv)) if row["task"] == "odd"]
+    assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
+    ordered = sorted(rows, key=lambda row: (float(row["parameters"]), -float(row["mean"])))
+    assert ordered[0]["pareto"] == "True" and {row["pareto"] for row in rows} == {"True", "False"}
+
+
 def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below_is_a_note(layers):
     names = legend(layers)
     assert len(names) == len(set(names))

@@ -51,6 +51,7 @@ def answers_of(folder, contrast: list[float], margin: dict) -> tuple[str, str]:
         ([7.0, 8, 7, 8, 7, 8], {"above": 15.0}, "lower"),
         ([7.0, 8, 7, 8, 7, 8], {"above": 6.0}, "open"),
         ([0.0] * 6, {"within": 2.0}, "within"),
+        ([-7.0, -8, -7, -8, -7, -8], {"within": 1.0}, "lower"),
     ],
 )
 def test_the_answer_to_one_claim(tmp_path, contrast, margin, answer):

@@ -1,5 +1,6 @@
 """Cross-validated heads: folds of whole groups, fits as scikit-learn's, choices, records, and the last fit."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from read_again import read_again
 from test_keep import answer_taking
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import layout
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.data import carving
@@ -31,7 +33,7 @@ from thaw.exporting.model_card import card
 from thaw.heads.convex import Scale
 from thaw.outputs.frame.prediction_files import TOGETHER, PredictionFiles
 from thaw.training.head_fitting import HeadFit
-from tiny_corpus import ENTRIES, Bench, rows
+from tiny_corpus import ENTRIES, Bench, rows, run_in_process
 
 STRENGTHS = [1e-2, 1e-1, 1.0]
 FOLDS = {"optimizer": "lbfgs", "l2": STRENGTHS, "folds": 3}
@@ -250,6 +252,21 @@ def test_layers_and_fractions_are_chosen_over_folds_too(benches):
     picked = fit_of(bench, phase=select).run(Stopwatch())
     by = {(row["l2"], row["fraction"]): row["folds"] for row in picked.history}
     assert len(by) == 6 and by[picked.chosen["l2"], picked.chosen["fraction"]] == max(by.values())
+
+
+def test_the_reading_of_pairs_is_chosen_over_folds(tmp_path):
+    splits = splits_of("pair_classification")
+    views = [made(tmp_path / "joint", "pair_classification", splits=splits)]
+    views.append(made(tmp_path / "separate", "pair_classification", splits=splits, pairs="separate"))
+    head = {"pooling": "mean", "separate_pooling": "mean"}
+    spec = spec_of(views[0], head=head) | {"features": [bench.store.card["digest"] for bench in views]}
+    folders = ["--data", views[0].corpus.folder, "--encoder", views[0].encoder]
+    folders += ["--features", *(bench.features for bench in views), "--seeds", 1, "--out", tmp_path / "out"]
+    run_in_process("fit_heads", "--spec", canonical(spec), *folders)
+    found = read_json(tmp_path / "out/seed1/metrics.json")
+    joint, separate = (fit_of(bench, head=head).run(Stopwatch()) for bench in views)
+    assert separate.choice_score > joint.choice_score and found["chosen"]["pairs"] == "separate"
+    assert found["folds"] == json.loads(json.dumps(separate.cross_validated.record))
 
 
 # --- few rows, rare classes

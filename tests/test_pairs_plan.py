@@ -22,6 +22,14 @@ def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own():
     assert "minilm/acceptability/separate" not in plan.jobs["features"]
 
 
+def test_a_strategy_for_pairs_is_run_on_pairs_alone():
+    plan = plan_of(strategies=["linear_probe_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
+    of = {name: {r.task for r in plan.runs if r.strategy == name} for name in ("full", "full_separate")}
+    assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
+    rows = [entry["row"] for entry in plan.job("collect", "demo").spec["results"] if entry["row"]["kind"] == "run"]
+    assert {name: {row["task"] for row in rows if row["strategy"] == name} for name in of} == of
+
+
 def test_baselines_that_need_an_encoder_are_runs_of_their_own():
     plan = plan_of(strategies=["full"], baselines=["majority", "cosine", "random_encoder"], **PAIRS)
     shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs if r.strategy != "full"]

@@ -123,6 +123,8 @@ def test_a_frozen_pooler_stays_as_it_was_pretrained(bench):
         assert torch.equal(now[f"pooling.dense.{name}"], value)
     assert [name for name, _ in run.head.named_parameters()] == ["output.weight", "output.bias"]
     assert losses(trained)[-1] < losses(trained)[0]
+    with pytest.raises(ValueError, match="pooler is for kind linear"):
+        HeadConfig(kind="mlp", pooling="frozen_pooler")
 
 
 def test_bcns_dropout_is_that_of_each_place():

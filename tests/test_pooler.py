@@ -7,6 +7,7 @@ from transformers import AutoModel
 from thaw.core.errors import UserError
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.transformers import Encoder
+from thaw.schema.head import HeadConfig
 from tiny_corpus import Bench, tiny_corpus
 
 POOLER = {"pooling": "pooler", "separate_pooling": "pooler"}
@@ -48,3 +49,5 @@ def test_an_encoder_without_one_is_refused(tmp_path, corpus):
     bench = Bench(tmp_path, "distilbert", corpus, "classification")
     with pytest.raises(UserError, match="came without a pooler; choose pooling: first"):
         bench.run(bench.spec(HEAD, head=POOLER))
+    with pytest.raises(ValueError, match="pooler is for kind linear on the last layer"):
+        HeadConfig(kind="linear", pooling="pooler", layers={"layer": 1})

@@ -159,6 +159,21 @@ def test_parts_of_a_set_share_the_draws_of_the_groups_that_they_share():
     assert (again == one).all()
 
 
+def test_seeds_with_rows_of_their_own_count_the_rows_once():
+    """Eight draws, each scored on its own 200 rows: the interval is that of eight independent scores."""
+    rng, inside, widths = np.random.default_rng(2), [], []
+    groups = [np.arange(200) + 200 * draw for draw in range(8)]
+    weights = [np.concatenate(list(bootstrap.PartDraws(names, 400).examples())) for names in groups]
+    for _ in range(100):
+        values = 100 * rng.normal(0.0, 0.25, (8, 200)) + rng.standard_normal((8, 1))
+        by_row = np.stack([(w @ row) / w.sum(1) for w, row in zip(weights, values, strict=True)])
+        made = bootstrap.resampled(values.mean(1), by_row, 200, paired=True)
+        ci = bootstrap.interval(made.value, made.draws)
+        inside.append(ci.low <= 0 <= ci.high)
+        widths.append((ci.high - ci.low) / (2 * t.ppf(0.975, 7) * values.mean(1).std(ddof=1) / np.sqrt(8)))
+    assert np.mean(inside) >= 0.9 and np.median(widths) == pytest.approx(1, abs=0.1)
+
+
 def test_a_score_that_no_drawn_row_changes_has_the_interval_of_rows_that_were_not_seen():
     """All of 50 rows right, by three seeds: the exact interval of a proportion (Clopper and Pearson) of 50 in 50."""
     made = bootstrap.resampled(np.full(3, 100.0), np.full((3, 1000), 100.0), 50)

@@ -80,11 +80,23 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
 
 
 class _Loss:
-    """A loss of logits [C, N], or scores [1, N]: its `value`, its gradient `residuals`, and their dual `bound`.
+    """A loss of logits [C, N], or scores [1, N]: its value, its gradient by them, and the dual value of residuals.
 
-    No weights that the residuals allow have a lower objective than the bound. `start` is the bias [C, 1] without
-    features; `curvature` that of a vector's loss, at most.
+    The dual value is a bound: no weights that the residuals allow have a lower objective. `start` is the bias [C, 1]
+    without features; `curvature` that of a vector's loss, at most.
     """
+
+    curvature: float
+    start: torch.Tensor
+
+    def value(self, logits: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def residuals(self, logits: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def bound(self, residuals: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
 
 
 class _Classes(_Loss):

@@ -17,7 +17,7 @@ from thaw.core import hub
 from thaw.core.errors import UserError
 from thaw.data import squad
 from thaw.data.conll import CONLLU
-from thaw.data.readers import LABEL_TEXT, QUOTES, json_lines, json_records, parquet_file, read, records_of
+from thaw.data.readers import LABEL_TEXT, QUOTES, json_lines, json_records, read, records_of
 from thaw.data.rows_table import RowsTable, open_bytes
 from thaw.data.sources import SCRIPT_BRANCH, named_values
 from thaw.schema.corpora import FilesConfig
@@ -76,8 +76,7 @@ def profile_file(path: Path, named: tuple[str, ...] = ()) -> FileProfile:
     with open_bytes(path) as file:
         content = file.read()
     if kind == "parquet" or content.startswith(b"PAR1"):
-        with parquet_file(path) as file:
-            keys, names = {"format": "parquet"}, file.schema_arrow.names
+        keys, names = {"format": "parquet"}, _parquet_names(path, content)
     elif path.suffix.lower() in (".xlsx", ".xls"):
         raise UserError(f"{path}: is an Excel file; save it as CSV with UTF-8")
     elif squad.recognised(content):
@@ -207,6 +206,15 @@ def _keys_of_all(path: Path, records: list[dict], named: tuple[str, ...]) -> Seq
     if not names:
         raise UserError(f"{path}: no key is in all objects")
     return names
+
+
+def _parquet_names(path: Path, content: bytes) -> list[str]:
+    from pyarrow import ArrowException, BufferReader, parquet
+
+    try:
+        return parquet.ParquetFile(BufferReader(content)).schema_arrow.names
+    except (ArrowException, OSError) as error:
+        raise UserError(f"{path}: not a Parquet file ({error})") from error
 
 
 def _delimited(path: Path, encoding: str, lines: list[str], named: tuple[str, ...], guesses: dict) -> tuple[dict, list]:

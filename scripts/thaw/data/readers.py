@@ -5,7 +5,6 @@ Sentences in columns are read by `thaw.data.conll`, questions in SQuAD's format 
 Every reader yields (first line of the row, {our column: raw value}); `read` collects them in a Table.
 """
 
-import contextlib
 import csv
 import itertools
 import re
@@ -241,23 +240,25 @@ def json_lines(path: Path, encoding: str) -> Iterator[tuple[int, dict]]:
 
 def read_parquet(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield (row number from 1, values) of a Parquet file."""
-    with parquet_file(path) as content:
-        names = content.schema_arrow.names
-        sources = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
-        table = content.read(columns=sorted(set(sources.values())))
-        rows = zip(*(table.column(name).to_pylist() for name in sources.values()), strict=True)
-    for row, values in enumerate(rows, 1):
-        yield row, dict(zip(sources, values, strict=True))
+    import pyarrow
+
+    try:
+        yield from _rows_of_parquet(path, columns)
+    except (pyarrow.ArrowException, EOFError, OSError, ValueError) as error:
+        raise UserError(f"{path}: not a Parquet file, or a damaged one ({' '.join(str(error).split())})") from error
 
 
-@contextlib.contextmanager
-def parquet_file(path: Path):
-    """Open a Parquet file, packed or not; one that is none, or damaged where it is read, is a UserError."""
+def _rows_of_parquet(path: Path, columns: Columns) -> Rows:
     import pyarrow
     from pyarrow import parquet
 
-    try:
-        with open_bytes(path) as file:
-            yield parquet.ParquetFile(pyarrow.BufferReader(file.read()))
-    except (pyarrow.ArrowException, EOFError, OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file, or a damaged one ({' '.join(str(error).split())})") from error
+    with open_bytes(path) as file:
+        content = parquet.ParquetFile(pyarrow.BufferReader(file.read()))
+    names = content.schema_arrow.names
+    sources = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
+    row = 0
+    for batch in content.iter_batches(columns=sorted(set(sources.values()))):
+        values = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for i in range(batch.num_rows):
+            row += 1
+            yield row, {ours: values[name][i] for ours, name in sources.items()}

@@ -58,8 +58,7 @@ def inspect_architecture(model: Any) -> Anatomy:
         )
     form = type(model), repr(vars(config)), tuple(name for name, _ in model.named_modules())
     if form not in _known:
-        lists = (path for path, one in model.named_modules() if isinstance(one, nn.ModuleList) and len(one) == count)
-        _known[form] = next((anatomy for path in lists if (anatomy := _watch(model, path))), None)
+        _known[form] = _trace(model, count)
     if anatomy := _known[form]:
         return anatomy
     raise UserError(
@@ -69,6 +68,13 @@ def inspect_architecture(model: Any) -> Anatomy:
 
 
 _known: dict[tuple, Anatomy | None] = {}  # a job loads its encoder several times
+
+
+def _trace(model: nn.Module, count: int) -> Anatomy | None:
+    lists = (
+        path for path, module in model.named_modules() if isinstance(module, nn.ModuleList) and len(module) == count
+    )
+    return next((anatomy for path in lists if (anatomy := _watch(model, path))), None)
 
 
 def probe_ids(config) -> torch.Tensor:
@@ -84,8 +90,7 @@ def spelt(ids: torch.Tensor, config) -> torch.Tensor:
     return ids if pieces is None else ids.unsqueeze(-1).expand(-1, -1, pieces)
 
 
-@torch.no_grad()
-def _watch(model: Any, path: str) -> Anatomy | None:
+def _watch(model: nn.Module, path: str) -> Anatomy | None:
     """Run the probe and note who is called when; None where the listed modules are not a stack of layers."""
     layers: Any = model.get_submodule(path)
     parts = dict(_parts(model, path))
@@ -102,7 +107,7 @@ def _watch(model: Any, path: str) -> Anatomy | None:
     hooks += [layer.register_forward_hook(note(position)) for position, layer in enumerate(layers)]
     hooks += [module.register_forward_hook(note(name)) for name, module in parts.items()]
     try:
-        model(input_ids=probe_ids(model.config), attention_mask=torch.ones(PROBE, dtype=torch.int64))
+        _run(model)
     finally:
         for hook in hooks:
             hook.remove()
@@ -142,3 +147,9 @@ def _hidden(output) -> torch.Tensor | None:
     state = output[0] if isinstance(output, tuple | list) and output else output
     fits = torch.is_tensor(state) and state.is_floating_point() and state.dim() == 3
     return state if fits and tuple(state.shape[:2]) == PROBE else None
+
+
+@torch.no_grad()
+def _run(model: nn.Module) -> None:
+    """Read the probe."""
+    model(input_ids=probe_ids(model.config), attention_mask=torch.ones(PROBE, dtype=torch.int64))

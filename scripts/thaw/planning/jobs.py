@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core import layout
-from thaw.core.digests import digest
+from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError, suggestion
 from thaw.core.steps import STEPS
 
@@ -68,6 +68,10 @@ class Job:
 
     spec: dict
     inputs: dict[str, list[str]]
+
+    @property
+    def canonical(self) -> str:
+        return canonical(self.spec)
 
     @property
     def store(self) -> str:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import PROBES, PluginOptions
-from thaw.schema.entry import IMPORT_PATH, CatalogueEntry, Text, plugin_or
+from thaw.schema.entry import IMPORT_PATH, CatalogueEntry, Text, one_of, plugin_or
 from thaw.schema.keys import fields_by_name
 
 
@@ -19,7 +19,7 @@ class ByKind:
 
     def __init__(self, word: str, models: dict[str, type[BaseModel]], plugin: type[BaseModel] | None = None):
         self.models, self.plugin = models, plugin
-        known = plugin_or(word, tuple(models), own=plugin is not None)
+        known = (plugin_or if plugin else one_of)(word, tuple(models))
         self._tag = create_model("Kind", kind=(known, ...))  # ignores all other keys
 
     def model_of(self, values: dict):

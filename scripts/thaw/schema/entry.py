@@ -18,17 +18,27 @@ Count = Annotated[int, Field(ge=1)]
 IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
 
-def plugin_or(kind: str, words: tuple[str, ...], own: bool = True):
-    """Return the type of a key that takes one of Thaw's words, or a plug-in by import path where there are any."""
+def plugin_or(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words, or a plug-in by import path."""
 
     def known(word: str) -> str:
-        if word not in words and not (own and re.fullmatch(IMPORT_PATH, word)):
-            path = f" and no import path, as my_{kind}s:name" if own else ""
-            raise ValueError(f"'{word}' is no {kind}{path}{suggestion(word, words)}")
+        if word not in words and not re.fullmatch(IMPORT_PATH, word):
+            raise ValueError(f"'{word}' is no {kind} and no import path, as my_{kind}s:name{suggestion(word, words)}")
         return word
 
     forms = [{"enum": list(words)}, {"type": "string", "pattern": IMPORT_PATH}]
     return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
+
+
+def one_of(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words."""
+
+    def known(word: str) -> str:
+        if word not in words:
+            raise ValueError(f"'{word}' is no {kind}{suggestion(word, words)}")
+        return word
+
+    return Annotated[str, AfterValidator(known), WithJsonSchema({"enum": list(words)})]
 
 
 def id_of(name: str, otherwise: str) -> str:

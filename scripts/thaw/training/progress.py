@@ -144,6 +144,9 @@ class Progress:
 
 
 def phase_log_of(values: dict) -> PhaseLog:
-    """Return the log of a phase of what a file has of it, where the keys of `lengths` are strings."""
-    lengths = Counter({int(tokens): count for tokens, count in values["lengths"].items()})
+    """Return the log of a phase of what a file has of it, where the keys of `lengths` are strings.
+
+    Earlier files have a list there, with an entry for each sequence.
+    """
+    lengths = Counter({int(tokens): count for tokens, count in Counter(values["lengths"]).items()})
     return PhaseLog(**values | {"lengths": lengths})

@@ -36,7 +36,7 @@ class Cell:
     runs on the page of runs; behind: (name, anchor) where there are several. aside: what the CSV alone says.
     """
 
-    value: float | None = None
+    value: int | float | None = None
     unit: str = ""
     digits: int = 1
     sd: float | None = None
