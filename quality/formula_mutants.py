@@ -263,7 +263,7 @@ MUTANTS = {
         (LOSSES, "log_target=True)", "log_target=False)"),
         (LOSSES, "torch.zeros_like(logits)], -1)", "-logits], -1)"),
         (LOSSES, "torch.zeros_like(logits)], -1)", "torch.zeros_like(logits)], 0)"),
-        (LOSSES, "mse_loss(student.float(), teacher.float())", "l1_loss(student.float(), teacher.float())"),
+        (DISTILLED, "mse_loss(logits.float(), teacher.float())", "l1_loss(logits.float(), teacher.float())"),
         (LOSSES, "mask[:, None, :].expand", "mask[:, None, :].logical_not().expand"),
         (LOSSES, "queries[..., None] & mask[:, None, None, :]", "queries[..., None]"),
         (LOSSES, "mse_loss(ours[both], theirs[both])", "mse_loss(ours, theirs)"),

@@ -35,12 +35,11 @@ import torch
 from torch import nn
 
 from thaw.compute_cost.flops import attention, bilstm, matrix
-from thaw.encoders.token_pooling import maximum
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.bilstm import PackedBiLstm
 from thaw.heads.pooling import Attention
-from thaw.papers.pairs import Pair, aligned, mean, one_text, owned, sizes, two_texts
+from thaw.papers.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 PLACES = ("states", "first", "pooled", "between")  # of dropout, below that of the output
@@ -122,9 +121,9 @@ class BcnHead(VectorHead):
         integrated = self.integrator(torch.cat([text, text - said, text * said], -1), mask, lengths)
         return torch.cat(
             [
-                maximum(integrated, mask),
+                largest(integrated, mask),
                 mean(integrated, mask),
-                -maximum(-integrated, mask),
+                -largest(-integrated, mask),
                 self.attention(integrated, mask),
             ],
             -1,

@@ -15,10 +15,9 @@ HEADS = {
 import torch
 
 from thaw.compute_cost.flops import attention
-from thaw.encoders.token_pooling import maximum
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.papers.pairs import aligned, sizes, two_texts
+from thaw.papers.pairs import aligned, largest, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 
@@ -41,7 +40,7 @@ class BiAttentionHead(VectorHead):
         pair = two_texts(states, batch, self.separate_encoding)
         said = aligned(pair, self.states_width**-0.5)
         texts = ((pair.u, said[0], pair.u_mask), (pair.v, said[1], pair.v_mask))
-        return torch.cat([maximum(torch.cat([a, b, a - b, a * b], -1), mask) for a, b, mask in texts], -1)
+        return torch.cat([largest(torch.cat([a, b, a - b, a * b], -1), mask) for a, b, mask in texts], -1)
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of the dot products, which serve both ways, and of both weighted means."""

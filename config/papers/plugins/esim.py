@@ -27,11 +27,10 @@ import torch
 from torch import nn
 
 from thaw.compute_cost.flops import attention, bilstm, matrix
-from thaw.encoders.token_pooling import maximum
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.bilstm import PackedBiLstm
-from thaw.papers.pairs import Pair, aligned, mean, sizes, two_texts
+from thaw.papers.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.schema.head import HeadConfig
 
 
@@ -60,7 +59,7 @@ class EsimHead(VectorHead):
         v = self.encoding(self._dropped(v), v_mask, lengths[1])
         said = aligned(Pair(u, u_mask, v, v_mask))
         u, v = self._composed(u, said[0], u_mask, lengths[0]), self._composed(v, said[1], v_mask, lengths[1])
-        pooled = [mean(u, u_mask), maximum(u, u_mask), mean(v, v_mask), maximum(v, v_mask)]
+        pooled = [mean(u, u_mask), largest(u, u_mask), mean(v, v_mask), largest(v, v_mask)]
         return self.activation(self.hidden(self.dropout(torch.cat(pooled, -1))))
 
     def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -80,6 +80,11 @@ def aligned(pair: Pair, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]
     return to_u @ pair.v, to_v.transpose(1, 2) @ pair.u
 
 
+def largest(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the largest value of each dimension over the real tokens, [B, d] of states [B, n, d]."""
+    return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
+
+
 def mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Return the mean over the real tokens, [B, d] of states [B, n, d]."""
     return states.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
