@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 
+import difference_tables
 import joint
 import replay
 import unseen
@@ -375,6 +376,7 @@ def encoders() -> list[list[str]]:
 
 OTHERS = (
     unseen.TABLES
+    | difference_tables.TABLES
     | joint.TABLES
     | {
         "encoders": encoders,

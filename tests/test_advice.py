@@ -182,6 +182,10 @@ def test_a_record_of_thaw_advise_is_read_where_no_table_is_there(drawn, tmp_path
     write_json(tmp_path / "tables/advice.json", {"answers": []})
     with pytest.raises(UserError, match="another version of Thaw; delete it and run the experiment again"):
         record.read(tmp_path)
+    entry = record.entries(drawn.answers)[0] | {"points": None}
+    write_json(tmp_path / "tables/advice.json", {"version": record.VERSION, "answers": [entry]})
+    with pytest.raises(UserError, match=r"advice.json is damaged at answers\.0\.points; delete it"):
+        record.read(tmp_path)
 
 
 def test_the_sentences_of_an_answer(drawn):

@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from thaw.compute_cost.deployment import Deployment
 from thaw.core import layout
@@ -109,8 +109,12 @@ def answers_that_take(run: Path, results: Path) -> list[tuple[str, TaskAnswer]]:
 
 
 def read_file(file: Path) -> list[TaskAnswer]:
-    """Return the answers in a JSON file. Raises UserError for one of another version of Thaw."""
+    """Return the answers in a JSON file. Raises UserError for one of another version of Thaw, or a damaged one."""
     content = read_json(file)
     if content.get("version") != VERSION:
         raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")
-    return TypeAdapter(list[TaskAnswer]).validate_python(content["answers"])
+    try:
+        return TypeAdapter(list[TaskAnswer]).validate_python(content.get("answers"))
+    except ValidationError as error:
+        place = ".".join(map(str, ("answers", *error.errors()[0]["loc"])))
+        raise UserError(f"{file} is damaged at {place}; delete it and run the experiment again") from None
