@@ -58,6 +58,15 @@ LAYOUTS = {
         ("trec6", "conll2003"),
         tuple(f"{name} updates{n}" for name in ("updates_top_2", "updates_full") for n in (50, 100, 200, 400, 800)),
     ),
+    "unseen_updates": Layout(
+        "unseen_updates",
+        ("subj", "wnut17"),
+        tuple(
+            f"{name} updates{n}"
+            for name in ("updates_lora", "updates_top_2", "updates_full")
+            for n in (200, 400, 800)
+        ),
+    ),
     "read": Layout(
         "read_before_thaw", EIGHT, (PROBE, ALL, "frozen_lowest_layer", "ladder", "grid_top_k k02", "grid_full")
     ),
