@@ -62,9 +62,7 @@ LAYOUTS = {
         "unseen_updates",
         ("subj", "wnut17"),
         tuple(
-            f"{name} updates{n}"
-            for name in ("updates_lora", "updates_top_2", "updates_full")
-            for n in (200, 400, 800)
+            f"{name} updates{n}" for name in ("updates_lora", "updates_top_2", "updates_full") for n in (200, 400, 800)
         ),
     ),
     "read": Layout(
