@@ -1,7 +1,7 @@
 """Tables of smaller experiments on their records: scores of strategies, and their differences in points.
 
 Hypotheses stand in the experiments' files, written before the runs. Scores are × 100, on the official test; differences
-are paired by draw and by row, with one 95 % interval for all of a table. record_tables.py prints the tables.
+are paired by run and by test row, with one 95 % interval for all of a table. record_tables.py prints the tables.
 """
 
 from collections.abc import Callable

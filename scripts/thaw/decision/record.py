@@ -111,7 +111,7 @@ def answers_that_take(run: Path, results: Path) -> list[tuple[str, TaskAnswer]]:
 def read_file(file: Path) -> list[TaskAnswer]:
     """Return the answers in a JSON file. Raises UserError for one of another version of Thaw, or a damaged one."""
     content = read_json(file)
-    if content.get("version") != VERSION:
+    if not isinstance(content, dict) or content.get("version") != VERSION:
         raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")
     try:
         return TypeAdapter(list[TaskAnswer]).validate_python(content.get("answers"))
