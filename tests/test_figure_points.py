@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 import invented
+from thaw.decision.record import read_output
 from thaw.outputs.figures import cost_front, figure_style, layer_curve, learning_curve
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.render.typed_table import read_output
 from thaw.outputs.report import shown_outputs
 
 COST, LAYERS = (invented.shown("a", kind) for kind in ("cost_figure", "layer_figure"))

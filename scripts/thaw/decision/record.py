@@ -3,6 +3,7 @@
 import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -109,12 +110,22 @@ def answers_that_take(run: Path, results: Path) -> list[tuple[str, TaskAnswer]]:
 
 
 def read_file(file: Path) -> list[TaskAnswer]:
-    """Return the answers in a JSON file. Raises UserError for one of another version of Thaw, or a damaged one."""
-    content = read_json(file)
+    """Return the answers in a JSON file. Raises UserError as `read_output` and `built` do."""
+    return built(list[TaskAnswer], read_output(file).get("answers"), file)
+
+
+def read_output(path: Path) -> dict:
+    """Return the values of a table, figure or answers. Raises UserError for a file of another version of Thaw."""
+    content = read_json(path)
     if not isinstance(content, dict) or content.get("version") != VERSION:
-        raise UserError(f"{file} is of another version of Thaw; delete it and run the experiment again")
+        raise UserError(f"{path} is of another version of Thaw; delete it and run the experiment again")
+    return content
+
+
+def built(kind: Any, values: Any, path: Path) -> Any:
+    """Return a file's values as a type. Raises UserError where they are damaged."""
     try:
-        return TypeAdapter(list[TaskAnswer]).validate_python(content.get("answers"))
+        return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        place = ".".join(map(str, ("answers", *error.errors()[0]["loc"])))
-        raise UserError(f"{file} is damaged at {place}; delete it and run the experiment again") from None
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UserError(f"{path} is damaged at {place or 'answers'}; delete it and run the experiment again") from None

@@ -7,10 +7,7 @@ import json
 import math
 from dataclasses import dataclass, field
 
-from pydantic import TypeAdapter
-
-from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_text
+from thaw.core.files import write_text
 from thaw.decision import record
 from thaw.decision.record import VERSION
 from thaw.outputs.frame.aggregate import Column
@@ -160,7 +157,7 @@ class Table:
     @classmethod
     def read(cls, path) -> "Table":
         """Return the table of a JSON file, without its answers."""
-        return TypeAdapter(cls).validate_python(read_output(path) | {"answers": []})
+        return record.built(cls, record.read_output(path) | {"answers": []}, path)
 
     @property
     def content(self) -> dict:
@@ -240,11 +237,3 @@ def to_csv(records: list[dict]) -> str:
 def write_output(path, content: dict) -> None:
     """Write the values of a table or figure as JSON, keys in the order of the CSV's columns."""
     write_text(path, json.dumps(content | {"version": VERSION}, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_output(path) -> dict:
-    """Return the values of a table or figure. Args: its JSON file; one of another version is a UserError."""
-    content = read_json(path)
-    if content.get("version") != VERSION:
-        raise UserError(f"{path} is of another version of Thaw; delete it so that it is made again")
-    return content

@@ -10,11 +10,12 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.runtime import log
+from thaw.decision import record
 from thaw.declarations.output_kind import FORMATS, Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.render.table_formats import to_markdown, to_tex
-from thaw.outputs.render.typed_table import Table, read_output
+from thaw.outputs.render.typed_table import Table
 from thaw.words import wording
 
 RECORDS = {  # what an output is drawn from besides runs, and its name in print
@@ -46,7 +47,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
             copies = [(name, text) for name, form in COPYABLE.items() if len(text := form(table)) <= COPIED]
             item |= {"table": table, "long": table.sentences, "copies": copies}
         else:
-            content = read_output(path.with_suffix(".json"))
+            content = record.read_output(path.with_suffix(".json"))
             item |= picture(_bytes(path)) | {"points": points(content, labels)}
         shown.append(item)
     return shown
